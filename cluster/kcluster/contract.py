@@ -6,7 +6,7 @@ Kafka: RequestChannel.Request/Response, and raft's Ready/Step contract.
 
 A *node* (a broker or the controller) is a state machine: `step(now_ms, incoming) -> effects`.  It
 does no I/O, reads no clock, draws no global randomness, never waits.  A *driver* (drivers/live.py,
-drivers/virtual.py) owns time, sockets and delivery.
+drivers/virtual_time.py) owns time, sockets and delivery.
 
 What every driver guarantees
   1. At most one step runs at a time in a cluster; a step is never interrupted.
@@ -32,13 +32,12 @@ What no driver guarantees
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, final
+from typing import Any, Protocol, final
 
 from msgspec import Struct
 from mypy_extensions import mypyc_attr
 
-CONTROLLER_ID: Final = 3000
-"""Node id of the controller: 3000, as in Kafka's own test clusters."""
+from kcluster.node_ids import CONTROLLER_ID as CONTROLLER_ID
 
 NoteId = tuple[int, int]
 """(node id, that node's running number): identifies a Note, so that another Note can name it as its

@@ -108,9 +108,9 @@ def test_verbs__refuse_the_impossible_with_a_reason(world: Any) -> None:
         (lambda: world.isolate("rack z"), "rack z: no such rack; there are none"),
         (lambda: world.isolate("contoller"), "contoller: no such node; did you mean controller"),
         (lambda: world.isolate([]), "no node is named"),
-        (lambda: world.lose(1, 2, share=1), "share=1: must be at least 0 and less than 1"),
-        (lambda: world.limit_bandwidth(1, 2, bytes_per_s=0), "bytes_per_s=0: must be at least 1"),
-        (lambda: world.slow_link(1, 2, latency_ms=-1), "must be 0 or more"),
+        (lambda: world.lose(1, 2, share=1), "share=1: must be less than 1; use isolate"),
+        (lambda: world.limit_bandwidth(1, 2, bytes_per_s=0), "to_bytes=0: must be at least 1"),
+        (lambda: world.slow_link(1, 2, latency_ms=-1), "latency_ms=-1: must be at least 0"),
         (lambda: world.slow_link(1, 2, distribution="norml"), "did you mean normal"),
     ):
         with pytest.raises(ClusterError, match=words):

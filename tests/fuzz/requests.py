@@ -1,26 +1,21 @@
-"""Made-up requests over HTTP and over the control socket.
+"""Made-up requests over HTTP.
 
-Owns: which routes, verbs, keys and values are drawn.  Never: sends anything.
+Owns: which routes, keys and values are drawn.  Never: sends anything.
 """
 
 from __future__ import annotations
 
 import json
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from random import Random
 from typing import Final
 from urllib.parse import quote
 
-import kcluster.cli.verbs
-import kcluster.web.api
-from kcluster.cli.control.protocol import ControlRequest, handler_of
+from kcluster.web.api import load_all
 from kcluster.web.routes import ROUTES, Route
 from tests.fuzz.json_texts import ATOMS, made_up_object, made_up_value
 from tests.fuzz.mutations import mutated
 
-assert kcluster.web.api is not None  # it registers the routes
+load_all()
 
 TOKEN: Final = "made-up-token"
 LIKELY: Final = (
@@ -125,30 +120,3 @@ def body_names(route: Route) -> tuple[str, ...]:
         return ()
     schemas = (route.body, *route.body.get("anyOf", ()), *route.body.get("oneOf", ()))
     return tuple(dict.fromkeys(name for one in schemas for name in one.get("properties", ())))
-
-
-@cache
-def control_requests() -> tuple[type[ControlRequest], ...]:
-    """The requests of all verbs, by name."""
-    found = []
-    for module in iter_modules(kcluster.cli.verbs.__path__):
-        import_module(f"kcluster.cli.verbs.{module.name}")
-        handler = handler_of(module.name)
-        if handler is not None and module.name != "down":  # that is the end, as it should be
-            found.append(handler.request)
-    return tuple(found)
-
-
-def made_up_control(rng: Random) -> str:
-    """A line for the control socket, as Latin-1."""
-    kind = rng.choice(control_requests())
-    names = tuple(kind.__annotations__)
-    line = made_up_object(rng, names, LIKELY)
-    verb = kind.VERB if rng.random() < 0.95 else rng.choice(("", "no", "..", "kill.x", "__init__"))
-    line = f'{{"verb":{json.dumps(verb)}' + ("," + line[1:] if line != "{}" else "}")
-    if rng.random() < 0.1:
-        line = made_up_value(rng)
-    encoded = line.encode("utf-8", "surrogatepass")
-    if rng.random() < 0.1:
-        encoded = mutated(rng, encoded)
-    return encoded.replace(b"\n", b" ").decode("latin-1") + "\n"

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.cli.moment_status import moment_ms, moment_values, status_values
 from kcluster.cli.status_tables import notices
 from kcluster.config.topology.model import Topology
@@ -159,7 +159,7 @@ def test_moment_ms__counts_from_the_beginning_or_back_from_the_end() -> None:
     assert moment_ms("-2s", 1_000, 11_000) == 9_000
     assert moment_ms("0", 1_000, 11_000) == 1_000
     for typed, reason in (("12s", "10 s are recorded"), ("-12s", "10 s are"), ("5", "5 what?")):
-        with pytest.raises(ControlError, match=reason):
+        with pytest.raises(CommandError, match=reason):
             moment_ms(typed, 1_000, 11_000)
 
 

@@ -10,8 +10,9 @@ from kcluster.testing.world_handle import TestedWorldCluster
 LINKS = {"bridge", "cut", "heal", "isolate", "limit_bandwidth", "lose", "slow_link"}
 RULES = {"add_rule", "clear_rules", "remove_rule"}
 BROKERS = {"kill", "pause", "restart", "resume", "rolling_restart", "start"}
-BOTH = {"do", "elect", "move", "repair", *LINKS, *RULES, *BROKERS}
-LIVE = {"advertise", "create_topic", "delete_topic", "new_topic", "play"}
+TOPICS = {"advertise", "create_topic", "delete_topic", "elect", "move"}
+BOTH = {"do", "perform", "repair", *LINKS, *RULES, *BROKERS, *TOPICS}
+LIVE = {"new_topic", "play"}
 VIRTUAL = {"consumer", "producer"}
 
 

@@ -93,9 +93,9 @@ def test_kafka_cluster__what_the_cluster_refuses_is_shown_at_the_tests_own_line(
         [
             "test_*.py:12: kafka_cluster: broker 1 cannot listen on 192.0.2.1:*",
             ">*kafka_cluster.kill(*",
-            "E*ClusterError: there is no topic 'nope'; the topics are: none",
+            "E*: there is no topic 'nope'; the topics are: none",
             "",
-            "*test_*.py:4: ClusterError",
+            "*test_*.py:4: WrongName",
             "E*ScenarioError: kil: no such action or key of a step; did you mean kill?",
             "",
             "*test_*.py:7: ScenarioError",

@@ -90,7 +90,7 @@ class DeleteTopic(Action, frozen=True):
     name: Annotated[str, text(), "The topic's name."]
 
     def do(self, stage: Stage) -> None:
-        topic = stage.verbs.partition(self.name, 0)
+        topic = stage.verbs.topic(self.name)
         stage.verbs.admin.delete_topic(self.name, topic.topic_id, _refused(stage, "delete_topic"))
 
     RECORDED_FROM = (TopicDeleted,)

@@ -24,7 +24,7 @@ from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Targets
 from kcluster.operations.verbs import Verbs
 
-_HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
+_HOW: Final = OneOf("way to stop", tuple(DeathKind))
 _NO_ADDRESS: Final = "the controller has no address to change"
 
 

@@ -1,6 +1,6 @@
 """Actions on the network: partitions, bridges, slow and lossy links, healing.
 
-Owns: these actions.  Never: cuts a link, or refuses to (operations/node_sets.py).
+Owns: these actions.  Never: cuts or shapes a link itself (operations/links.py).
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
 Without `others`, all other nodes are meant: brokers, the controller, and the workload's clients.
@@ -11,6 +11,7 @@ Live, clients from outside are included only where they are named: `clients`, `c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Annotated, Final
 
 from kcluster.actions.base import Action, Undo, action
@@ -22,9 +23,13 @@ from kcluster.config.files.fields import Flag, OneOf, duration, fraction, size
 from kcluster.contract import Event
 from kcluster.deaths import DeathKind
 from kcluster.events.network import NetworkCut, NetworkHealed, NetworkShaped
-from kcluster.network.shapes import DISTRIBUTIONS
+from kcluster.network.shapes import DISTRIBUTIONS, LinkShape
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.targets import Targets
 from kcluster.operations.verbs import Verbs
+
+Ends = tuple[tuple[int, ...], tuple[int, ...]]
+"""The nodes at both ends of links."""
 
 _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
 
@@ -46,10 +51,41 @@ class _BetweenSets(Action, frozen=True):
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.nodes)
 
-    def ends(self, stage: Stage) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-        """The two sets; None for all other nodes."""
-        nodes = stage.nodes(self.nodes)
-        return nodes, None if self.others is None else stage.nodes(self.others)
+    def ends(self, stage: Stage) -> Ends:
+        """The two sets, which have no node in common."""
+        others = None if self.others is None else stage.nodes(self.others)
+        return stage.verbs.network.ends(stage.nodes(self.nodes), others)
+
+
+class _Shaping(_BetweenSets, frozen=True):
+    """A shape on the links between some nodes and others."""
+
+    def shape(self) -> LinkShape:
+        """What it does to a link."""
+        raise AssertionError(f"{type(self).__name__} has no shape")
+
+    def do(self, stage: Stage) -> Undo:
+        return _shape(stage, self.nodes, self.others, self.shape(), self.one_way)
+
+
+def _shape(
+    stage: Stage, nodes: Targets, others: Targets | None, shape: LinkShape, one_way: bool
+) -> Undo:
+    """Shape the links between nodes and others; without `others` all links of the nodes, those
+    among them too."""
+    found, network, links = stage.nodes(nodes), stage.verbs.network, stage.verbs.links
+    if others is None and len(found) > 1:
+        ends = found, network.all_nodes
+    else:
+        ends = network.ends(found, None if others is None else stage.nodes(others))
+    layers = links.shape(*ends, shape, one_way=one_way)
+    return lambda: links.remove_layers(layers)
+
+
+def _cut(stage: Stage, ends: Ends, one_way: bool = False) -> Undo:
+    links = stage.verbs.links
+    fresh = links.isolate(*ends, one_way=one_way)
+    return lambda: links.heal_links(fresh)
 
 
 @action("isolate", short="nodes", example="isolate: {nodes: leader(orders-0), others: controller}")
@@ -57,7 +93,7 @@ class Isolate(_BetweenSets, frozen=True):
     """Cut nodes off from others, by default from all.  Undone by healing these links."""
 
     def do(self, stage: Stage) -> Undo:
-        return stage.verbs.network.isolate(*self.ends(stage), one_way=self.one_way)
+        return _cut(stage, self.ends(stage), self.one_way)
 
     RECORDED_FROM = (NetworkCut,)
 
@@ -79,11 +115,15 @@ class Bridge(Action, frozen=True):
         return stage.nodes(self.left)
 
     def do(self, stage: Stage) -> Undo:
-        return stage.verbs.network.bridge(stage.nodes(self.left), stage.nodes(self.right))
+        network = stage.verbs.network
+        left, right = network.ends(stage.nodes(self.left), stage.nodes(self.right))
+        if all(node in left or node in right for node in network.servers):
+            raise ClusterError("no node is left to be the bridge; use isolate instead")
+        return _cut(stage, (left, right))
 
 
 @action("slow", example="slow: {nodes: 3, latency: 50ms, jitter: 10ms}")
-class Slow(_BetweenSets, frozen=True):
+class Slow(_Shaping, frozen=True):
     """Slow links down.  Without `others`: all links of these nodes, those among them too.  Undone
     by taking the added latency away."""
 
@@ -91,14 +131,8 @@ class Slow(_BetweenSets, frozen=True):
     jitter_ms: Annotated[float, duration(), "How much the added latency varies."] = 0
     distribution: Annotated[str, _DISTRIBUTION, "How it varies."] = "normal"
 
-    def do(self, stage: Stage) -> Undo:
-        return stage.verbs.network.slow_link(
-            *self.ends(stage),
-            latency_ms=self.latency_ms,
-            jitter_ms=self.jitter_ms,
-            distribution=self.distribution,
-            one_way=self.one_way,
-        )
+    def shape(self) -> LinkShape:
+        return _slowness(self.latency_ms, self.jitter_ms, self.distribution)
 
     RECORDED_FROM = (NetworkShaped,)
 
@@ -134,6 +168,8 @@ class Lose(Action, frozen=True):
             for key in ("nodes", "others"):
                 if getattr(self, key) is not None:
                     yield key, "for links; brokers that lose power have none left"
+        if self.share >= 1:
+            yield "share", "must be less than 1; use isolate to lose all"
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers or self.nodes or ())
@@ -142,10 +178,7 @@ class Lose(Action, frozen=True):
         if self.brokers is not None:
             return KillBrokers(self.brokers, DeathKind.POWER).do(stage)
         assert self.nodes is not None, "checked by problems()"
-        others = None if self.others is None else stage.nodes(self.others)
-        return stage.verbs.network.lose(
-            stage.nodes(self.nodes), others, share=self.share, one_way=self.one_way
-        )
+        return _shape(stage, self.nodes, self.others, LinkShape(loss=self.share), self.one_way)
 
     RECORDED_FROM = (NetworkShaped,)
 
@@ -157,16 +190,14 @@ class Lose(Action, frozen=True):
 
 
 @action("limit_bandwidth", example="limit_bandwidth: {nodes: 3, to: 100KB}")
-class LimitBandwidth(_BetweenSets, frozen=True):
+class LimitBandwidth(_Shaping, frozen=True):
     """Limit the bytes per second of each link, in each direction.  Without `others`: all links of
     these nodes."""
 
     to_bytes: Annotated[int, size(1), "Bytes per second of each link."] = 1_000_000
 
-    def do(self, stage: Stage) -> Undo:
-        return stage.verbs.network.limit_bandwidth(
-            *self.ends(stage), bytes_per_s=self.to_bytes, one_way=self.one_way
-        )
+    def shape(self) -> LinkShape:
+        return LinkShape(bytes_per_s=self.to_bytes)
 
     RECORDED_FROM = (NetworkShaped,)
 
@@ -190,11 +221,13 @@ class Heal(Action, frozen=True):
     ] = None
 
     def do(self, stage: Stage) -> None:
-        nodes, others = (
-            None if targets is None else stage.nodes(targets)
-            for targets in (self.nodes, self.others)
-        )
-        stage.verbs.network.heal(nodes, others)
+        links = stage.verbs.links
+        if self.nodes is None:
+            links.heal()
+            return
+        others = (None,) if self.others is None else stage.nodes(self.others)
+        for node, other in product(stage.nodes(self.nodes), others):
+            links.heal(node, other)
 
     RECORDED_FROM = (NetworkHealed, NetworkShaped)
 
@@ -218,6 +251,11 @@ class Heal(Action, frozen=True):
     def repair(cls, verbs: Verbs) -> Iterator[str]:
         verbs.links.restore_all()
         yield from ()
+
+
+def _slowness(latency_ms: float, jitter_ms: float, distribution: str) -> LinkShape:
+    varies = distribution if jitter_ms else "constant"
+    return LinkShape(round(latency_ms * 1000), round(jitter_ms * 1000), varies)
 
 
 def _shaped_between(event: NetworkShaped) -> tuple[Targets, Targets | None, bool] | None:

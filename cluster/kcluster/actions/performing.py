@@ -15,7 +15,7 @@ from msgspec import Struct
 from kcluster.actions import ACTIONS, Action
 from kcluster.actions.kinds import BROKERS, TARGETS
 from kcluster.actions.stage import Doing, Stage
-from kcluster.config.files.fields import Kind, OneOf, Words, fields_of
+from kcluster.config.files.fields import Kind, OneOf, Quantity, Whole, Words, fields_of
 from kcluster.config.files.problems import show, unknown
 from kcluster.deaths import ProcessState
 from kcluster.operations.errors import ClusterError
@@ -46,13 +46,16 @@ def made(verb: str, values: Mapping[str, Any]) -> Action:
     """An action from Python values of its fields; None stands for the default.  ClusterError for a
     word that its field does not take."""
     cls = ACTIONS[verb]
-    return cls(
+    action = cls(
         **{
-            field.name: _value(field.key, field.kind, value)
+            field.name: _value(field.name, field.kind, value)
             for field in fields_of(cls)
             if (value := values.get(field.name)) is not None
         }
     )
+    for key, problem in action.problems():
+        raise ClusterError(f"{key}={values.get(key)}: {problem}")
+    return action
 
 
 def _value(key: str, kind: Kind, value: Any) -> Any:
@@ -60,6 +63,9 @@ def _value(key: str, kind: Kind, value: Any) -> Any:
         return targets_of(value)
     if isinstance(kind, OneOf) and value not in kind.words:
         raise ClusterError(f"{key}={show(str(value))}: {unknown(kind.what, value, kind.words)}")
+    if isinstance(kind, Quantity | Whole) and not kind.low <= value <= kind.high:
+        bound = f"at least {kind.low:g}" if value < kind.low else f"at most {kind.high:g}"
+        raise ClusterError(f"{key}={value:g}: must be {bound}")
     if isinstance(kind, Words) and isinstance(value, str):
         try:
             return kind.parse(value)

@@ -1,17 +1,16 @@
-"""A broker as its handlers see it: the parts that they work on, and how they answer.
+"""A broker for its handlers: the parts that they work on, and their replies.
 
 Owns: the wiring of these parts; replies, in the current step or later.  Never: takes an input or
-calls a handler (node.py does both), or holds what no handler uses (fetchers, lifecycle, …).
+calls a handler (node.py does both), or holds parts that no handler uses (fetchers, lifecycle, …).
 Kafka: KafkaApis's fields (ReplicaManager, GroupCoordinator, MetadataCache, QuotaManagers, …).
 
-The constructor shows which part knows which: each takes the broker's view, its outbox (ports.py)
-and other parts.  Only the coordinators take the broker, as `CoordinatorBroker`.
+The constructor shows the dependencies of the parts: each takes the broker's view, its outbox
+(ports.py) and other parts.  Only the coordinators take the broker, as `CoordinatorBroker`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
@@ -42,7 +41,7 @@ from kcluster.timers import Timers
 
 
 class Broker:
-    """The parts of one life of one broker.  BrokerNode extends it by inputs.
+    """The parts of one life of one broker.  BrokerNode adds inputs.
 
     `serve(request, now_ms)`: handles a request that quotas held back.
     """
@@ -55,7 +54,8 @@ class Broker:
         rng: Rng,
         serve: Callable[[Request, int], None],
     ) -> None:
-        # CPython is fast at attributes of objects with 30 at most; each request reads twenty.
+        # CPython is fast at attributes of objects with at most 30 of them; each request reads
+        # twenty.
         self.view = view
         self.node_id = view.node_id
         self.release = view.release
@@ -69,7 +69,7 @@ class Broker:
 
         self.sessions = FetchSessions(view, rng)
         self.parked_fetches: dict[int, ParkedFetch] = {}
-        """By connection, which has one at most."""
+        """The parked fetch of each connection, at most one, by connection."""
         self.throttles = Throttles(view)
         self.quotas = ClientQuotas(view, timers, outbox, self.sessions, serve)
 
@@ -79,7 +79,7 @@ class Broker:
         self.producer_ids = ProducerIds(view, self.peers)
         self.telemetry = ClientTelemetry()
         self.loggers: dict[str, str] = {}
-        """Levels of loggers that were set in this life."""
+        """The levels of loggers that were set in this life."""
         self.coordinator = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.share_state = ShareCoordinator(self)
@@ -88,7 +88,7 @@ class Broker:
             self.persister = RemotePersister(self, self.share_state)
         self.share_sessions = ShareSessions(view)
         self.parked_share_fetches: dict[int, ParkedShareFetch] = {}
-        """By connection."""
+        """The parked share fetches by connection."""
         share_configs = ShareConfigs(self)
         self.share_partitions = SharePartitions(
             share_configs,
@@ -117,7 +117,7 @@ class Broker:
         """Add an effect to the current step."""
         self._outbox.emit(effect)
 
-    def reply(self, request: Request, body: Any) -> None:
+    def reply(self, request: Request, body: object) -> None:
         """Answer a request, now or after it was parked; None: nothing is sent (acks=0)."""
         if request.connection_id < 0:
             peer = -1 - request.connection_id
@@ -129,21 +129,24 @@ class Broker:
             self._outbox.effects.append(Reply(request, body))
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
-        """Note what happened; the id returned can be the cause of a later note."""
+        """Note an event; the returned id can be the cause of a later note."""
         return self._outbox.note(event, cause)
 
-    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
-        """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
+    def ask_controller(
+        self, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
+    ) -> None:
+        """Send a request to the controller; `on_answer(None, now_ms)` if no answer came in time."""
         self.peers.ask_controller(body, on_answer, timeout_ms, now_ms)
 
     def ask_broker(
-        self, broker_id: int, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
+        self, broker_id: int, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
     ) -> None:
-        """Ask a broker, maybe this one; `on_answer(None, now_ms)` when no answer came in time."""
+        """Send a request to a broker, maybe this one; `on_answer(None, now_ms)` if no answer came
+        in time."""
         self.peers.ask(broker_id, body, on_answer, timeout_ms, now_ms)
 
     def end_share_session(self, session: ShareSession, now_ms: int) -> None:
-        """End a share session, and release what its member still holds."""
+        """End a share session, and release the records that its member holds."""
         if not self.share_sessions.close(session):
             return
         for named in session.partitions.values():
@@ -161,7 +164,7 @@ class Broker:
         )
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
-        """The replica here that leads `topic`-`partition`, or why there is none."""
+        """The replica here that leads `topic`-`partition`, or the reason why there is none."""
         return self.replicas.find_leader(topic, partition)
 
     def delete_internal_records(self, replica: Replica, before: int) -> None:
@@ -200,8 +203,8 @@ class Broker:
         timeout_ms: int,
         now_ms: int,
     ) -> None:
-        """Call back once when all before `end_offset`, just appended, is committed, or cannot be
-        in `timeout_ms`."""
+        """Call back once when everything before `end_offset`, just appended, is committed, or
+        cannot be within `timeout_ms`."""
         self.replicas.touch(replica)
         delayed = InternalAppend(on_committed)
         delayed.wait_for(replica, end_offset, None)

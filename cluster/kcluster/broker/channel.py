@@ -1,13 +1,13 @@
 """Frames to Requests and Replies to bytes, for one broker: the wire side of a broker, without I/O.
 
-Owns: which requests a broker accepts, and the cache of answers by request bytes.  Never: reads or
-writes a socket (drivers/sockets/connection.py does), decides an answer (handlers do).
-Kafka: SocketServer.Processor.processCompletedReceives, RequestContext.parseRequest.
+Owns: the acceptance of requests, and the cache of answers by request bytes.  Never: reads or writes
+a socket (drivers/sockets/connection.py does), decides an answer (handlers do).  Kafka:
+SocketServer.Processor.processCompletedReceives, RequestContext.parseRequest.
 
 A request that this broker does not serve raises ProtocolError, which closes the connection: an
 unknown API key, a version that is not served, a body that does not decode.  One exception: an
 ApiVersions request newer than ours is answered in version 0 with the versions served (KIP-511).
-The broker's release decides which versions are served (versions.py).
+The broker's release decides on the served versions (versions.py).
 
 Equal requests get equal bytes: an answer that depends on the metadata image alone is kept, as it
 was written to the wire, until the image changes.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct as Packing
-from typing import Any, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from kcluster.broker.handlers.metadata.api_versions import too_new
 from kcluster.broker.telemetry import client_metrics
@@ -41,7 +41,8 @@ IMAGE_ONLY_APIS: Final = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-"""Answered from the metadata image alone: equal requests have equal answers until it changes."""
+"""APIs answered from the metadata image alone: equal requests have equal answers until it
+changes."""
 
 MAX_CACHED_ANSWERS: Final = 256
 MAX_CACHED_SIZE_BYTES: Final = 8 << 20
@@ -53,13 +54,14 @@ _unpack_start: Final = _START.unpack_from
 
 
 class Quotas(Protocol):
-    """`is_active`: clients may be throttled, so the broker must see all of their requests."""
+    """A broker's quotas.  `is_active`: clients may be throttled, so the broker must see all of
+    their requests."""
 
     is_active: bool
 
 
 class ChannelBroker(Protocol):
-    """What a channel needs from a broker (broker/node.py)."""
+    """A channel's interface to a broker (broker/node.py)."""
 
     @property
     def image(self) -> MetadataImage: ...
@@ -97,11 +99,11 @@ class Channel:
         self._keeps_answers = keeps_answers
         self._served: dict[int, _Served] = {}
         self._answers: dict[bytes, tuple[bytes, bytes]] = {}
-        """By request bytes without the correlation id: the answer before and after that id."""
+        """The answer before and after the correlation id, by request bytes without that id."""
         self._answers_size_bytes = 0
         self._answers_offset = -1
         self._questions: dict[int, bytes] = {}
-        """By connection: the key under which its pending answer may be kept."""
+        """The key under which a connection's pending answer may be kept, by connection."""
 
     def receive(
         self, frame: memoryview, connection_id: int, client_host: str, now_ms: int
@@ -151,7 +153,7 @@ class Channel:
         key = self._questions.pop(request.connection_id, None) if self._questions else None
         if reply.body is None:
             return []
-        # The codec that `receive` read it with: only such requests are answered here.
+        # The codec with which `receive` read the request: only such requests are answered here.
         spoken = self._served[request.api_key << 16 | request.api_version & 0xFFFF].codec
         try:
             body: list[Buffer] = spoken.encode_response(reply.body)
@@ -163,8 +165,8 @@ class Channel:
         return buffers
 
     def _answer_instead(self, request: Request, spoken: Codec, reason: str) -> list[Buffer]:
-        """The answer in place of one that cannot be written, because it repeats too long a name of
-        the client's.  Kafka: RequestHandlerHelper.handleError, after the writer's exception."""
+        """The answer in place of one that cannot be written because it repeats a client's long
+        name.  Kafka: RequestHandlerHelper.handleError, after the writer's exception."""
         error, names = ErrorCode.UNKNOWN_SERVER_ERROR, self._broker.image.topic_names
         answers = ErrorAnswers(request.api_key, request.api_version, error, names.get)
         instead = answers.answer(request.body)
@@ -178,7 +180,7 @@ class Channel:
         self._questions.pop(connection_id, None)
 
     def _find(self, api_key: int, api_version: int) -> _Served | None:
-        """How to read this API and version; None for an ApiVersions request newer than ours."""
+        """The codec of this API and version; None for an ApiVersions request newer than ours."""
         versions = served_versions(self._broker.release, api_key)
         if versions is None:
             raise ProtocolError(f"API key {api_key} is not served", 0)
@@ -200,7 +202,8 @@ class Channel:
 
     def _is_for_all(self, api_key: int) -> bool:
         """Whether the answer may be reused.  ApiVersions must reach its handler while there are
-        subscriptions to clients' metrics: its handler then records each client's software."""
+        subscriptions to clients' metrics, because the handler then records each client's
+        software."""
         return api_key != ApiKey.API_VERSIONS or not client_metrics(self._broker.image)
 
     def _keep(self, key: bytes, buffers: list[Buffer]) -> None:
@@ -222,9 +225,9 @@ class Channel:
         self._answers_offset = self._broker.image.offset
 
 
-def _has_errors(body: Any) -> bool:
-    """Whether an answer has an error.  Its handler may also have acted (requested a topic), so the
-    next such request must reach the broker."""
+def _has_errors(body: object) -> bool:
+    """Whether an answer has an error.  Its handler may also have requested a topic, so the next
+    such request must reach the broker."""
     if getattr(body, "error_code", 0):
         return True
     return any(topic.error_code for topic in getattr(body, "topics", None) or ())

@@ -11,7 +11,7 @@ Kafka: BrokerLifecycleManager (KIP-631), BrokerMetadataPublisher.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, final
+from typing import final
 
 from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
@@ -33,7 +33,7 @@ _METADATA = ("lifecycle", "metadata")
 
 
 class LifecycleState(Enum):
-    """Kafka: BrokerState."""
+    """The states of a broker.  Kafka: BrokerState."""
 
     STARTING = "starting"
     RECOVERY = "recovery"
@@ -96,15 +96,15 @@ class Lifecycle:
             request, self._on_registered, view.config.controller_quorum_request_timeout_ms, now_ms
         )
 
-    def _on_registered(self, response: Any, now_ms: int) -> None:
+    def _on_registered(self, response: m.BrokerRegistrationResponse | None, now_ms: int) -> None:
         view = self._view
         if response is None or response.error_code != ErrorCode.NONE:
-            # An earlier life's session has to end first, even after a clean stop, as in Kafka.
+            # The session of an earlier life must end first, even after a clean stop, as in Kafka.
             retry_ms = now_ms + view.config.broker_heartbeat_interval_ms
             self._timers.set(_REGISTER, retry_ms, self.start)
             return
         view.epoch = response.broker_epoch
-        # Only a clean stop sets it again: a crash must not look like one (KIP-966).
+        # Only a clean stop sets this again: a crash must not look like one (KIP-966).
         self._disk.clean_shutdown = False
         self.state = LifecycleState.RECOVERY
         interval_ms = view.config.broker_heartbeat_interval_ms
@@ -137,7 +137,7 @@ class Lifecycle:
             self._publisher.apply(response.delta, now_ms)
         self._fetch_metadata(now_ms)
         if not self._caught_up and view.image.offset >= view.epoch:
-            # The registration itself has arrived: report it at once, to be unfenced.
+            # The registration itself has arrived, so report it at once, to be unfenced.
             self._caught_up = True
             self._publisher.remove_strays()
             self._heartbeat(now_ms)
@@ -160,7 +160,7 @@ class Lifecycle:
         )
         self._peers.ask_controller(request, self._on_heartbeat, interval_ms, now_ms)
 
-    def _on_heartbeat(self, response: Any, now_ms: int) -> None:
+    def _on_heartbeat(self, response: m.BrokerHeartbeatResponse | None, now_ms: int) -> None:
         self._heartbeat_under_way = False
         if self.state is LifecycleState.STOPPED or response is None:
             return
@@ -168,7 +168,7 @@ class Lifecycle:
             ErrorCode.STALE_BROKER_EPOCH,
             ErrorCode.BROKER_ID_NOT_REGISTERED,
         ):
-            # Another life of this broker id took over, or it was unregistered.
+            # Another life of this broker id has taken over, or it was unregistered.
             return
         if response.error_code != ErrorCode.NONE:
             return
@@ -183,7 +183,7 @@ class Lifecycle:
     # ------------------------------------------------------------------------------ shutdown
 
     def shut_down(self, now_ms: int) -> None:
-        """Ask the controller to move the leaders away; stop when it has.  Without
+        """Have the controller move the leaders away, then stop.  Without
         controlled.shutdown.enable, stop at once: the session ends by itself."""
         view = self._view
         if (

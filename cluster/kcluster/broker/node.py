@@ -11,8 +11,8 @@ Kafka: BrokerServer, KafkaApis.handle.
     after each of them: requests that wait for replicas that moved are completed
                                                                 replication/replicas.py
 
-Handlers see the Broker (broker.py) that this extends by inputs, and by the parts that no request
-is about: fetchers, metadata publisher, maintenance, lifecycle.
+Handlers see the Broker (broker.py); this class adds inputs, and the parts without requests:
+fetchers, metadata publisher, maintenance, lifecycle.
 """
 
 from __future__ import annotations
@@ -64,12 +64,13 @@ PEER_APIS: Final = (
 """The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
 _PEER_API_OF: Final = {f"{APIS[key].name}Request": (key, VERSIONS[key][1]) for key in PEER_APIS}
-"""By the name of the request's class: the classes are built when they are first used."""
+"""The API of a request between brokers, by the name of its class: classes are built on first
+use."""
 _PEER_API_OF_CLASS: Final[dict[type, tuple[ApiKey, int]]] = {}
-"""By the class itself, once it was asked for."""
+"""The API of a request between brokers, by its class, once it was looked up."""
 
 NOTES_OF_A_RUN: Final = 1 << 32
-"""Each life of a broker numbers its notes from another multiple of this: ids never repeat."""
+"""The distance between the note ids of two lives of a broker, so that ids never repeat."""
 
 assert _handlers.__all__, "importing them registers them"
 
@@ -129,11 +130,11 @@ class BrokerNode(Broker):
 
     @property
     def state(self) -> LifecycleState:
-        """Where this broker is between its start and its end."""
+        """The broker's state between its start and its end."""
         return self.lifecycle.state
 
     def advertise(self, host: str, port: int) -> None:
-        """Take over an address that the controller is asked to make known to clients."""
+        """Take over an address, and have the controller make it known to clients."""
         self.view.host, self.view.port = host, port
 
     # ---------------------------------------------------------------------- as a driver sees it
@@ -205,13 +206,15 @@ class BrokerNode(Broker):
             self.quotas.connection_closed(event.connection_id)
 
     def _abandon_fetch(self, connection_id: int) -> None:
-        """As in Kafka the session outlives its connection: the client may come back on another."""
+        """Abandon a fetch.  As in Kafka its session outlives the connection, because the client may
+        return on another."""
         fetch = self.parked_fetches.get(connection_id)
         if fetch is not None:
             fetch.abandon()
 
     def _on_tick(self, _event: Tick, now_ms: int) -> None:
-        # Also what is not due: each corrects its `next_ms`, which would be another Tick otherwise.
+        # Look at operations that are not due, too: each corrects its `next_ms`, which would cause
+        # another Tick otherwise.
         self.timers.run_due(now_ms)
         self.purgatory.run_due(now_ms)
 

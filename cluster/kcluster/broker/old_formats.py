@@ -1,8 +1,7 @@
-"""Produce and Fetch of before 0.11: message sets on the wire, v2 batches in the log.
+"""Produce and Fetch before 0.11: message sets on the wire, v2 batches in the log.
 
-Owns: when one is converted to the other, and the errors that such a client understands.  Never:
-knows the formats (protocol/records/message_sets.py), appends; reads only where a hard limit
-requires it.
+Owns: the conversions between both, and the errors that such a client understands.  Never: knows the
+formats (protocol/records/message_sets.py), appends; reads only where a hard limit requires it.
 Kafka: LogValidator (up-conversion), KafkaApis.maybeConvertFetchedData, LazyDownConversionRecords;
 KIP-31, KIP-32, KIP-110, KIP-283.
 
@@ -29,7 +28,7 @@ FIRST_PRODUCE_OF_BATCHES: Final = 3
 FIRST_FETCH_OF_BATCHES: Final = 4
 FIRST_FETCH_OF_FORMAT_1: Final = 2
 FIRST_FETCH_WITH_A_SOFT_LIMIT: Final = 3
-"""KIP-74.  Earlier versions cut off what exceeds the limit, even the first message."""
+"""KIP-74.  Earlier versions cut off bytes beyond the limit, even of the first message."""
 FIRST_FETCH_OF_ZSTD: Final = 10
 FIRST_TO_TAKE_ONE_WRAPPER: Final = (2, 4)
 """Observed: 2.3.1 takes a compressed message among others, 2.8.2 does not."""
@@ -42,7 +41,7 @@ def take_message_set(
     release: Release, data: m.ProduceRequest.PartitionProduceData, allowance: Allowance | None
 ) -> ErrorCode:
     """Convert the records of a partition in a ProduceRequest before v3 to a v2 batch; an error, or
-    NONE.  `allowance`: what the request may decompress; None: this is all of it.
+    NONE.  `allowance`: the request's for decompressing; None: one for this partition alone.
 
     A batch of format v2 is accepted as it is, as by Kafka.  A set without a whole message becomes
     empty, which is no error: nothing is appended.
@@ -76,8 +75,8 @@ def convert_fetched(
     version: int,
     allowance: Allowance,
 ) -> None:
-    """Convert `data`, a partition of a FetchResponse before v10, to what its version can hold.
-    `allowance`: what may be decompressed for the whole response."""
+    """Convert `data`, a partition of a FetchResponse before v10, to the formats of its version.
+    `allowance`: the whole response's for decompressing."""
     if read.error:
         data.error_code = error_of_release(release, read.error)
         return

@@ -1,8 +1,7 @@
 """Requests to other nodes, and their responses or timeouts.
 
-Owns: the requests in flight and their timeouts.  Never: knows what is requested, or handles a
-response (the sender's callback does).  Kafka: InterBrokerSendThread,
-NodeToControllerChannelManager.
+Owns: the requests in flight and their timeouts.  Never: interprets a request, or handles a response
+(the sender's callback does).  Kafka: InterBrokerSendThread, NodeToControllerChannelManager.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class PeerCall(DelayedOperation):
         self.request_id = -1
 
     def answered(self, body: Any, now_ms: int) -> None:
-        """`body` of the response; None: none came in time, or the peer is gone."""
+        """Called with the body of the response; None: none came in time, or the peer is gone."""
         raise AssertionError("a subclass handles the answer")
 
     def expire(self, now_ms: int) -> None:
@@ -66,18 +65,20 @@ class PeerCalls:
         self._under_way: dict[int, PeerCall] = {}
 
     def ask(
-        self, peer: int, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
+        self, peer: int, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
     ) -> PeerCall:
         """Send `body` to node `peer`; `on_answer` is called exactly once, unless forgotten."""
         return self.put(_Question(peer, on_answer), body, timeout_ms, now_ms)
 
-    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
-        """Ask the controller; `on_answer(None, now_ms)` if no answer came in time, at most
-        controller.socket.timeout.ms."""
+    def ask_controller(
+        self, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
+    ) -> None:
+        """Send a request to the controller; `on_answer(None, now_ms)` if no answer came in time, at
+        most controller.socket.timeout.ms."""
         timeout_ms = min(timeout_ms, self._view.config.controller_socket_timeout_ms)
         self.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
 
-    def put(self, call: PeerCall, body: Any, timeout_ms: int, now_ms: int) -> PeerCall:
+    def put(self, call: PeerCall, body: object, timeout_ms: int, now_ms: int) -> PeerCall:
         """Send `body` to the peer of the new `call`, whose `answered` is called exactly once."""
         request_id = self._next_id = self._next_id + 1
         call.calls = self
@@ -95,18 +96,18 @@ class PeerCalls:
             call.answered(response.body, now_ms)
 
     def on_disconnected(self, peer: int, now_ms: int) -> None:
-        """The peer's process is gone: no answer will come."""
+        """End the calls to a peer whose process is gone."""
         lost = [call for call in self._under_way.values() if call.peer == peer]
         for call in lost:
             self.finish(call, None, now_ms)
 
     def forget(self, call: PeerCall) -> None:
-        """Drop a call: its answer is no longer wanted."""
+        """Drop a call whose answer is no longer wanted."""
         if not call.done:
             call.done = True
             del self._under_way[call.request_id]
 
-    def finish(self, call: PeerCall, body: Any, now_ms: int) -> None:
+    def finish(self, call: PeerCall, body: object, now_ms: int) -> None:
         """End `call` with `body`, or None for no answer."""
         if not call.done:
             self.forget(call)

@@ -1,8 +1,8 @@
-"""What the parts of a broker see of it: its view of itself and the cluster, and its outbox.
+"""A broker's interfaces to its parts: its view of itself and the cluster, and its outbox.
 
 Owns: `BrokerView`, `Outbox`, and the ports whose other side must not be imported.  Never: decides
-anything, or knows a part.
-Kafka: KafkaConfig, MetadataCache and RequestChannel, as BrokerServer hands them to its parts.
+anything, or knows a part.  Kafka: KafkaConfig, MetadataCache and RequestChannel, which BrokerServer
+passes to its parts.
 
 A part takes these, and its sibling parts, in its constructor.  Handlers see all parts (broker.py).
 Both are concrete classes, not Protocols: compiled code reads their attributes as fields of a C
@@ -22,7 +22,7 @@ from kcluster.protocol.releases import Release
 
 @final
 class BrokerView:
-    """A broker's identity, its configs, and the cluster as it knows it.
+    """A broker's identity, its configs, and its view of the cluster.
 
     Three fields change: `epoch` (lifecycle.py), `config` and what is in `image` (publisher.py).
     """
@@ -50,17 +50,18 @@ class BrokerView:
         self.rack = rack
         self.cluster_id = cluster_id
         self.release = release
-        """Whose APIs, versions and errors its clients see."""
+        """The release whose APIs, versions and errors its clients see."""
         self.static_config = static_config
-        """What the topology sets."""
+        """The configs that the topology sets."""
         self.unused_configs = unused_configs
-        """What it sets besides, as text by Kafka's name: described, and nothing more."""
+        """Further configs of the topology, as text by Kafka's names, which are described and have
+        no effect."""
         self.config = static_config
-        """The same with the dynamic configs of the image over it."""
+        """`static_config` with the dynamic configs of the image on top."""
         self.epoch = -1
         """The broker epoch that the controller gave to this life; -1 before registration."""
         self.image = MetadataImage()
-        """One object for the whole life: records change it in place."""
+        """One object for the whole life, which records change in place."""
 
 
 @final
@@ -73,7 +74,7 @@ class Outbox:
         self._node_id = node_id
         self._notes_written = first_note
         self.effects: list[Effect] = []
-        """The node takes them when the step ends."""
+        """The effects, which the node takes when the step ends."""
         self.now_ms = 0
         """The time of the current step."""
 
@@ -82,7 +83,7 @@ class Outbox:
         self.effects.append(effect)
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
-        """Note what happened; the id returned can be the cause of a later note."""
+        """Note an event; the returned id can be the cause of a later note."""
         self._notes_written += 1
         note_id = (self._node_id, self._notes_written)
         self.effects.append(Note(note_id, self.now_ms, event, cause))
@@ -90,17 +91,17 @@ class Outbox:
 
 
 class InternalTopicListener(Protocol):
-    """Is notified about an internal topic, and about deleted topics: a coordinator."""
+    """A coordinator's interface for events of an internal topic, and of deleted topics."""
 
     @property
     def topic(self) -> str:
         """The name of the internal topic."""
 
     def on_elected(self, partition: int, now_ms: int) -> None:
-        """This broker now leads a partition of the internal topic."""
+        """Begin: this broker now leads a partition of the internal topic."""
 
     def on_resigned(self, partition: int, now_ms: int) -> None:
-        """This broker no longer leads that partition."""
+        """End: this broker no longer leads that partition."""
 
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
-        """A topic, of any name, was deleted."""
+        """Take note that a topic, of any name, was deleted."""

@@ -1,8 +1,8 @@
 """Producer ids: a broker's share of them, in blocks that the controller hands out.
 
-Owns: the block in use, the next one, and the requests that wait for one.  Never: chooses which ids
-are in a block (the controller does, so that no two brokers share an id).
-Kafka: RPCProducerIdManager, KIP-730.
+Owns: the block in use, the next one, and the requests that wait for one.  Never: chooses a block's
+ids (the controller does, so that no two brokers share an id).  Kafka: RPCProducerIdManager,
+KIP-730.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
 OnProducerId = Callable[[int | None], None]
-"""Takes the producer id; None: there is none now, the producer may try again."""
+"""Takes the producer id; None: there is none now, and the producer may try again."""
 
 
 class ProducerIds:
@@ -48,7 +48,8 @@ class ProducerIds:
         if not self._ids:
             return None
         producer_id, self._ids = self._ids[0], self._ids[1:]
-        # With nine tenths of a block used up, the next one is fetched before anyone must wait.
+        # When nine tenths of a block are used up, the next one is fetched, before a producer must
+        # wait.
         if len(self._ids) * 10 < self._block_size and not self._next_ids:
             self._ask(now_ms)
         return producer_id

@@ -1,9 +1,8 @@
-"""Metadata put into effect on one broker: records to the image, and the replicas in line with it.
+"""Putting metadata into effect on one broker: records change the image, and the replicas follow.
 
-Owns: which replicas are created, deleted and given a role as metadata arrives; the broker's current
+Owns: creating and deleting replicas and giving them roles as metadata arrives; the broker's current
 config.  Never: decides any of it (the controller has), changes a replica's state except through
-`Replica`.
-Kafka: BrokerMetadataPublisher, ReplicaManager.applyDelta, DynamicConfigPublisher.
+`Replica`.  Kafka: BrokerMetadataPublisher, ReplicaManager.applyDelta, DynamicConfigPublisher.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class MetadataPublisher:
         self._quotas = quotas
         self._share_partitions = share_partitions
         self._topic_configs: dict[str, TopicConfig] = {}
-        """Those in force, by topic: all partitions of a topic share one object."""
+        """The configs in force by topic: all partitions of a topic share one object."""
         self._coordinators = {coordinator.topic: coordinator for coordinator in coordinators}
 
     def apply(self, delta: MetadataDelta, now_ms: int) -> None:
@@ -175,7 +174,7 @@ class MetadataPublisher:
                 self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)
 
     def remove_strays(self) -> None:
-        """Delete logs of an earlier life whose partitions were deleted or moved away since.
+        """Delete logs of an earlier life whose partitions were deleted or moved away since then.
 
         Kafka: LogManager.isStrayReplica.
         """

@@ -1,6 +1,6 @@
-"""Parked requests: each waits for a condition that others report to it, or for its deadline.
+"""Parked requests, each of which waits for a condition, or for its deadline.
 
-Owns: the deadlines of parked requests and expiring them.  Never: knows what they wait for (an
+Owns: the deadlines of parked requests and expiring them.  Never: knows their conditions (an
 operation registers itself with the replicas that it watches).  Kafka: DelayedOperationPurgatory.
 
 Requests that wait equally long expire in the order of their arrival.  So one queue per length of
@@ -17,17 +17,19 @@ from kcluster.timers import NEVER_MS
 
 COMPACT_AT: Final = 1024
 QUEUES_BEFORE_SWEEP: Final = 64
-"""Clients choose how long they wait; most choose the same."""
+"""The number of queues beyond which empty ones are dropped: clients choose how long they wait, and
+most choose alike."""
 QUEUES_KEPT_EMPTY: Final = 8
-"""A broker's own waits are of a few lengths, again and again."""
+"""The number of empty queues that are kept: a broker's own waits have few lengths, again and
+again."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation:
     """A parked request.  A subclass answers it once, and then sets `done`.
 
-    `parked_behind`: the next one of its queue.  Such a linked list costs compiled code a tenth of
-    what a deque does.
+    `parked_behind`: the next operation of its queue.  In compiled code this linked list costs a
+    tenth of a deque.
     """
 
     __slots__ = ("deadline_ms", "done", "parked_behind")
@@ -38,7 +40,7 @@ class DelayedOperation:
         self.parked_behind: DelayedOperation | None = None
 
     def expire(self, now_ms: int) -> None:
-        """The deadline has passed: answer with what there is, and set `done`."""
+        """Answer with the available data, because the deadline has passed, and set `done`."""
         raise AssertionError("a subclass answers when its deadline has passed")
 
 
@@ -54,7 +56,7 @@ class Purgatory:
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
         self._last: _Queue | None = None
-        """The queue of `_last_wait_ms`, used last: mostly the next operation's too."""
+        """The queue of `_last_wait_ms`, used last, and mostly also for the next operation."""
         self._last_wait_ms = 0
         self.next_ms = NEVER_MS
 
@@ -78,7 +80,7 @@ class Purgatory:
         return queue
 
     def run_due(self, now_ms: int) -> None:
-        """Expire all whose deadline has passed, the earliest first."""
+        """Expire all operations whose deadline has passed, the earliest first."""
         due: list[DelayedOperation] = []
         next_ms = NEVER_MS
         for queue in self._queues.values():
@@ -109,8 +111,8 @@ class Purgatory:
 class _Queue:
     """Operations that wait equally long, in the order of their deadlines.
 
-    Operations that are done are dropped when they reach the front, or when they outnumber the
-    waiting ones: a long wait at the front must not keep thousands behind it.
+    Finished operations are dropped when they reach the front, or when they outnumber the waiting
+    ones, so that a long wait at the front does not keep thousands of them.
     """
 
     __slots__ = ("_compact_at", "_first", "_last", "_length")
@@ -136,7 +138,7 @@ class _Queue:
             self._compact()
 
     def _pop(self, first: DelayedOperation) -> DelayedOperation | None:
-        """Take out the first; return the one behind it."""
+        """Take out the first operation; return the next one."""
         behind = self._first = first.parked_behind
         first.parked_behind = None
         self._length -= 1
@@ -161,8 +163,8 @@ class _Queue:
         self._compact_at = max(COMPACT_AT, 2 * self._length)
 
     def pop_due(self, now_ms: int, due: list[DelayedOperation]) -> int:
-        """Take out all whose deadline has passed, and add to `due` those that are not done.
-        Returns the earliest deadline of what still waits, or NEVER_MS."""
+        """Take out all operations whose deadline has passed, and add the unfinished ones to `due`.
+        Returns the earliest remaining deadline, or NEVER_MS."""
         first = self._first
         while first is not None and (first.done or first.deadline_ms <= now_ms):
             behind = self._pop(first)
@@ -172,7 +174,7 @@ class _Queue:
         return NEVER_MS if first is None else first.deadline_ms
 
     def first_deadline_ms(self) -> int:
-        """The earliest deadline of what waits, or NEVER_MS."""
+        """The earliest deadline, or NEVER_MS."""
         first = self._first
         while first is not None and first.done:
             first = self._pop(first)

@@ -1,7 +1,7 @@
-"""Which APIs a broker serves: the table in which handlers register themselves.
+"""The APIs that a broker serves: the table in which handlers register themselves.
 
 Owns: the table API key -> (handler, versions).  Never: a switch; adding an API touches its handler
-file alone.  Kafka: KafkaApis.handle, but as a table.
+file alone.  Kafka: KafkaApis.handle, as a table.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kcluster.protocol.messages import Message
 
 
 class Parked(Struct):
-    """The handler will answer later."""
+    """The sign that the handler will answer later."""
 
 
 class NoResponse(Struct):
-    """The client expects no answer (Produce, acks=0)."""
+    """The sign that the client expects no answer (Produce, acks=0)."""
 
 
 PARKED: Final = Parked()
@@ -32,7 +32,7 @@ Answer = Message | Parked | NoResponse
 """The response body; PARKED when `broker.reply(request, body)` will be called later; NO_RESPONSE
 when the client expects none."""
 Handler = Callable[[Broker, Request, int], Answer]
-"""(broker, request, now_ms) -> what is answered."""
+"""(broker, request, now_ms) -> the answer."""
 Registered = TypeVar("Registered", bound=Handler)
 
 

@@ -1,11 +1,11 @@
 """Client metrics: the subscriptions to them, and each client that pushes them.
 
 Owns: the instances of clients that ask for subscriptions, their clocks and counters.  Never: reads
-or keeps what is pushed: the handler counts it and leaves a note, like a plugin that discards it.
-Kafka: ClientMetricsManager, ClientMetricsInstance; KIP-714.
+or keeps pushed metrics: the handler counts them and leaves a note, like a plugin that discards
+them.  Kafka: ClientMetricsManager, ClientMetricsInstance; KIP-714.
 
 An instance is forgotten with its connection, or when it has been silent for three push intervals
-and at least a minute.  As in Kafka at most 16384 are known; the longest silent one is evicted.
+and at least a minute.  As in Kafka, at most 16,384 are known; the longest silent one is evicted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ASK_AGAIN_AFTER: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORT
 
 
 class ClientInstance:
-    """One client as this broker knows it."""
+    """One client, in this broker's view."""
 
     __slots__ = (
         "attributes", "connection_id", "expires_ms", "instance_id", "last_error", "last_get_ms",
@@ -41,10 +41,10 @@ class ClientInstance:
     ) -> None:
         self.instance_id = instance_id
         self.attributes = attributes
-        """By the names that subscriptions match on."""
+        """Its attributes, by the names that subscriptions match."""
         self.connection_id = connection_id
         self.version = -1
-        """The version of the subscriptions that it was matched with."""
+        """The version of the subscriptions with which it was matched."""
         self.metrics: tuple[str, ...] = ()
         self.push_interval_ms = DEFAULT_INTERVAL_MS
         self.subscription_id = 0
@@ -57,7 +57,7 @@ class ClientInstance:
         self.pushed_bytes = 0
 
     def subscribe(self, subscriptions: list[Subscription], version: int) -> None:
-        """Match with the current subscriptions; earlier matches and the clocks are reset."""
+        """Match it with the current subscriptions; earlier matches and the clocks are reset."""
         configs = [s.config for s in subscriptions if s.matches(self.attributes)]
         names = {name for config in configs for name in config.metrics}
         self.metrics = (ALL_METRICS,) if ALL_METRICS in names else tuple(sorted(names))
@@ -70,8 +70,8 @@ class ClientInstance:
         self.subscription_id = crc - (1 << 32) if crc >= 1 << 31 else crc
 
     def may_get(self, now_ms: int) -> bool:
-        """Whether the client may ask for subscriptions now; if so, its interval restarts.  A client
-        whose push failed because of its subscription may ask at any time."""
+        """Whether the client may request subscriptions now; if so, its interval restarts.  A client
+        whose push failed because of its subscription may request them at any time."""
         for last_ms in (self.last_get_ms, self.last_push_ms):
             if last_ms is not None and now_ms - last_ms < self.push_interval_ms:
                 return self.last_error in ASK_AGAIN_AFTER
@@ -79,7 +79,8 @@ class ClientInstance:
         return True
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether the client may push now: right after asking, then once per interval."""
+        """Whether the client may push now: right after a request for subscriptions, then once per
+        interval."""
         got_ms, pushed_ms = self.last_get_ms, self.last_push_ms
         is_first = pushed_ms is None or (got_ms is not None and got_ms > pushed_ms)
         if not is_first and now_ms - (pushed_ms or 0) < self.push_interval_ms:
@@ -93,9 +94,9 @@ class ClientTelemetry:
 
     def __init__(self) -> None:
         self.instances: dict[bytes, ClientInstance] = {}
-        """By instance id, the longest silent first."""
+        """The instances by id, the longest silent first."""
         self.software: dict[int, tuple[str, str]] = {}
-        """By connection: name and version, noted while there are subscriptions."""
+        """The software's name and version by connection, noted while there are subscriptions."""
         self._by_connection: dict[int, bytes] = {}
         self._subscriptions: list[Subscription] = []
         self._configs: dict[str, dict[str, str]] = {}
@@ -121,7 +122,7 @@ class ClientTelemetry:
         image: MetadataImage,
         now_ms: int,
     ) -> ClientInstance:
-        """The client of this id; created, or matched with changed subscriptions, where needed."""
+        """The client of this id; created, or matched with changed subscriptions, if necessary."""
         known = self.instances.pop(instance_id, None)
         subscriptions = self.subscriptions(image)
         if known is None or known.expires_ms <= now_ms:

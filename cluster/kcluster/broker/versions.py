@@ -1,11 +1,12 @@
-"""What a broker of an older release serves and lists, and what it returns for newer errors.
+"""The APIs and versions that a broker of an older release serves and lists, and its replacements
+for newer errors.
 
-Owns: which of a release's APIs have handlers here; the differences between releases that handlers
-need.  Never: has the table of releases (protocol/releases.py), answers a request.
-Kafka: ApiVersionManager, ApiVersionsResponse; KIP-35, KIP-896.
+Owns: the set of a release's APIs with handlers here; the differences between releases that handlers
+need.  Never: holds the table of releases (protocol/releases.py), answers a request.  Kafka:
+ApiVersionManager, ApiVersionsResponse; KIP-35, KIP-896.
 
 Handlers serve every version that the codec knows, even those older than 4.4.0's.  The release
-decides which of them a client sees.
+decides on the versions that a client sees.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ M = TypeVar("M", bound=Message)
 LATEST: Final = latest()
 
 FIRST_WITHOUT_FORMATS_0_AND_1: Final = (4, 0)
-"""KIP-896: from here on Produce begins with v3; v0 to v2 are listed for librdkafka's sake alone."""
+"""KIP-896: from this release on Produce begins with v3; v0 to v2 are listed only for librdkafka."""
 FIRST_WITH_API_VERSIONS_IN_ERRORS: Final = (2, 4)
-"""KIP-511: before it, an answer to a too new ApiVersions has the error and no versions."""
+"""KIP-511: before this release, an answer to a too new ApiVersions has the error and no
+versions."""
 FIRST_WITH_PARTITION_DEFAULTS: Final = (2, 4)
-"""KIP-464: CreateTopics with -1 partitions or replicas, which were errors before."""
+"""KIP-464: the first release that accepts CreateTopics with -1 partitions or replicas."""
 FIRST_WITH_EPOCHS_OF_FEATURES: Final = (2, 7)
-"""KIP-584: ZooKeeper brokers show an epoch, 0 while no feature is finalized."""
+"""KIP-584: from this release on ZooKeeper brokers list an epoch of features, 0 while none is
+finalized."""
 
 BETWEEN_BROKERS: Final = (
     ApiKey.LEADER_AND_ISR,
@@ -41,14 +44,14 @@ BETWEEN_BROKERS: Final = (
     ApiKey.ALTER_PARTITION,
     ApiKey.ALLOCATE_PRODUCER_IDS,
 )
-"""Listed by ZooKeeper brokers, which send them to each other; clients do not."""
-# DIFFERS: listed as by such a broker, but a request for one closes its connection.
+"""APIs that ZooKeeper brokers list and send to each other; clients do not send them."""
+# DIFFERS: a broker here lists them too, but a request for one closes its connection.
 
 _SAID_BEFORE: Final = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""The error of a broker that does not have the newer code yet (INVALID_RECORD: KIP-467)."""
+"""The older error that stands for a newer one (INVALID_RECORD: KIP-467)."""
 
 
 def served(release: Release, api_key: int) -> Versions | None:
@@ -69,12 +72,12 @@ def served(release: Release, api_key: int) -> Versions | None:
 
 
 def listed(release: Release) -> list[tuple[int, int, int]]:
-    """(API key, lowest, highest version) as ApiVersions has them, by key."""
+    """(API key, lowest, highest version) as in ApiVersions, by key."""
     # DIFFERS: APIs without a handler here are not listed, so that clients do not use them.
     rows = []
     for api_key, (low, high) in release.listed.items():
         if api_key in TELEMETRY:
-            continue  # only with a reporter configured, as none here has
+            continue  # listed only with a reporter, which no broker here has
         if api_key in BETWEEN_BROKERS:
             rows.append((api_key, low, high))
             continue
@@ -106,26 +109,29 @@ CONTROLLERS_OWN: Final = frozenset(
         ApiKey.UPDATE_FEATURES,
     }
 )
-"""KRaft brokers forward these; ZooKeeper brokers, unless they are it, answer NOT_CONTROLLER."""
+"""APIs that KRaft brokers forward; ZooKeeper brokers other than the controller answer
+NOT_CONTROLLER."""
 
 
 def zookeeper_controller(image: MetadataImage) -> int:
     """The controller of ZooKeeper brokers, which is one of them; -1 if none is up.
 
     DIFFERS: with ZooKeeper it is the broker that created /controller first, here the live broker of
-    the lowest id.  Brokers of 3.3 on name any broker, so clients of both may have to ask twice.
+    the lowest id.  Brokers from 3.3 on name any broker, so clients of both may need a second
+    request.
     """
     alive = [broker_id for broker_id, broker in image.brokers.items() if not broker.fenced]
     return min(alive, default=-1)
 
 
 def is_not_controller(release: Release, image: MetadataImage, node_id: int) -> bool:
-    """Whether a broker answers NOT_CONTROLLER to what only the controller does."""
+    """Whether a broker answers NOT_CONTROLLER to a request that only the controller serves."""
     return not release.is_kraft and zookeeper_controller(image) != node_id
 
 
 def not_controller(answer: M) -> M:
-    """The answer of a request that timed out, with NOT_CONTROLLER in place of that error."""
+    """The answer to a request that timed out, with NOT_CONTROLLER in place of the time-out's
+    error."""
     for name in answer.__struct_fields__:
         value = getattr(answer, name)
         if name == "error_code" and value == ErrorCode.REQUEST_TIMED_OUT:

@@ -1,1 +1,1 @@
-"""What is judged: anomalies with their causes, availability, the verdict."""
+"""The judgement of a run: anomalies with their causes, availability, the verdict."""

@@ -1,8 +1,8 @@
-"""When a partition could not be written or read, for whom, and why.
+"""The times in which a partition could not be written or read, with the clients and the reasons.
 
 Owns: the windows of a run: from the first attempt that failed or was not answered to the first that
-succeeded, as clients and brokers saw it.  Never: guesses the cause: reasons are notes.
-Kafka: no counterpart; Jepsen's availability of each key.
+succeeded, for clients and brokers.  Never: guesses the cause: reasons are notes. Kafka: no
+counterpart; Jepsen's availability of each key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kcluster.protocol.apis import ApiKey
 WRITES: Final = "writes"
 READS: Final = "reads"
 USUAL: Final = 5
-"""An ack that takes this many times as long as in quiet times is late."""
+"""The factor by which an ack is late compared with quiet times."""
 
 _OF_THE_CLIENT: Final = frozenset(
     (
@@ -40,9 +40,9 @@ _OF_THE_CLIENT: Final = frozenset(
 
 
 class Window(Struct, frozen=True):
-    """A time in which `writes` or `reads` of a partition failed; `is_over`: it was available again
-    before the end of the run.  `clients`: those affected; `errors`: by Kafka's names; `origin`:
-    what began it, None if no operation on the cluster did."""
+    """A time in which `writes` or `reads` of a partition failed; `is_over`: whether it was
+    available again before the end of the run.  `clients`: the affected clients; `errors`: by
+    Kafka's names; `origin`: the operation on the cluster that began it, None if there is none."""
 
     kind: str
     partition: Partition
@@ -81,8 +81,8 @@ class _Outage(Struct):
 
 
 def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
-    """All windows, by partition, writes first.  `patience_ms`: a slower ack, if also much slower
-    than its producer's in quiet times, counts as an outage until it came."""
+    """All windows, by partition, writes first.  `patience_ms`: an ack that is slower than this, and
+    much slower than its producer's in quiet times, counts as an outage until it arrived."""
     windows = []
     outages_of: dict[tuple[Partition, str], list[_Outage]] = {}
     for partition, outages in _of_writes(facts, patience_ms):
@@ -118,7 +118,7 @@ def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
 
 
 def _merged(outages: list[_Outage]) -> Iterator[tuple[_Outage, list[str]]]:
-    """Overlapping ones merged, with the names of all clients affected."""
+    """The windows with overlapping ones merged, and with the names of all affected clients."""
     whole: _Outage | None = None
     names: dict[str, None] = {}
     for outage in sorted(outages, key=lambda outage: outage.from_ms):
@@ -170,8 +170,8 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
 
 
 def _quiet_median_ms(facts: Facts, partition: Partition, sends: Sequence[SentRecord]) -> int:
-    """The median time of acks that came at the first attempt, in quiet times; 0 if there is none.
-    Other times would make a long outage seem usual."""
+    """The median time of acks of first attempts in quiet times; 0 if there is none.  With other
+    times, a long outage would seem usual."""
     spans = _quiet_spans(facts), _in_sync_spans(facts, partition)
     taken = sorted(
         send.ended_ms - send.sent_ms
@@ -242,7 +242,7 @@ def _has_failed(send: SentRecord, patience_ms: int) -> bool:
 
 
 def _outage(from_ms: int, good: Sequence[int], end_ms: int, client: str, error: str) -> _Outage:
-    """From a failed attempt to the first that succeeded."""
+    """The outage from a failed attempt to the first that succeeded."""
     at = bisect_right(good, from_ms)
     is_over = at < len(good)
     errors = {error: None} if error else {}
@@ -275,7 +275,7 @@ def _of_reads(facts: Facts) -> Iterator[tuple[Partition, list[_Outage]]]:
                 if entry.partition not in (None, partition):
                     continue
                 at = bisect_right(times, entry.at_ms)
-                # A timeout: the outage began with the attempt, just after the last answer.
+                # After a timeout: the outage began with the attempt, just after the last answer.
                 waited = entry.error == "REQUEST_TIMED_OUT" and at > 0
                 from_ms = times[at - 1] if waited else entry.at_ms
                 outage = _outage(entry.at_ms, times, end_ms, consumer, entry.error)
@@ -287,7 +287,7 @@ def _of_reads(facts: Facts) -> Iterator[tuple[Partition, list[_Outage]]]:
 
 
 def _served(facts: Facts) -> dict[str, dict[Partition, list[int]]]:
-    """By consumer and partition, when a broker answered its Fetch without an error."""
+    """The times at which a broker answered a Fetch without an error, by consumer and partition."""
     names = {f"client-{number}": name for name, number in facts.clients.items()}
     served: dict[str, dict[Partition, list[int]]] = {}
     for answer in facts.recorder.partition_answers(ApiKey.FETCH, lambda _: True):
@@ -305,7 +305,7 @@ def _served(facts: Facts) -> dict[str, dict[Partition, list[int]]]:
 
 
 def _concerns(facts: Facts, partition: Partition, at_ms: int) -> bool:
-    """Whether an error that names no partition is about this one: its leader is at fault."""
+    """Whether an error that names no partition concerns this one, because its leader caused it."""
     partitions = facts.recorder.of_partition(partition)
     registration = facts.registration(partitions[-1], at_ms) if partitions else None
     if registration is None or registration.leader < 0:

@@ -1,8 +1,8 @@
 """Partitions that were offline, elected uncleanly or below min.insync.replicas, used or not.
 
-Owns: `Degraded`, and finding these times in what was recorded.  Never: words (verdict_words.py);
-decides whether a run is valid.
-Kafka: the metrics OfflinePartitionsCount, UncleanLeaderElectionsPerSec, UnderMinIsrPartitionCount.
+Owns: `Degraded`, and finding these times in the record.  Never: words (verdict_words.py); decides
+whether a run is valid. Kafka: the metrics OfflinePartitionsCount, UncleanLeaderElectionsPerSec,
+UnderMinIsrPartitionCount.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DegradedKind(StrEnum):
 
 
 class ReplicaState(StrEnum):
-    """Why a replica could not lead."""
+    """The reason why a replica could not lead."""
 
     DOWN = "down"
     PAUSED = "paused"
@@ -52,8 +52,8 @@ class ReplicaState(StrEnum):
 
 
 class Ineligible(Struct, frozen=True):
-    """A replica that could not lead when its partition went offline; `since_ms`: since when, -1 if
-    that is not known."""
+    """A replica that could not lead when its partition went offline; `since_ms`: the beginning of
+    its state, -1 if unknown."""
 
     broker: int
     state: ReplicaState
@@ -62,9 +62,9 @@ class Ineligible(Struct, frozen=True):
 
 class Degraded(Struct, frozen=True):
     """A time in which a partition was degraded, in ms of the cluster's clock; of an unclean
-    election `to_ms` is `from_ms`.  `is_over`: it ended before the run did.  `replicas`: of the
-    partition, if they are known; `ineligible`: each of them, when it went offline;
-    `then_unclean`: an unclean election ended it."""
+    election `to_ms` is `from_ms`.  `is_over`: whether it ended before the run did.  `replicas`: the
+    partition's, if known; `ineligible`: the reason for each when it went offline; `then_unclean`:
+    whether an unclean election ended it."""
 
     kind: DegradedKind
     partition: Partition
@@ -86,8 +86,8 @@ _STATES: Final = {"down": ReplicaState.DOWN, "paused": ReplicaState.PAUSED}
 
 
 def find_degraded(facts: Facts, since_ms: int) -> list[Degraded]:
-    """All of them that lasted after `since_ms`: by kind, then by partition; one that had begun
-    before begins there.  Times below min.insync.replicas are by the setting at the end, and not of
+    """All degraded times after `since_ms`, by kind, then by partition; a time that began earlier
+    begins there.  Times below min.insync.replicas follow the setting at the end, and leave out
     internal topics."""
     found = _Search(facts).all()
     lasted = [

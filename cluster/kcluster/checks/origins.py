@@ -1,6 +1,6 @@
-"""What began an outage: the operations on the cluster at one moment, as a value.
+"""The origin of an outage: the operations on the cluster at one moment, as a value.
 
-Owns: `Origin`, and which operation began what a note reports.  Never: words (verdict_words.py).
+Owns: `Origin`, and the search for the operation behind a note.  Never: words (verdict_words.py).
 Kafka: no counterpart.
 """
 
@@ -30,7 +30,7 @@ from kcluster.evidence.lookups import Facts
 
 
 class OriginKind(StrEnum):
-    """The operations that begin outages, those that explain most first."""
+    """The operations that begin outages, in order of how much they explain."""
 
     KILLED = "killed"
     LOST_POWER = "lost_power"
@@ -47,9 +47,9 @@ class OriginKind(StrEnum):
 
 
 class Origin(Struct, frozen=True):
-    """What began it, at `at_ms` of the cluster's clock.  `nodes`: the brokers concerned; `rack`:
-    these are all brokers of this rack; `noticed_ms`: when the controller fenced the first of them,
-    -1 if it did not, or need not."""
+    """The operation, at `at_ms` of the cluster's clock.  `nodes`: the brokers acted on; `rack`: the
+    rack of which these are all brokers; `noticed_ms`: the time at which the controller fenced the
+    first of them, -1 if it did not, or need not."""
 
     kind: OriginKind
     at_ms: int
@@ -69,8 +69,8 @@ _ORDER: Final = {kind: place for place, kind in enumerate(OriginKind)}
 
 
 def origin_of(facts: Facts, notes: Iterable[Note], until_ms: int) -> Origin | None:
-    """What began what these notes report, before `until_ms`: the first operation on a broker's
-    process or links; without one, that which moved a leader, matched a rule or shaped links."""
+    """The operation behind these notes, before `until_ms`: the first one on a broker's process or
+    links; without one, the first that moved a leader, matched a rule or shaped links."""
     found: dict[OriginKind, Note] = {}
     for note in notes:
         for each in (note, *facts.causes_of(note), *_behind(facts, note)):
@@ -129,7 +129,7 @@ def _kind_of(event: Event) -> OriginKind | None:
 
 
 def _origin(facts: Facts, kind: OriginKind, at_ms: int) -> Origin:
-    """With all brokers to which the same was done at the same time."""
+    """The origin with all brokers that suffered one fault at one time."""
     same = [note.event for note in facts.notes_at(at_ms) if _kind_of(note.event) is kind]
     sides = [event for event in same if isinstance(event, NetworkCut)]
     specs = facts.recorder.plan.topology.brokers
@@ -148,7 +148,7 @@ def _origin(facts: Facts, kind: OriginKind, at_ms: int) -> Origin:
 
 
 def _rack_of(specs: Sequence[BrokerSpec], nodes: tuple[int, ...]) -> str:
-    """The rack whose brokers these are, all of several; "" if there is none, or no other rack."""
+    """The rack of which these are all brokers; "" if there is none, or no other rack."""
     racks = {spec.rack for spec in specs if spec.id in nodes}
     rack = racks.pop() if len(racks) == 1 else None
     members = tuple(sorted(spec.id for spec in specs if spec.rack == rack))

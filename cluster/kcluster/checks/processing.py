@@ -1,11 +1,11 @@
-"""What an application did with the records of a topic: what it missed, did twice or out of order.
+"""An application's processing of a topic: records that it missed, or processed twice or out of
+order.
 
 Owns: the facts of processing, the problems and the cause of each, as values.  Never: words for them
-(processing_words.py); a verdict, which is about what Kafka promised.
-Kafka: no counterpart.
+(processing_words.py); a verdict, which is about Kafka's promises. Kafka: no counterpart.
 
-A record is known to be processed if the application reported it.  The causes are what brokers saw:
-commits with their generations, members that were removed, rebalances, reads.
+A record counts as processed if the application reported it.  The causes are facts at the brokers:
+commits with their generations, removed members, rebalances, reads.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ M = TypeVar("M", Departed, Generation)
 
 
 class Processed(Struct, frozen=True, gc=False):
-    """The application reported that it has processed a record.  `worker`: who, as it named itself;
-    the thread if it did not."""
+    """The application reported that it has processed a record.  `worker`: the name that the worker
+    gave, or its thread."""
 
     at_ms: int
     partition: Partition
@@ -33,8 +33,8 @@ class Processed(Struct, frozen=True, gc=False):
 
 
 class LastRequest(Struct, frozen=True, gc=False):
-    """The last request of a client that reads, by Kafka's name of its API, and when it was answered
-    or given up.  `fetched_ms`: the same of its last Fetch, -1 if it sent none."""
+    """The last request of a client that reads, by Kafka's name of its API, and the time at which it
+    was answered or given up.  `fetched_ms`: this time for its last Fetch, -1 if it sent none."""
 
     client: str
     api: str
@@ -43,9 +43,9 @@ class LastRequest(Struct, frozen=True, gc=False):
 
 
 class ProcessingFacts(Struct, frozen=True):
-    """All that is known.  `offsets`: by partition, those of the records in its log at the end, in
-    order; `processed`: in the order of the reports; `reads`: what clients received, in order;
-    `last_requests`: of each client that reads."""
+    """All known facts.  `offsets`: by partition, the offsets of the records in its log at the end,
+    in order; `processed`: in the order of the reports; `reads`: the records that clients received,
+    in order; `last_requests`: the last one of each client that reads."""
 
     offsets: Mapping[Partition, Sequence[int]]
     processed: Sequence[Processed]
@@ -55,8 +55,8 @@ class ProcessingFacts(Struct, frozen=True):
 
 
 class ProcessingProblem(Struct, frozen=True, kw_only=True):
-    """Neighbouring records of one partition with the same story: offsets `first` to `last`, `count`
-    of them."""
+    """Neighbouring records of one partition with one story: offsets `first` to `last`, `count` of
+    them."""
 
     partition: Partition
     first: int
@@ -65,11 +65,11 @@ class ProcessingProblem(Struct, frozen=True, kw_only=True):
 
 
 class Missed(ProcessingProblem, frozen=True, kw_only=True):
-    """Nobody processed it.  `commit`: the first accepted commit beyond it, after which no member of
-    the group reads it again; `departed`: how that commit's member left, if it did.  Without a
-    commit: `refused`, the last commit beyond it that was refused; `read`: who received it first;
-    `first_read`: without that, the first record of the partition that anybody received, and
-    `last_request`, the last one of all clients that read."""
+    """The record was not processed.  `commit`: the first accepted commit beyond it, after which no
+    member of the group reads it again; `departed`: the departure of that commit's member, if it
+    left.  Without a commit: `refused`, the last refused commit beyond it; `read`: the first read of
+    the record; without one, `first_read`: the first read from the partition, and `last_request`,
+    the last one of all clients that read."""
 
     commit: Commit | None = None
     departed: Departed | None = None
@@ -80,9 +80,10 @@ class Missed(ProcessingProblem, frozen=True, kw_only=True):
 
 
 class Repeated(ProcessingProblem, frozen=True, kw_only=True):
-    """It was processed `times` times; `before` and `again` are the first two.  `commit`: the first
-    accepted commit beyond it; `refused`: the first refused one after it was processed; `departed`,
-    `generation`: the last member that left, and the last generation that began, between the two."""
+    """The record was processed `times` times; `before` and `again` are the first two.  `commit`:
+    the first accepted commit beyond it; `refused`: the first refused one after it was processed;
+    `departed`, `generation`: the last member that left, and the last generation that began, between
+    the two."""
 
     before: Processed
     again: Processed
@@ -94,13 +95,13 @@ class Repeated(ProcessingProblem, frozen=True, kw_only=True):
 
     @property
     def was_committed(self) -> bool:
-        """Whether a commit beyond it had been accepted when it was processed again."""
+        """Whether a commit beyond it had been accepted before it was processed again."""
         return self.commit is not None and self.commit.at_ms <= self.again.at_ms
 
 
 class OutOfOrder(ProcessingProblem, frozen=True, kw_only=True):
-    """It was processed for the first time after a later record of its partition.  `generation`: the
-    last one that began between the two times."""
+    """The record was processed for the first time after a later record of its partition.
+    `generation`: the last generation that began between the two."""
 
     after: Processed
     own: Processed
@@ -111,7 +112,8 @@ AnyProblem = Missed | Repeated | OutOfOrder
 
 
 def find_problems(facts: ProcessingFacts) -> list[AnyProblem]:
-    """Every problem: by partition what was missed, repeated, out of order, each by offset."""
+    """Every problem: by partition the missed, the repeated and the disordered records, each by
+    offset."""
     return [
         problem
         for partition in sorted({*facts.offsets, *(x.partition for x in facts.processed)})
@@ -120,7 +122,7 @@ def find_problems(facts: ProcessingFacts) -> list[AnyProblem]:
 
 
 class _PartitionProcessing:
-    """What happened to the records of one partition."""
+    """The history of the records of one partition."""
 
     def __init__(self, facts: ProcessingFacts, partition: Partition) -> None:
         self.partition = partition
@@ -238,13 +240,13 @@ class _PartitionProcessing:
 
 
 def _last_between(moments: Sequence[M], from_ms: int, to_ms: int) -> M | None:
-    """The last of these that is not before `from_ms`, but before `to_ms`."""
+    """The last of these items that is not before `from_ms`, but before `to_ms`."""
     at = bisect_left(moments, to_ms, key=lambda moment: moment.at_ms)
     return moments[at - 1] if at and moments[at - 1].at_ms >= from_ms else None
 
 
 def _joined(problems: Iterator[AnyProblem], offsets: Sequence[int]) -> list[AnyProblem]:
-    """Problems of neighbouring records with the same story as one."""
+    """The problems, with neighbouring records of one story joined."""
     places = {offset: place for place, offset in enumerate(offsets)}
     joined: list[AnyProblem] = []
     for problem in problems:
@@ -261,7 +263,7 @@ def _joined(problems: Iterator[AnyProblem], offsets: Sequence[int]) -> list[AnyP
 
 
 def _story(problem: AnyProblem) -> tuple[object, ...]:
-    """What neighbours have in common if one sentence is to cover them."""
+    """The facts that neighbours must have in common for one sentence to cover them."""
     match problem:
         case Missed(commit=commit, departed=departed, refused=refused, read=read):
             reader = None if read is None else read.consumer

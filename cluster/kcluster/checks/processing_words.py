@@ -21,7 +21,7 @@ from kcluster.events.words import departure_text, member_name
 from kcluster.evidence.group_history import Commit, Departed, Generation
 
 MAX_SHOWN: Final = 20
-"""A terminal shows this many problems; a run directory has all."""
+"""The number of problems that a terminal shows; a run directory has all."""
 
 
 def kind_text(problem: AnyProblem) -> str:
@@ -36,7 +36,7 @@ def kind_text(problem: AnyProblem) -> str:
 
 
 def shown(lines: list[str]) -> list[str]:
-    """The first lines, and how many more there are."""
+    """The first lines, and a line with the number of the others."""
     more = len(lines) - MAX_SHOWN
     return [*lines[:MAX_SHOWN], *([f"... and {more:,} more problems"] if more > 0 else [])]
 

@@ -1,8 +1,7 @@
-"""What ends an "unknown" of a running cluster, as values.
+"""The remedies for an "unknown" of a running cluster, as values.
 
-Owns: `Remedy`.  Never: finds out which one a cluster needs (handle/live_run.py), words it
-(verdict_words.py).
-Kafka: no counterpart.
+Owns: `Remedy`.  Never: finds the remedy that a cluster needs (handle/live_run.py), words it
+(verdict_words.py). Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ class RemedyKind(StrEnum):
     WAIT = "wait"
     """Everything is repaired; replicas catch up."""
     REPAIR = "repair"
-    """Of a test's cluster: all of these at once."""
+    """All of these at once, for a test's cluster."""
 
 
 class Remedy(Struct, frozen=True):
-    """`brokers`: those that it is for."""
+    """An operation.  `brokers`: the brokers to which it applies."""
 
     kind: RemedyKind
     brokers: tuple[int, ...] = ()

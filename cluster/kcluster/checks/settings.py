@@ -1,7 +1,7 @@
 """The settings that allow an anomaly, and faults that no setting prevents, by a verdict's names.
 
-Owns: the enumeration, in this place only: the verdict, the audit and charts use it.
-Never: decides which one applies.  Kafka: the names of its configs, where a config is meant.
+Owns: the enumeration, which the verdict, the audit and charts use. Never: decides which setting
+applies.  Kafka: its names of configs.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ ACKS_ALL: Final = -1
 
 
 class Setting(StrEnum):
-    """What allows an anomaly."""
+    """A setting or a fault that allows an anomaly."""
 
     NONE = ""
-    """Nothing does: the anomaly is a bug."""
+    """Nothing allows the anomaly: it is a bug."""
     UNCLEAN = "unclean.leader.election.enable=true"
     UNCLEAN_REQUESTED = "an unclean election requested by the operator"
     DISK_LOST = "a disk lost"
@@ -57,5 +57,5 @@ def acks_setting(acks: int) -> Setting:
 
 
 def retry_setting(is_idempotent: bool) -> Setting:
-    """What allows a retry to append a batch twice, or behind a later one."""
+    """The setting that allows a retry to append a batch twice, or after a later one."""
     return Setting.NONE if is_idempotent else Setting.NOT_IDEMPOTENT

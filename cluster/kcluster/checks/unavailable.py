@@ -1,7 +1,7 @@
-"""Why a partition was not available to its clients for a time: one reason after the other.
+"""The reasons for a partition's unavailability to its clients, one after the other.
 
-Owns: the reasons of a window.  Never: guesses: notes and registrations prove each reason.
-Kafka: no counterpart.
+Owns: the reasons of a window.  Never: guesses; notes and registrations prove each reason. Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TURNING_POINTS: Final[tuple[type[Event], ...]] = (
     LinkCut,
     LinkHealed,
 )
-"""After each of these the reason may be another."""
+"""Events after which the reason may be another."""
 
 
 def reasons_of(
@@ -37,8 +37,8 @@ def reasons_of(
     to_ms: int,
     clients: Sequence[int],
 ) -> list[Link]:
-    """Why a partition was unavailable between these times, oldest first; `clients`: those affected,
-    as nodes of the fabric."""
+    """The reasons for which a partition was unavailable between these times, oldest first;
+    `clients`: the affected clients, as nodes of the fabric."""
     partitions = [
         observed
         for observed in facts.recorder.of_partition(partition)
@@ -49,7 +49,8 @@ def reasons_of(
     observed = partitions[0]
     wanted = (LeaderChange, IsrShrunk) if is_write else (LeaderChange,)
     reasons: dict[object, Link] = {}
-    """By note, so that each appears once; its effect on this partition takes precedence."""
+    """The reasons by note, so that each appears once; an effect on this partition takes
+    precedence."""
     for at_ms in _moments(facts, observed, from_ms, to_ms):
         for reason in _reasons_at(facts, observed, is_write, at_ms, clients):
             reasons.setdefault(reason.note_id or reason.text, reason)
@@ -86,7 +87,7 @@ def _counted(links: list[Link]) -> list[Link]:
 def _concerns(
     facts: Facts, observed: ObservedPartition, note: Note, clients: Sequence[int]
 ) -> bool:
-    """Whether an operation concerned this partition's brokers, or the links between one of them and
+    """Whether an operation affected this partition's brokers, or the links between one of them and
     these clients."""
     if not facts.is_operation(note):
         return False
@@ -102,7 +103,7 @@ def _concerns(
 
 
 def _moments(facts: Facts, observed: ObservedPartition, from_ms: int, to_ms: int) -> list[int]:
-    """When the reason may have changed: at the beginning, and after each turning point."""
+    """The moments at which the reason may have changed: the beginning, and each turning point."""
     moments = {from_ms: None}
     for at_ms, _ in observed.registrations:
         if from_ms < at_ms < to_ms:
@@ -151,7 +152,8 @@ def _leaderless(facts: Facts, observed: ObservedPartition, at_ms: int) -> Link:
 
 
 def _not_noticed(facts: Facts, leader: int, at_ms: int) -> Iterator[Link]:
-    """A dead broker leads until it is fenced; there is no election while the controller is down."""
+    """The time in which a dead leader was not yet fenced, or could not be replaced because the
+    controller was down."""
     fenced = [note for note, _ in facts.of_broker(leader, BrokerFenced) if note.at_ms >= at_ms]
     if fenced:
         yield link(fenced[0], f"not noticed until: {text_of(fenced[0].event)}")
@@ -189,7 +191,8 @@ def _too_few(
 
 
 def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[Link]:
-    """A member of the ISR that does not fetch: acks=all waits until it has left the ISR."""
+    """The time in which a member of the ISR did not fetch, so that acks=all had to wait until it
+    left the ISR."""
     if broker == leader:
         return
     state, note = facts.state(broker, at_ms)
@@ -207,7 +210,7 @@ def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[
 
 
 def _stale_metadata(facts: Facts, observed: ObservedPartition, at_ms: int) -> Link:
-    """No broker was at fault: the client had not learnt yet which one leads."""
+    """The time in which no broker was at fault, but the client did not yet know the leader."""
     elections = facts.of_partition((observed.topic, observed.partition), LeaderElected)
     before = [election for election in elections if election[0].at_ms <= at_ms]
     if not before:

@@ -1,9 +1,9 @@
-"""The verdict of a run: valid, invalid or unknown, with every anomaly, its causes, the times in
-which a partition was not available to its clients, and those in which it was degraded.
+"""The verdict of a run: valid, invalid or unknown, with every anomaly, its causes, and the times in
+which a partition was not available to its clients, or degraded.
 
-Owns: what makes a run valid, and how a verdict reads as JSON.  Never: decides whether a run went as
-its scenario expected (scenario/ does); has words (verdict_words.py).
-Kafka: no counterpart; the three outcomes are Jepsen's and Maelstrom's.
+Owns: the definition of a valid run, and the JSON of a verdict.  Never: compares a run with its
+scenario's expectations (scenario/ does); has words (verdict_words.py). Kafka: no counterpart; the
+three outcomes are Jepsen's and Maelstrom's.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ VALID: Final = "valid"
 INVALID: Final = "invalid"
 UNKNOWN: Final = "unknown"
 LATE_MS: Final = 20_000
-"""On a real clock the machine may be busy."""
+"""The delay that is normal on a real clock, because the machine may be busy."""
 LATE_VIRTUAL_MS: Final = 10
 STALL_MS: Final = 5_000
-"""A high watermark that waits for nothing may stand still for this long: followers fetch twice a
-second, and retry after a second."""
+"""The time for which a high watermark may stand still although it waits for nothing: followers
+fetch twice a second, and retry after a second."""
 OVERDUE_MS: Final = 1_000
-"""A transaction may be ended this much later than it is due: markers are repeated every 100 ms."""
+"""The delay that is normal for the end of a transaction: markers are repeated every 100 ms."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
-"""By profile: an answer that takes longer counts as an outage."""
+"""By profile, the time after which a missing answer counts as an outage."""
 
 
 class Unsettled(Struct, frozen=True):
-    """What keeps a run without a finding from being valid.  `offline`: partitions without a leader
-    at the end; `has_merged`: records were sent, and are known as ranges only; `unreadable`: were
-    appended, and cannot be judged."""
+    """The reasons why a run without a finding is not valid.  `offline`: partitions without a leader
+    at the end; `has_merged`: whether sent records are known only as ranges; `unreadable`: appended
+    records that cannot be judged."""
 
     healed: bool
     offline: Sequence[str]
@@ -82,7 +82,7 @@ class InvalidRunError(AssertionError):
 
 
 class Verdict(VerdictFacts, frozen=True):
-    """The facts, and how they read.
+    """The facts, and their texts.
 
     True if valid: a run that cannot be judged is not known to be good, so `assert verdict` fails
     for it, too.
@@ -95,18 +95,18 @@ class Verdict(VerdictFacts, frozen=True):
         return "\n".join(self.summary())
 
     def check(self) -> None:
-        """InvalidRunError, with the lines of `summary`, unless valid."""
+        """Raise InvalidRunError, with the lines of `summary`, unless valid."""
         __tracebackhide__ = True
         if not self:
             raise InvalidRunError("\n".join(self.summary()))
 
     def summary(self) -> list[str]:
-        """At most four lines: the outcome, the first finding, what led to it; of a valid run what
-        was degraded, and the counts."""
+        """At most four lines: the outcome, the first finding, the last step that led to it; for a
+        valid run the degraded partitions, and the counts."""
         return summary_lines(self)
 
     def counts(self) -> dict[str, int]:
-        """By name of the anomalies that occurred, how many records they concern."""
+        """How many records each anomaly that occurred concerns, by its name."""
         counts: dict[str, int] = {}
         for anomaly in self.anomalies:
             counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
@@ -132,8 +132,9 @@ class Verdict(VerdictFacts, frozen=True):
         return msgspec.json.encode(built).decode()
 
     def lines(self, *, verbose: bool = False) -> list[str]:
-        """For a terminal: what was degraded, outages by what began them, anomalies with what led to
-        them, the counts, and the answer as the last line.  At most a screen, unless `verbose`."""
+        """The lines for a terminal: degraded partitions, outages by their origins, anomalies with
+        their chains, the counts, and the answer as the last line.  At most a screen, unless
+        `verbose`."""
         return all_lines(self) if verbose else screen_lines(self)
 
 
@@ -152,15 +153,15 @@ def judge(
 ) -> Verdict:
     """The verdict of a run that is over.
 
-    `healed`: everything was repaired, and the cluster had the time to settle; `remedies`: of one
-    that runs, what would end an "unknown".  `drained`: consumers had the time to read to the end.
-    `began_ms`: when the run began, for its lines; None: when the recorder was attached.  `clients`:
-    their ids in the fabric by name.  `patience_ms`: an attempt that is unanswered for longer counts
-    as failed for availability; None: PATIENCE_MS by profile.  `late_ms`: how much later than
-    required a broker may answer; nothing delays it on a virtual clock.
+    `healed`: whether everything was repaired, and the cluster had the time to settle; `remedies`:
+    the operations that would end an "unknown" of a running cluster.  `drained`: whether consumers
+    had the time to read to the end. `began_ms`: the origin of times in lines; None: the time at
+    which the recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an
+    attempt that is unanswered for longer counts as failed for availability; None: PATIENCE_MS by
+    profile.  `late_ms`: the delay that a broker's answer may have.
 
-    `since_ms`: of a cluster that was used before, only what was sent, read, violated or degraded
-    since then is judged; the loss of a record that was sent before is not.
+    `since_ms`: only sends, reads, violations and degraded times since then are judged, for a
+    cluster that was used before; the loss of a record that was sent earlier is not.
     """
     _finish(recorder, late_ms)
     outside, names = outside_ledger(recorder, ledger, _inside_test(ledger), since_ms)
@@ -220,7 +221,7 @@ def _anomalies(
 
 
 def _finish(recorder: Recorder, late_ms: int) -> None:
-    """Check what is checked once, at the end."""
+    """Do the checks that are done once, at the end."""
     recorder.check_last_step()
     recorder.read_min_isr()
     recorder.invariants.check_unanswered(recorder.dispatcher.now_ms, _patience(recorder, late_ms))
@@ -238,7 +239,7 @@ def _partition_counts(recorder: Recorder, outages: Sequence[Window | Degraded]) 
 
 
 def _inside_test(ledger: Ledger) -> IsInside:
-    """Tells, by client id, whether a client keeps the ledger itself."""
+    """A function that tells, by client id, whether a client keeps its own ledger."""
     own = dict.fromkeys(_client_names(ledger))
     known: dict[str | None, bool] = {}
 
@@ -252,7 +253,7 @@ def _inside_test(ledger: Ledger) -> IsInside:
 
 
 def _add_share_groups(ledger: Ledger, recorder: Recorder) -> None:
-    """Add what brokers know of the share groups that were delivered something."""
+    """Add the brokers' knowledge of the share groups that had deliveries."""
     ledger.share_leaderships = share_leaderships(recorder)
     ledger.delivery_limits = delivery_limits(recorder, {one.group for one in ledger.deliveries})
 
@@ -293,7 +294,8 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
 
 
 def _reads_since(ledger: Ledger, since_ms: int) -> Ledger:
-    """With all that was sent: without it, the logs would hold records that nobody sent."""
+    """The reads since then, with all sends: without the earlier sends, the logs would seem to hold
+    records that were never sent."""
     if since_ms == FROM_THE_START:
         return ledger
     later = copy(ledger)
@@ -312,8 +314,8 @@ def _since(ledger: Ledger, since_ms: int) -> Ledger:
 
 
 def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
-    """Without the records of deleted topics: a topic of the same name may exist, and need not hold
-    them."""
+    """The ledger without the records of deleted topics: a topic with such a name may exist now, and
+    need not hold them."""
     gone: dict[Partition, set[bytes | None]] = {}
     for observed in recorder.partitions.values():
         if observed.deleted_ms >= 0:
@@ -371,7 +373,7 @@ def _outcome(
 
 
 def _unreadable(recorder: Recorder) -> tuple[Unreadable, ...]:
-    """Everything that was appended and could not be read, in order of partition and offset."""
+    """Every appended record that could not be read, in order of partition and offset."""
     found: dict[tuple[Partition, int, int], Unreadable] = {}
     for observed in recorder.partitions.values():
         batches = [append.batch for append in observed.appends]

@@ -1,4 +1,4 @@
-"""What a verdict consists of, as values.
+"""The content of a verdict, as values.
 
 Owns: these facts.  Never: finds them (verdict.py), words them (verdict_words.py).
 Kafka: no counterpart.
@@ -17,7 +17,7 @@ from kcluster.evidence.contents import Unreadable
 
 
 class ErrorCount(Struct, frozen=True):
-    """How often a client got an error; `first_ms`: the first time."""
+    """The number of times that a client received an error; `first_ms`: the first time."""
 
     client: str
     api: str
@@ -27,7 +27,7 @@ class ErrorCount(Struct, frozen=True):
 
 
 class Deleted(Struct, frozen=True):
-    """Records that were deleted on purpose, and how."""
+    """Records that were deleted on purpose, and the way in which."""
 
     partition: Partition
     first: int
@@ -37,11 +37,11 @@ class Deleted(Struct, frozen=True):
 
 class VerdictFacts(Struct, frozen=True):
     """`outcome`: valid, invalid, unknown; `reason` in words.  Times in ms of the cluster's clock;
-    `began_ms` is where lines count from.  `read`: how many different records were read;
-    `read_again`: further reads of the same ones, by any consumer.
+    times in lines count from `began_ms`.  `read`: the number of different records that were read;
+    `read_again`: the number of further reads of them, by any consumer.
 
-    Not judged is what applications did with the records that they read; `has_outside_readers`: some
-    of them keep no ledger of their own.
+    The applications' use of the records that they read is not judged; `has_outside_readers`:
+    whether some of them keep no ledger of their own.
     """
 
     outcome: str
@@ -62,18 +62,18 @@ class VerdictFacts(Struct, frozen=True):
     read_again: int = 0
     has_outside_readers: bool = False
     merged: int = 0
-    """How many of the records sent, the oldest, were judged as ranges of offsets: whether they are
-    in the log, not by value and not what was read of them."""
+    """The number of sent records, the oldest, that were judged only as ranges of offsets: whether
+    they are in the log, without their values and reads."""
     merged_before_ms: int = -1
-    """Until when; -1 for none."""
+    """The time before which records were merged; -1 for none."""
     unreadable: tuple[Unreadable, ...] = ()
-    """What is in the logs, and cannot be read: it was not judged."""
+    """Records in the logs that cannot be read, and were not judged."""
     dropped_events: int = 0
-    """How many events, the oldest, were no longer kept."""
+    """The number of events, the oldest, that were no longer kept."""
     degraded: tuple[Degraded, ...] = ()
     """The times in which partitions were offline, elected uncleanly or below min.insync.replicas,
     whether clients used them or not."""
     since_ms: int | None = None
-    """Only what was sent and what happened since then was judged; None: everything."""
+    """Only sends and events since then were judged; None: all."""
     partition_counts: dict[str, int] = {}
-    """How many partitions the topics in `windows` and `degraded` have."""
+    """The number of partitions of each topic in `windows` and `degraded`."""

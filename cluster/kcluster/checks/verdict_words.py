@@ -1,10 +1,9 @@
 """A verdict in words: a screen with the answer at its end, or everything.
 
-Owns: the lines of a verdict, and the words for what began an outage.  Never: judges (verdict.py),
-decides which outages have one origin (origins.py).
-Kafka: no counterpart.
+Owns: the lines of a verdict, and the words for origins of outages.  Never: judges (verdict.py),
+finds origins (origins.py). Kafka: no counterpart.
 
-On a screen, what has one origin is one line; the long form has each window with its reasons.
+On a screen, the outages of one origin are one line; the long form has each window with its reasons.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from kcluster.protocol.errors import ErrorCode
 
 NOT_JUDGED: Final = "not judged: what applications did with the records that they read"
 MAX_SHOWN: Final = 20
-"""The long form shows this many of each kind; JSON has all."""
+"""The number of lines of each kind in the long form; JSON has all."""
 SCREEN: Final = 24
 """Lines of a screen."""
 MAX_NAMED: Final = 4
-"""Up to so many partitions are named; more are counted by topic."""
+"""The number of partitions up to which they are named; more are counted by topic."""
 MAX_OUTAGES: Final = 4
 MAX_OUTAGES_BESIDE: Final = 2
-"""Beside anomalies, of which the screen is to show more."""
+"""The number of outages shown beside anomalies, which get more room."""
 MAX_ANOMALIES: Final = 3
 MIN_LINKS: Final = 3
-"""Of each chain, however full the screen is."""
+"""The number of links that each chain shows, however full the screen is."""
 MAX_ERRORS: Final = 4
 MAX_OFFLINE: Final = 8
 
@@ -88,8 +87,8 @@ _STATES: Final = {
 
 
 def unsettled_text(healed: bool, offline: Sequence[str], remedies: Sequence[Remedy]) -> str:
-    """`the cluster was not healed at the end: broker 3 is down; first: kcluster start down`;
-    nothing if it was, and each partition has a leader."""
+    """`the cluster was not healed at the end: broker 3 is down; first: kcluster start down`; empty
+    if it was healed, and each partition has a leader."""
     if healed and not offline:
         return ""
     text = "the cluster was not healed at the end"
@@ -112,7 +111,7 @@ def unsettled_text(healed: bool, offline: Sequence[str], remedies: Sequence[Reme
 
 
 def screen_lines(verdict: VerdictFacts) -> list[str]:
-    """At most a screen: what was degraded, outages by what began them, anomalies with the last
+    """At most a screen: degraded partitions, outages by their origins, anomalies with the last
     steps that led to them, counts, and the answer at the end."""
     anomalies, violations = verdict.anomalies, verdict.violations
     room = MAX_OUTAGES_BESIDE if anomalies or violations else MAX_OUTAGES
@@ -137,7 +136,8 @@ def screen_lines(verdict: VerdictFacts) -> list[str]:
 
 
 def all_lines(verdict: VerdictFacts) -> list[str]:
-    """The long form, in the same order: each window with its reasons, the chain of each anomaly."""
+    """The long form, in this order, too: each window with its reasons, the chain of each
+    anomaly."""
     lines = list(degraded_lines(verdict))
     for window in verdict.windows[:MAX_SHOWN]:
         lines.append(window.line(verdict.began_ms))
@@ -161,7 +161,8 @@ def all_lines(verdict: VerdictFacts) -> list[str]:
 
 
 def summary_lines(verdict: VerdictFacts) -> list[str]:
-    """At most four lines: the outcome, the first finding, what led to it, what was degraded."""
+    """At most four lines: the outcome, the first finding, the last step that led to it, degraded
+    partitions."""
     lines = [answer_line(verdict)]
     degraded = list(degraded_lines(verdict))[:1]
     if verdict.anomalies:
@@ -210,7 +211,7 @@ def _not_judged(verdict: VerdictFacts) -> list[str]:
 
 def degraded_lines(verdict: VerdictFacts) -> Iterator[str]:
     """Partitions that were offline, elected uncleanly, or below min.insync.replicas: one line for
-    all with the same story."""
+    all partitions with one story."""
     ends = {
         (each.partition, each.to_ms) for each in verdict.degraded if each.then_unclean
     }  # the line about the time offline has them
@@ -231,7 +232,7 @@ def degraded_lines(verdict: VerdictFacts) -> Iterator[str]:
 
 
 def _story(spell: Degraded) -> Hashable:
-    """What spells of different partitions have in common if one line is to cover them."""
+    """The facts that spells of different partitions must have in common to share a line."""
     others = tuple(each for each in spell.ineligible if _adds(spell, each))
     return (spell.kind, spell.origin, spell.is_over, spell.then_unclean, others)
 
@@ -245,7 +246,7 @@ def _why(verdict: VerdictFacts, spell: Degraded) -> str:
 
 
 def _adds(spell: Degraded, one: Ineligible) -> bool:
-    """Whether its state is not told by the origin already."""
+    """Whether the origin does not already imply a replica's state."""
     return spell.origin is None or one.broker not in spell.origin.nodes
 
 
@@ -276,7 +277,7 @@ def _window_story(window: Window) -> Hashable:
 
 
 def _grouped(items: Iterable[T], story: Callable[[T], Hashable]) -> list[list[T]]:
-    """Items with equal stories together, in the order of the first of each."""
+    """The items, grouped by equal stories, in the order of the first of each."""
     groups: dict[Hashable, list[T]] = {}
     for item in items:
         groups.setdefault(story(item), []).append(item)
@@ -358,7 +359,8 @@ def violation_line(verdict: VerdictFacts, broken: ExplainedViolation) -> str:
 
 
 def _anomaly_line(anomaly: Anomaly) -> str:
-    """With the setting that allows it; a lost write's own text has the acks."""
+    """The line of an anomaly with the setting that allows it; a lost write's own text names the
+    acks."""
     is_in_text = anomaly.name == LostWrite.NAME and anomaly.allowed in (
         Setting.ACKS_0,
         Setting.ACKS_1,
@@ -416,7 +418,7 @@ def _chain(verdict: VerdictFacts, links: Iterable[Link]) -> list[str]:
 
 
 def _last(verdict: VerdictFacts, links: Sequence[Link], room: int) -> list[str]:
-    """The last links of a chain; that there are earlier ones is shown."""
+    """The last links of a chain, and a line if there are earlier ones."""
     if len(links) <= room:
         return _chain(verdict, links)
     earlier = counted(len(links) - room + 1, "earlier step")

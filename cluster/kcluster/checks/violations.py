@@ -1,4 +1,4 @@
-"""What led to a broken invariant: the events of its partition and of the brokers that hold it.
+"""The history of a broken invariant: the events of its partition and of the brokers that hold it.
 
 Owns: the chain of each violation.  Never: guesses: each link is a note.  Kafka: no counterpart;
 what a person reads in the logs of all brokers.
@@ -27,9 +27,10 @@ from kcluster.evidence.lookups import Facts, between, condensed, link
 from kcluster.invariants.invariants import Violation
 
 MAX_LINKS: Final = 16
-"""A chain has this many links, the last ones."""
+"""The number of links of a chain: the last ones are kept."""
 MAX_EXPLAINED: Final = 100
-"""One broken rule may be reported after each step; the first ones tell the story."""
+"""The number of violations with a chain: one broken rule may be reported after each step, and the
+first reports tell the story."""
 _OF_PARTITION: Final[tuple[type[Event], ...]] = (
     LeaderChange,
     IsrChange,
@@ -40,8 +41,8 @@ _OF_PARTITION: Final[tuple[type[Event], ...]] = (
 
 
 class ExplainedViolation(Struct, frozen=True):
-    """A Violation and what led to it, oldest first.  (Not a subclass: Violation is compiled, and a
-    class of Python cannot inherit its methods.)"""
+    """A Violation and the events that led to it, oldest first.  (Not a subclass: Violation is
+    compiled, and a class of Python cannot inherit its methods.)"""
 
     name: str
     at_ms: int
@@ -69,8 +70,8 @@ def explained_violations(
 
 
 def _chain(facts: Facts, found: Violation) -> list[Link]:
-    """The last events before it, each once: of the partition with their causes, of the brokers
-    that hold a replica, and operations on these or on links."""
+    """The last events before a violation, each once: of the partition with their causes, of the
+    brokers that hold a replica, and operations on these or on links."""
     links: dict[object, Link] = {}
     for entry in (*_of_partition(facts, found), *_of_brokers(facts, found)):
         links.setdefault(entry.note_id or (entry.at_ms, entry.text), entry)

@@ -22,7 +22,7 @@ import click
 
 from kcluster import __version__, build
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.control.protocol import ControlError, ControlRequest
+from kcluster.cli.errors import CommandError
 from kcluster.cli.interrupts import INTERRUPTED, raise_on_interrupt
 from kcluster.cli.synonyms import SYNONYMS
 from kcluster.deaths import meanings
@@ -44,7 +44,7 @@ _SECTIONS: Final[dict[str, Section]] = {}
 """By the verb's name."""
 
 C = TypeVar("C", bound=click.Command)
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def section(of: Section) -> Callable[[C], C]:
@@ -139,6 +139,17 @@ class VerbGroup(LazyGroup):
     def heading_of(self, name: str) -> str:
         return _SECTIONS.get(name, "Commands")
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that was typed; also one of an action that is not in the overview."""
+        if args and args[0] not in self.list_commands(ctx):
+            verbs = import_module("kcluster.cli.action_verbs")
+            command: click.Command | None = verbs.action_verb(args[0])
+            if command is not None:
+                return args[0], command, args[1:]
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message=version_line())
@@ -154,10 +165,10 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f" Did you mean {close[0]}?" if close else ""
 
 
-def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def control_options(function: Callable[..., object]) -> Callable[..., object]:
     """Add `--name` and `--json` to a verb that talks to the running cluster.
 
-    The function is called with `name` and `as_json`.  A ControlError ends the process with its exit
+    The function is called with `name` and `as_json`.  A CommandError ends the process with its exit
     code and one line on stderr: text or, with `--json`, `{"error": …}`.
     """
 
@@ -167,7 +178,7 @@ def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(**options: Any) -> None:
         try:
             function(**options)
-        except ControlError as error:
+        except CommandError as error:
             fail(error, options["as_json"])
         except BrokenPipeError:
             sys.stderr.close()  # the reader of the pipe has closed it
@@ -175,7 +186,7 @@ def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def fail(error: ControlError, as_json: bool = False) -> NoReturn:
+def fail(error: CommandError, as_json: bool = False) -> NoReturn:
     """Show an error on stderr and exit."""
     text = json.dumps({"error": str(error)}) if as_json else f"kcluster: {error}"
     print(text, file=sys.stderr)
@@ -188,32 +199,12 @@ def refuse_both(verbose: bool, quiet: bool) -> None:
         raise click.UsageError("choose one of --verbose and --quiet")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One line of JSON."""
     print(json.dumps(value, ensure_ascii=False))
 
 
-def make_change(request: ControlRequest, name: str | None, as_json: bool) -> None:
-    """Ask the cluster for a change, and print what follows from it: each line when it happens or,
-    with `--json`, one object when the cluster has settled."""
-    from kcluster.cli.control.client import Conversation
-
-    shown = 0
-
-    def show(line: str) -> None:
-        nonlocal shown
-        shown += 1
-        print(line, flush=True)
-
-    with Conversation(name) as conversation:
-        if as_json:
-            print_json(conversation.ask(request))
-            return
-        for line in conversation.ask(request, show)["lines"][shown:]:
-            print(line)
-
-
-def targets_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+def targets_argument(function: Callable[..., object]) -> Callable[..., object]:
     """Add TARGETS to a verb; the function is called with `targets`."""
     argument = click.argument("targets", shell_complete=complete_targets)
     return argument(function)
@@ -230,7 +221,7 @@ def how_option(ways: Sequence[str], default: str) -> Callable[[F], F]:
     )
 
 
-def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
+def wait_option(function: Callable[..., object]) -> Callable[..., object]:
     """Add `--no-wait` to a verb; the function is called with `wait`."""
     option = click.option(
         "--wait/--no-wait",
@@ -238,3 +229,15 @@ def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
         help="Wait until the cluster has settled, or return at once.  [default: wait]",
     )
     return option(function)
+
+
+def network_options(function: Callable[..., object]) -> Callable[..., object]:
+    """Add `--one-way`, `--for`, `--no-wait` and the options of a verb to the running cluster."""
+    for option in (
+        control_options,
+        wait_option,
+        click.option("--for", "duration", metavar="TIME", help="Undo it after this time: 5s."),
+        click.option("--one-way", is_flag=True, help="Affect only messages from NODES."),
+    ):
+        function = option(function)
+    return function

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.demo.count import DemoCount, DemoLedger, count_lines
 from kcluster.demo.load import (
     ABANDON_S,
@@ -33,6 +33,8 @@ from kcluster.demo.load import (
 from kcluster.demo.orders import lines_of, orders
 
 if TYPE_CHECKING:
+    from kcluster.config.topology.model import Topology
+    from kcluster.config.topology.specs import TopicSpec
     from kcluster.demo.spark import Audited, SparkPart
     from kcluster.handle.cluster import Cluster
 
@@ -182,13 +184,13 @@ def read_lines(file: str | None) -> list[str]:
     try:
         lines = lines_of(file)
     except OSError as error:
-        raise ControlError(f"{file}: {error.strerror}", 2) from error
+        raise CommandError(f"{file}: {error.strerror}", 2) from error
     if len(lines) < MIN_LINES:
-        raise ControlError(f"{file} has {len(lines)} lines; the demo needs at least {MIN_LINES}", 2)
+        raise CommandError(f"{file} has {len(lines)} lines; the demo needs at least {MIN_LINES}", 2)
     return lines
 
 
-def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
+def set_the_stage(topology_file: str | None, profile: str) -> tuple[Topology, str]:
     """The topology, on free ports, and the topic to use.  A topic is added if none of the file's
     survives the death of a broker.
 
@@ -199,7 +201,7 @@ def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
 
     topology = choose_topology(topology_file, profile=profile)
     if len(topology.brokers) < 2:
-        raise ControlError("with one broker no other can take over; the demo needs at least two", 2)
+        raise CommandError("with one broker no other can take over; the demo needs at least two", 2)
     brokers = tuple(replace(broker, port=0, advertised=None) for broker in topology.brokers)
     topology = replace(topology, brokers=brokers)
     for spec in topology.topics.values():
@@ -211,7 +213,7 @@ def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
     return replace(topology, topics={**topology.topics, name: spec}), name
 
 
-def survives_a_broker(spec: Any) -> bool:
+def survives_a_broker(spec: TopicSpec) -> bool:
     """Whether every partition has a second replica, and accepts acks=all writes without one."""
     if spec.assignment is not None:
         replicas = min(len(brokers) for brokers in spec.assignment)

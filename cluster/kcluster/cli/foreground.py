@@ -1,4 +1,4 @@
-"""The work of `kcluster up`: a cluster in the foreground, with its control socket and its output.
+"""The work of `kcluster up`: a cluster in the foreground, with its door and its output.
 
 Owns: the order of starting and stopping, what is printed meanwhile.  Never: imports click (see
 main.py), prints from the cluster's thread: a blocked terminal must not stop the cluster.
@@ -14,21 +14,22 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from kcluster.cli.control.changes import gather
-from kcluster.cli.control.directory import check_name, running_clusters
-from kcluster.cli.control.protocol import ControlError
-from kcluster.cli.control.server import ControlServer, EventFeed
-from kcluster.cli.control.session import ControlSession
+from kcluster.cli.directory import check_name, running_clusters
+from kcluster.cli.door import ClaimedName, Door
+from kcluster.cli.errors import CommandError
 from kcluster.cli.print_thread import PrintThread
 from kcluster.cli.stop_signals import leaving_within, on_stop_signals
 from kcluster.cli.topology_choice import choose_topology, require_free_ports, without_effect_line
+from kcluster.cli.up_options import UpOptions
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
@@ -41,39 +42,24 @@ from kcluster.events.render import (
     request_values,
 )
 from kcluster.handle.cluster import Cluster
+from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.releases import latest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kcluster.cli.run_directory import LiveRunWriter
+    from kcluster.web.held import HeldCluster
 
 DEFAULT_NAME: Final = "kcluster"
 TRACE_BACKLOG: Final = 20_000
 """Traced requests that may wait for a slow terminal; further ones are counted, not shown."""
+GATHER_S: Final = 0.02
+"""Events within this time of each other are shown together, with equal lines folded."""
 MAX_GATHERED: Final = 1_000
 """The most items that are printed at once."""
 _NAMING_APIS: Final = (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
-
-
-class UpOptions(Struct, frozen=True):
-    """The command line of `kcluster up`."""
-
-    file: str | None = None
-    brokers: int | None = None
-    base_port: int | None = None
-    profile: str | None = None
-    name: str | None = None
-    as_json: bool = False
-    trace_requests: bool = False
-    quiet: bool = False
-    out: str | None = None
-    no_record: bool = False
-    record: str | None = None
-    page: bool = False
 
 
 class Traced(Struct, gc=False):
@@ -95,7 +81,7 @@ def run_reporting(options: UpOptions, began_s: float) -> int:
         return run(options, began_s)
     except TopologyError as error:
         lines, exit_code = str(error).splitlines(), 2
-    except ControlError as error:
+    except CommandError as error:
         lines, exit_code = [f"kcluster: {error}"], error.exit_code
     except ClusterError as error:
         lines, exit_code = [f"kcluster: {error}"], 1
@@ -113,16 +99,16 @@ def run(options: UpOptions, began_s: float) -> int:
     """Start the cluster, print its events, stop it.  Bad options raise before anything starts."""
     if options.no_record and (options.out or options.record):
         wanted = "--out" if options.out else "--record"
-        raise ControlError(f"{wanted} needs a record; leave out --no-record", 2)
+        raise CommandError(f"{wanted} needs a record; leave out --no-record", 2)
     if options.no_record and options.page:
-        raise ControlError("--page shows the record; leave out --no-record", 2)
+        raise CommandError("--page shows the record; leave out --no-record", 2)
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     _require_writable(options)
     ignored = without_effect_line(topology)
     if ignored is not None and not options.quiet:
         print(ignored, file=sys.stderr)
-    inbox: SimpleQueue[Any] = SimpleQueue()
+    inbox: SimpleQueue[object] = SimpleQueue()
     started, stopping, noticed = threading.Event(), threading.Event(), threading.Event()
 
     def stop() -> None:
@@ -130,34 +116,34 @@ def run(options: UpOptions, began_s: float) -> int:
         inbox.put(StopWanted())
 
     on_stop_signals(stop, started.is_set, noticed.is_set)
-    feed = EventFeed()
     with Cluster(topology, log=inbox.put, record=not options.no_record) as cluster:
         started.set()
         name = cluster.name = free_name(options.name, topology)
-        session = ControlSession(cluster, name, stop=stop)
-        server = ControlServer(name, session, feed)
+        claimed = ClaimedName(name)
+        door = None
         try:
-            printer = Printer(options, session.origin_ms)
-            _listen(cluster, inbox, feed, options.trace_requests)
+            printer = Printer(options, cluster.began_ms)
+            _listen(cluster, inbox, options.trace_requests)
             directory = _write_run(cluster, options)
-            session.set_own_run(directory)
+            door = Door(claimed, partial(_held, cluster, name, stop, directory))
             with surviving_output():
                 printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
             if options.page:
-                _show_page(session, printer)
+                with surviving_output():
+                    printer.page(door.page_url())
             printing = PrintThread(lambda: _print_until_stop(inbox, printer))
             stopping.wait()
             noticed.set()
             printing.finish()
             path = None if directory is None else directory.finish()
             if options.record is not None:
-                from kcluster.cli.recorded_scenario import write_scenario
                 from kcluster.cli.writing import writing
+                from kcluster.scenario.recorded_file import write_scenario
 
                 with writing(options.record):
-                    write_scenario(cluster, options.record)
+                    write_scenario(cluster, Path(options.record))
             with surviving_output():
                 if path is not None:
                     printer.saved(path)
@@ -165,16 +151,17 @@ def run(options: UpOptions, began_s: float) -> int:
                     printer.written(options.record)
         finally:
             gc.freeze()  # the interpreter's last collection would walk over a gigabyte
-            server.close()
+            claimed.release()
             with leaving_within():
-                _close_page(session)
                 cluster.close()
+                if door is not None:
+                    door.close()
     printing.leave_if_stuck(0)
     return 0
 
 
 def _require_writable(options: UpOptions) -> None:
-    """ControlError if the files that `options` name cannot be written when the cluster stops."""
+    """CommandError if the files that `options` name cannot be written when the cluster stops."""
     if options.out is None and options.record is None:
         return
     from kcluster.cli.writing import require_writable_directory, require_writable_file
@@ -185,25 +172,18 @@ def _require_writable(options: UpOptions) -> None:
         require_writable_file(options.record)
 
 
-def _show_page(session: ControlSession, printer: Printer) -> None:
-    """Start the page's server, and print its address."""
-    from kcluster.cli.page_server import page_url
+def _held(
+    cluster: Cluster, name: str, stop: Callable[[], None], directory: LiveRunWriter | None
+) -> HeldCluster:
+    """The cluster, as its door serves it."""
+    from kcluster.web.held import HeldCluster
 
-    url = page_url(session)
-    with surviving_output():
-        printer.page(url)
-
-
-def _close_page(session: ControlSession) -> None:
-    if "kcluster.cli.page_server" in sys.modules:
-        from kcluster.cli.page_server import close_page
-
-        close_page(session)
+    return HeldCluster(name, cluster, stop=stop, own_run=directory)
 
 
 def free_name(wanted: str | None, topology: Topology) -> str:
     """The name by which verbs will find the cluster.  The default name gets a number if it is
-    taken; a chosen name, by `--name` or KCLUSTER_NAME, must be free, which ControlServer checks."""
+    taken; a chosen name, by `--name` or KCLUSTER_NAME, must be free, which ClaimedName checks."""
     chosen = wanted or os.environ.get("KCLUSTER_NAME")
     if chosen:
         return check_name(chosen)
@@ -296,7 +276,7 @@ class Printer:
             print(f"scenario: {scenario}  (kcluster scenario run {scenario})")
         sys.stdout.flush()
 
-    def show(self, items: list[Any]) -> None:
+    def show(self, items: list[Note | Traced | str]) -> None:
         """Print notes, unless `--quiet`, traced requests and log lines, in order."""
         if self._is_quiet:
             items = [item for item in items if not isinstance(item, Note)]
@@ -334,7 +314,7 @@ class Printer:
             self._origin_ms,
         )
 
-    def _values(self, item: Note | Traced | str) -> dict[str, Any]:
+    def _values(self, item: Note | Traced | str) -> JsonObject:
         if isinstance(item, str):
             return {"log": item}
         if isinstance(item, Note):
@@ -354,7 +334,7 @@ class Printer:
                     self.names[topic.topic_id] = topic.name
 
     @staticmethod
-    def _json(values: dict[str, Any]) -> None:
+    def _json(values: JsonObject) -> None:
         print(json.dumps(values, ensure_ascii=False))
 
 
@@ -369,13 +349,10 @@ def _write_run(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
         return LiveRunWriter(cluster, options.out)
 
 
-def _listen(
-    cluster: Cluster, inbox: SimpleQueue[Any], feed: EventFeed, trace_requests: bool
-) -> None:
-    """From now on events go to the followers and the inbox, and traced requests to the inbox."""
+def _listen(cluster: Cluster, inbox: SimpleQueue[object], trace_requests: bool) -> None:
+    """From now on events and traced requests go to the inbox."""
 
     def on_note(entry: NoteEntry) -> None:
-        feed.publish(entry.note)
         if not isinstance(entry.event, ECHOES):
             inbox.put(entry.note)
 
@@ -396,14 +373,26 @@ def _listen(
         cluster.driver.dispatcher.reply_sinks += (on_reply,)
 
 
-def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
+def _print_until_stop(inbox: SimpleQueue[object], printer: Printer) -> None:
     while True:
-        items = gather(inbox, lambda items: len(items) >= MAX_GATHERED)
+        items = gather(inbox)
         stop = any(isinstance(item, StopWanted) for item in items)
         with surviving_output():
             printer.show([item for item in items if not isinstance(item, StopWanted)])
         if stop:
             return
+
+
+def gather(inbox: SimpleQueue[object]) -> list[Any]:
+    """Wait for the next item, then for those that come within GATHER_S, up to MAX_GATHERED."""
+    items = [inbox.get()]
+    deadline = time.monotonic() + GATHER_S
+    while len(items) < MAX_GATHERED and (left_s := deadline - time.monotonic()) > 0:
+        try:
+            items.append(inbox.get(timeout=left_s))
+        except Empty:
+            break
+    return items
 
 
 @contextmanager

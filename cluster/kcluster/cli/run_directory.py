@@ -39,7 +39,7 @@ class LiveRunWriter:
 
     def finish(self) -> Path:
         """Write the whole run, with its verdict and its page; the cluster must still run.
-        ControlError if that is not possible."""
+        CommandError if that is not possible."""
         self._is_over.set()
         self._thread.join()
         with writing(str(self.path)):

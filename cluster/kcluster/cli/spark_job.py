@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kcluster.cli.click_tools import fail
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +75,7 @@ def report(problems: Iterable[str]) -> None:
 
 def refuse(text: str) -> NoReturn:
     """Show one line on stderr and exit with code 2."""
-    fail(ControlError(text, 2))
+    fail(CommandError(text, 2))
 
 
 def _open_session(master: str, verbose: bool, runs: Iterable[RunDirectory]) -> SparkSession:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 from typing import Final
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.plain_output import styled
 
 EVERY_S: Final = 0.5
@@ -30,7 +30,7 @@ def watch(read: Callable[[], object], show: Callable[[], object]) -> None:
         while not is_over.is_set():
             try:
                 found = read()
-            except ControlError:
+            except CommandError:
                 if shown is None:
                     raise
                 print("the cluster has stopped")

@@ -11,30 +11,30 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """`path`, or files below it, are written; ControlError if that is not possible."""
+    """`path`, or files below it, are written; CommandError if that is not possible."""
     if "\0" in path:
-        raise ControlError(f"{path!r}: a path has no NUL", 2)
+        raise CommandError(f"{path!r}: a path has no NUL", 2)
     try:
         yield
     except OSError as error:
         where = error.filename or path  # a full disk is reported without a name
-        raise ControlError(f"{where}: cannot be written: {error.strerror}", 2) from error
+        raise CommandError(f"{where}: cannot be written: {error.strerror}", 2) from error
 
 
 def require_writable_directory(path: str) -> None:
-    """Create the directory if it does not exist; ControlError if no file can be written there."""
+    """Create the directory if it does not exist; CommandError if no file can be written there."""
     with writing(path):
         os.makedirs(path or ".", exist_ok=True)
         _require_access(path or ".")
 
 
 def require_writable_file(path: str) -> None:
-    """ControlError if the file cannot be created or replaced."""
+    """CommandError if the file cannot be created or replaced."""
     with writing(path):
         folder = os.path.dirname(path) or "."
         if os.path.isdir(path):

@@ -1,1 +1,1 @@
-"""What was recorded of a run: at the brokers, by the clients, in the logs at its end."""
+"""The record of a run: from the brokers, from the clients, and from the logs at its end."""

@@ -1,11 +1,11 @@
-"""Which requests of an outside producer carried the same batch, and which batch was sent first.
+"""The attempts of an outside producer's batches, and the order in which they were first sent.
 
-Owns: the attempts of each batch, put together from requests that brokers appended or
-refused.  Never: decodes a record: a batch that was refused may be unreadable.
-Kafka: no counterpart; a producer's own list of batches in flight.
+Owns: the attempts of each batch, put together from requests that brokers appended or refused.
+Never: decodes a record, since a refused batch may be unreadable.  Kafka: no counterpart; a
+producer's own list of batches in flight.
 
 A batch that arrives again byte for byte, over another connection or after an attempt that was not
-acked, is the same batch again.  What a producer sent first is what brokers saw first, whether they
+acked, is a further attempt.  The batch that brokers saw first counts as sent first, whether they
 appended it or not.
 """
 
@@ -24,8 +24,8 @@ NOT_REFUSED: Final = -1
 
 
 class Attempt(Struct, frozen=True):
-    """A request with a batch for one partition.  `crc`: of the batch, which identifies it;
-    `refused_ms`: when the broker refused it."""
+    """A request with a batch for one partition.  `crc`: the batch's, which identifies it;
+    `refused_ms`: the time at which the broker refused it."""
 
     request: Request
     crc: bytes
@@ -44,7 +44,7 @@ class SentBatch(Struct, eq=False):
     """The records, once they are known."""
 
     def may_be_in(self, request: Request) -> bool:
-        """Whether a later request with the same bytes is one more attempt."""
+        """Whether a later request with equal bytes is a further attempt."""
         last = self.last
         if last.request.connection_id != request.connection_id:
             return True
@@ -57,14 +57,14 @@ def arrival(request: Request) -> tuple[int, int, int]:
 
 
 def crc_of(records: bytes | bytearray | memoryview | None) -> bytes | None:
-    """The checksum that a batch has, right or not; None if it is too short for one."""
+    """The checksum in a batch's header, right or not; None if the batch is too short for one."""
     if records is None or len(records) < CRC_START:
         return None
     return bytes(records[CRC_AT:CRC_START])
 
 
 def batches_by_request(attempts: Iterable[Attempt]) -> dict[Request, SentBatch]:
-    """The batch of each request; `attempts` are those of one partition."""
+    """The batch of each request; `attempts` are the attempts for one partition."""
     known: dict[tuple[str | None, bytes], list[SentBatch]] = {}
     found: dict[Request, SentBatch] = {}
     for attempt in sorted(attempts, key=lambda each: arrival(each.request)):
@@ -92,9 +92,9 @@ def crcs_in(request: Request, topic_names: dict[bytes, str]) -> Iterator[tuple[P
 
 
 def shared_client_ids(requests: Iterable[tuple[int, Request]]) -> frozenset[str]:
-    """The client ids under which several producers send, of (broker, request): a producer has one
-    connection to a broker, and does not go back to an older one.  The order of such sends is not
-    known."""
+    """The client ids under which several producers send, found from (broker, request): a producer
+    has one connection to a broker, and never returns to an older one.  The order of such sends is
+    not known."""
     newest: dict[tuple[int, str], int] = {}
     older: dict[tuple[int, str], set[int]] = {}
     shared = set()

@@ -1,8 +1,8 @@
-"""What can lead to an anomaly, as values: settings of topics and producers, and what happened.
+"""The causes of anomalies as values: settings of topics and producers, and events.
 
-Owns: the enumeration with its meanings, and which causes an event stands for.  Never: decides which
-of them an anomaly has (checks/ does).
-Kafka: the names of its configs and metrics, where there is one.
+Owns: the enumeration with its meanings, and the causes that an event stands for.  Never: finds the
+causes of an anomaly (checks/ does).  Kafka: the names of its configs and metrics, where there is
+one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The names of clients, by the client ids in their requests.
 
-Owns: which client ids are those of simulated clients.  Never: finds a client of another kind.
+Owns: telling simulated clients from others by their ids.  Never: finds a client of another kind.
 Kafka: client.id.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 
 NAME_CHARS: Final = 200
-"""Of a client's name in the record; Kafka takes ids of 32,767 bytes."""
+"""The length of a client's name in the record; Kafka takes ids of 32,767 bytes."""
 
 
 def keeps_a_ledger(client_id: str | None) -> bool:
@@ -25,8 +25,8 @@ def keeps_a_ledger(client_id: str | None) -> bool:
 
 
 def client_name(client_id: str | None, simulated: Mapping[int, str]) -> str:
-    """The name of a client: of a simulated one its own, else its id.  `simulated`: the names of
-    such clients, by node id.  Of an id of thousands of characters, the beginning."""
+    """The name of a client: a simulated client's own name, else its id, cut to NAME_CHARS.
+    `simulated`: the names of simulated clients, by node id."""
     if client_id is None:
         return ""
     if keeps_a_ledger(client_id):

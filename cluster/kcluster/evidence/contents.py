@@ -1,8 +1,8 @@
 """The values of records, decoded once per batch for all replicas that share it.
 
-Owns: the decoded values, and which batches cannot be decoded.  Never: decodes a batch while the
-cluster runs; raises for any bytes.
-Kafka: no counterpart; DefaultRecordBatch.iterator, for values alone.
+Owns: the decoded values, and the list of batches that cannot be decoded.  Never: decodes a batch
+while the cluster runs; raises for any bytes.  Kafka: no counterpart; DefaultRecordBatch.iterator,
+for values alone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Value = tuple[int, bytes | None]
 
 
 class Unreadable(Struct, frozen=True):
-    """Records that nobody can read, or place.  `error`: what a reader gets, NONE if it does not
-    care; `detail`: what is wrong with their bytes."""
+    """Records that cannot be read, or have no certain offset.  `error`: a reader's error, NONE if
+    it reads on; `detail`: the fault in their bytes."""
 
     partition: Partition
     first: int
@@ -37,7 +37,7 @@ class Contents:
     """Values by batch object: replicas share batches, so a batch is looked up by identity.
 
     `unreadable`: why the records of these batches cannot be read.  Kafka appends batches of some
-    kinds that nobody can read (partition/log/validation.py), and disks decay.
+    kinds that cannot be read (partition/log/validation.py), and disks decay.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Contents:
         self.unreadable: dict[Batch, InvalidRecords] = {}
 
     def of(self, batch: Batch) -> list[Value]:
-        """(offset, value) of each record; none of control batches, and of what is unreadable."""
+        """(offset, value) of each record; empty for control batches and unreadable ones."""
         values = self._decoded.get(batch)
         if values is None:
             try:
@@ -57,7 +57,7 @@ class Contents:
         return values
 
     def unreadable_in(self, partition: Partition, batches: Iterable[Batch]) -> Iterator[Unreadable]:
-        """Those of `batches` that were found to be unreadable."""
+        """The batches among `batches` that were found to be unreadable."""
         for batch in batches if self.unreadable else ():
             problem = self.unreadable.get(batch)
             if problem is not None:
@@ -83,7 +83,7 @@ def _decode(batch: Batch) -> list[Value]:
 
 
 def _misplaced(offset: int) -> InvalidRecords:
-    """Kafka appends uncompressed batches with any offset deltas."""
+    """The error of a batch with wrong offset deltas, which Kafka appends if it is uncompressed."""
     return InvalidRecords(ErrorCode.NONE, f"a record claims offset {offset}, out of order")
 
 

@@ -1,13 +1,13 @@
-"""Groups and transactions as their coordinators hold them: a row whenever one has changed.
+"""The states of groups and transactions at their coordinators: a row for each change.
 
-Owns: which coordinator counts if two brokers take themselves for it, and what is a change.  Never:
-reads a log, asks a coordinator anything: it reads the fields that handlers read.
-Kafka: no counterpart; kafka-consumer-groups and kafka-transactions show the latest state only.
+Owns: the choice between two brokers that both claim to coordinate, and the detection of changes.
+Never: reads a log, sends a request: it reads the fields that handlers read.  Kafka: no counterpart;
+kafka-consumer-groups and kafka-transactions show the latest state only.
 
 A look costs a comparison per group and per transaction, however many members a consumer group has.
-It happens from time to time, and when an event or an answer of a coordinator says that something
-has changed.  A row has all members of its group, so members of a large one that come or go wait for
-the next look from time to time (sampling.py): row by row, they would cost the square of the size.
+It happens from time to time, and when an event or an answer of a coordinator reports a change.  A
+row has all members of its group, so changes of single members of a large group wait for the next
+periodic look (sampling.py): a row for each would cost the square of the size.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from kcluster.evidence.rows import GroupMemberValue, GroupRow, TransactionStateR
 from kcluster.protocol.apis import ApiKey
 
 MAX_GROUP_WEIGHT: Final = 100_000
-"""Rows of groups that are kept, and members in them, together."""
+"""The limit on kept rows of groups and the members in them, together."""
 MAX_TRANSACTION_ROWS: Final = 30_000
 LARGE_GROUP: Final = 100
-"""From so many members on a row is too much for each single member that comes or goes."""
+"""The number of members from which on a single member's coming or going makes no row."""
 DEAD: Final = "Dead"
 
 CHANGING_APIS: Final = frozenset(
@@ -58,14 +58,14 @@ CHANGING_APIS: Final = frozenset(
         ),
     )
 )
-"""After an answer of one of these, a group or a transaction may have changed."""
+"""APIs after whose answers a group or a transaction may have changed."""
 
 Fingerprint = tuple[Any, ...]
 Pair = tuple[str, int]
 
 
 class _Known(Struct):
-    """What was read last.  `leader_epoch`: of the coordinator's partition."""
+    """The last reading.  `leader_epoch`: the epoch of the coordinator's partition."""
 
     broker: int
     partition: int
@@ -74,7 +74,8 @@ class _Known(Struct):
 
 
 class _MembersRead(Struct):
-    """What was made of each member, at this metadata offset: of deleted topics nothing is shown."""
+    """The values made of members, at this metadata offset; partitions of deleted topics are not
+    shown."""
 
     metadata_offset: int
     values: dict[str, tuple[ConsumerMember, GroupMemberValue]]
@@ -97,7 +98,7 @@ class CoordinatorStates:
         self._simulated = simulated
 
     def look(self, now_ms: int, node: BrokerNodeView) -> None:
-        """Read what this broker coordinates."""
+        """Read the groups and transactions that this broker coordinates."""
         if node.coordinator.shards:
             for shard in node.coordinator.shards.values():
                 self._look_at_groups(now_ms, node, shard)
@@ -156,8 +157,8 @@ class CoordinatorStates:
                 yield self._member(worker.member_id, worker.client_id, held)
 
     def _consumers(self, group: ConsumerGroup) -> Iterable[GroupMemberValue]:
-        """Members as they were read before, unless they have changed since: of two thousand, mostly
-        one has."""
+        """The members, of which only the changed ones are read again: of two thousand, mostly one
+        has changed."""
         metadata_offset = group.broker.image.offset
         read = self._members_read.get(group.group_id)
         if read is None or read.metadata_offset != metadata_offset:
@@ -236,7 +237,7 @@ class CoordinatorStates:
         shard: LogShard[Any],
         state: Fingerprint,
     ) -> bool:
-        """Whether this differs from what was read before, and is not of an older coordinator."""
+        """Whether this reading differs from the last one, and comes from the newest coordinator."""
         known = table.get(name)
         if known is not None and known.broker == node.node_id and known.state == state:
             return False
@@ -248,26 +249,27 @@ class CoordinatorStates:
 
 
 def _leader_epoch(shard: LogShard[Any]) -> int:
-    """Of two brokers that take themselves for the coordinator, the one with the later counts."""
+    """The leader epoch of the coordinator's partition; of two brokers that claim to coordinate, the
+    one with the later epoch counts."""
     replica = shard.replica
     return -1 if replica is None else replica.leader_epoch
 
 
 def _fingerprint(group: Group) -> Fingerprint:
-    """What a row shows, uncopied: (epoch, state, kind, members).  Members of groups with epochs are
-    values, which compare by identity first."""
+    """The content of a row, uncopied: (epoch, state, kind, members).  Members of groups with epochs
+    are values, which compare by identity first."""
     if isinstance(group, ClassicGroup):
         roster = group.roster
         members = tuple((one.member_id, one.assignment) for one in roster.members.values())
         return (roster.generation, group.state_name, group.kind, members)
     if isinstance(group, ConsumerGroup):
         return (group.epoch, group.revision, group)
-    known: Any = group
-    return (known.epoch, group.state_name, group.kind, tuple(known.members.values()))
+    assert isinstance(group, ShareGroup | StreamsGroup), group
+    return (group.epoch, group.state_name, group.kind, tuple(group.members.values()))
 
 
-def _pairs(group: Any, *parts: Mapping[bytes, Iterable[int]]) -> list[Pair]:
-    """These partitions, of topics that exist, sorted."""
+def _pairs(group: ConsumerGroup | ShareGroup, *parts: Mapping[bytes, Iterable[int]]) -> list[Pair]:
+    """The partitions that belong to existing topics, sorted."""
     names = group.broker.image.topic_names
     return sorted(
         (names[topic_id], number)

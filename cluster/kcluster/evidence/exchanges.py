@@ -1,12 +1,12 @@
-"""What clients ask and are answered, and what they believe by that.
+"""Clients' requests and answers, and the beliefs that follow from them.
 
-Owns: one row per request with what its answer says, who leads a partition as each client was told,
-and which of these rows are kept.  Never: waits for an answer, judges one.
-Kafka: no counterpart; each client has its own part of this in its log.
+Owns: one row per request with its answer, the leader of each partition in each client's view, and
+the choice of rows to keep.  Never: waits for an answer, judges one.  Kafka: no counterpart; each
+client has its own part of this in its log.
 
 Rows are in order of time.  Beyond MAX_EXCHANGES the older half loses its routine: requests that
-ended like the one before, of the same client, broker, API and partition.  If that is not enough,
-the oldest rows are dropped.
+ended like their predecessor for one client, broker, API and partition.  If that is not enough, the
+oldest rows are dropped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Offsets = Callable[..., tuple[int, int] | None]
 
 class Exchanges:
     """All requests of clients.  `simulated`: names of simulated clients; `topics`: names by topic
-    id, kept up to date by the owner."""
+    id, updated by the owner."""
 
     def __init__(self, simulated: Mapping[int, str], max_rows: int = MAX_EXCHANGES) -> None:
         self.rows: list[ExchangeRow] = []
@@ -65,8 +65,8 @@ class Exchanges:
     # ------------------------------------------------------------------------- recording
 
     def answered(self, at_ms: int, broker: int, reply: Reply) -> ExchangeRow:
-        """A broker has answered.  Of a Produce, `last` of the row is still to be set: the answer
-        does not name it."""
+        """Add a broker's answer.  For a Produce, `last` of the row must be set later, because the
+        answer does not name it."""
         request, body = reply.request, reply.body
         row = self._new(at_ms, broker, request)
         if body is None:
@@ -87,7 +87,7 @@ class Exchanges:
         return row
 
     def unanswered(self, at_ms: int, broker: int, request: Request) -> None:
-        """A request is over without an answer."""
+        """Add a request that has ended without an answer."""
         self._read_topics(self._new(at_ms, broker, request), request.body)
 
     def trim(self) -> None:
@@ -134,7 +134,7 @@ class Exchanges:
     def _read_fetch(
         self, row: ExchangeRow, body: m.FetchResponse | m.ShareFetchResponse, of: Offsets
     ) -> None:
-        """A Fetch or a ShareFetch; `of(partition)`: the offsets in the answer."""
+        """Read a Fetch or a ShareFetch; `of(partition)`: the offsets in the answer."""
         if body.error_code:
             row.error = error_of(body.error_code).name
         shown = -1
@@ -155,7 +155,7 @@ class Exchanges:
                     row.first, row.last = offsets
 
     def _read_error(self, row: ExchangeRow, topic: str, partition: int, data: Refused) -> None:
-        """A refusal for one partition, which may name its leader (KIP-951)."""
+        """Read a refusal for one partition, which may name its leader (KIP-951)."""
         row.error = error_of(data.error_code).name
         row.first = row.last = -1
         leader, epoch = data.current_leader.leader_id, data.current_leader.leader_epoch
@@ -181,7 +181,7 @@ class Exchanges:
                         row.error = error_of(data.error_code).name
 
     def _read_topics(self, row: ExchangeRow, body: Message) -> None:
-        """The topics that a request names, under one of the names that requests have for them."""
+        """The topics that a request names, in one of the fields that requests have for them."""
         for field in _TOPICS:
             topics = getattr(body, field, None)
             if isinstance(topics, list) and topics and isinstance(topics[0], Struct):
@@ -211,7 +211,7 @@ class Exchanges:
 def _fetched(data: Fetched) -> tuple[int, int] | None:
     records = data.records
     if type(records) is not list or not records:
-        return None  # old formats are given as bytes
+        return None  # old formats arrive as bytes
     return records[0].base_offset, records[-1].last_offset
 
 
@@ -221,7 +221,7 @@ def _acquired(data: Shared) -> tuple[int, int] | None:
 
 
 class AppendEnds:
-    """Where the batches end that leaders appended, for the rows of their requests."""
+    """The end offsets of batches that leaders appended, for the rows of their requests."""
 
     def __init__(self) -> None:
         self._ends: dict[tuple[int, str, int, int], int] = {}
@@ -249,7 +249,7 @@ class AppendEnds:
 
 
 def _without_routine(rows: list[ExchangeRow]) -> Iterator[ExchangeRow]:
-    """The rows that ended in another way than the one before of their client, broker, API and
+    """The rows that ended differently from their predecessor for one client, broker, API and
     partition."""
     before: dict[tuple[object, ...], tuple[str, bool]] = {}
     for row in rows:

@@ -1,7 +1,7 @@
 """A record's fate: from its send, over every replica that ever had it, to every read.
 
-Owns: all that is known of one record.  Never: decides whether it is an anomaly (checks/ does).
-Kafka: no counterpart.
+Owns: the facts about one record.  Never: decides whether it is an anomaly (checks/ does).  Kafka:
+no counterpart.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from kcluster.invariants.observed import Append, ObservedPartition
 
 
 class RecordPlace(Struct, frozen=True):
-    """One append of a record.  `reached`: by broker, when its log had it; `dropped`: by broker,
-    when it lost it, and the kind of the event; `committed_ms`: -1 for never."""
+    """One append of a record.  `reached`: by broker, the time at which its log had the record;
+    `dropped`: by broker, the time at which it lost the record, and the kind of the event;
+    `committed_ms`: -1 for never."""
 
     offset: int
     epoch: int
@@ -34,7 +35,7 @@ class RecordPlace(Struct, frozen=True):
 
 
 class Fate(Struct, frozen=True):
-    """What became of a record.  Times in ms of the cluster's clock, -1 for never."""
+    """The history of a record.  Times in ms of the cluster's clock, -1 for never."""
 
     partition: Partition
     value: bytes | None
@@ -47,7 +48,7 @@ class Fate(Struct, frozen=True):
     """(consumer, offset, at_ms)."""
 
     def links(self) -> Iterator[Link]:
-        """All events of it as links of a chain, in no particular order of time."""
+        """All events of the record as links of a chain, in no particular order."""
         if self.sent_ms >= 0:
             yield Link(self.sent_ms, f"{shown(self.value)} was sent")
         for place in self.places:
@@ -68,7 +69,7 @@ class Fate(Struct, frozen=True):
 
 
 def fate_of(facts: Facts, partition: Partition, value: bytes | None) -> Fate:
-    """What became of the record with this value."""
+    """The history of the record with this value."""
     send = facts.send(partition, value)
     places = tuple(
         _place(facts, observed, append, offset)

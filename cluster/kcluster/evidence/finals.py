@@ -1,8 +1,8 @@
 """The logs at the end of a run, read from the disks.
 
-Owns: which replica's log is the partition's, whether the others agree with it, what was deleted on
-purpose.  Never: uses what clients know.
-Kafka: kafka-dump-log and kafka-replica-verification, over all disks.
+Owns: the choice of the replica whose log is the partition's, its comparison with the others, the
+ranges deleted on purpose.  Never: uses clients' knowledge.  Kafka: kafka-dump-log and
+kafka-replica-verification, over all disks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Finals(Struct):
 
 
 def read_finals(recorder: Recorder, names: Names) -> Finals:
-    """Read the final logs.  `names`: of records that their values do not identify."""
+    """Read the final logs.  `names`: the names of records that their values do not identify."""
     recorder.check_last_step()
     finals = Finals({}, [], [], [])
     image = controller_image(recorder.dispatcher)
@@ -66,7 +66,8 @@ def _read(
     owners: Owners,
     is_brokers_own: bool,
 ) -> None:
-    """`is_brokers_own`: brokers write the topic, so its records are not judged one by one."""
+    """Read a partition's final log.  `is_brokers_own`: brokers write the topic, so its records are
+    not judged one by one."""
     key = (registration.topic_id, registration.partition)
     logs = _logs(recorder, registration)
     name = f"{partition[0]}-{partition[1]}"
@@ -116,8 +117,8 @@ def _read(
 
 
 def _calm_ms(recorder: Recorder) -> int:
-    """The time, less that of a request without an answer, if every process runs and no link is
-    impaired; else 0."""
+    """The present time, less that of a request without an answer, if every process runs and no link
+    is impaired; else 0."""
     dispatcher = recorder.dispatcher
     fabric = dispatcher.fabric
     is_up = all(each.state is ProcessState.UP for each in dispatcher.processes.values())
@@ -138,7 +139,8 @@ def _logs(recorder: Recorder, registration: PartitionRegistration) -> dict[int, 
 
 
 def _authoritative_log(registration: PartitionRegistration, logs: Mapping[int, Log]) -> Log | None:
-    """The leader's; without a leader, the longest of the brokers that may be elected cleanly."""
+    """The leader's log; without a leader, the longest log of the brokers that may be elected
+    cleanly."""
     if registration.leader in logs:
         return logs[registration.leader]
     eligible = (*registration.isr, *registration.elr, *registration.last_known_elr)
@@ -149,7 +151,7 @@ def _authoritative_log(registration: PartitionRegistration, logs: Mapping[int, L
 def _differing(
     observed: ObservedPartition, log: Log, other: Log, leader: int
 ) -> Iterator[tuple[str, str]]:
-    """Members of the ISR must hold the same records below the high watermark."""
+    """Differences below the high watermark between members of the ISR."""
     start = max(
         log.log_start_offset,
         other.log_start_offset,

@@ -1,11 +1,11 @@
-"""Groups as brokers saw them: commits, members that left, generations, resets, refusals.
+"""The history of groups at the brokers: commits, departures, generations, resets, refusals.
 
 Owns: these facts, read from recorded answers and notes after a run.  Never: judges them (checks/),
 makes words of them; costs the running cluster anything: commits are too frequent to be events.
 Kafka: no counterpart; kafka-consumer-groups shows the latest state only.
 
-What a client did without a broker is not known: whether it received an answer, what it tried while
-nobody listened, what its application did.
+A client's actions without a broker are not known: whether it received an answer, its attempts while
+no broker listened, its application.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPI
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-"""Timestamps that a client gives in ListOffsets to find the end or the start of a log."""
+"""The timestamps in a client's ListOffsets for the start or the end of a log."""
 DELIVERY_LIMIT: Final = "share.delivery.count.limit"
 EXPECTED: Final = (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
-"""Answers that are no refusals: a new member is always sent away for its id first (KIP-394)."""
+"""Errors that are no refusals: a new member's first request only gets its id (KIP-394)."""
 
 
 class Commit(Struct, frozen=True, gc=False):
-    """A committed offset of one partition, as a broker answered it.  `offset`: the next one to be
+    """A broker's answer to the commit of one partition's offset.  `offset`: the next one to be
     read.  `generation`: -1 for a commit from outside of the group.  `error`: Kafka's name of the
     refusal, empty if it was accepted."""
 
@@ -86,7 +86,7 @@ class ArchivedRecords(Struct, frozen=True, gc=False):
 
 
 class OffsetLookup(Struct, frozen=True, gc=False):
-    """A client asked where a partition's log starts or ends: to reset its position
+    """A client's question for the start or the end of a log: to reset its position
     (auto.offset.reset), or for a reason of its own.  `asked`: EARLIEST or LATEST."""
 
     at_ms: int
@@ -111,7 +111,7 @@ class Generation(Struct, frozen=True, gc=False):
 
 
 class RefusedRequests(Struct, frozen=True, gc=False):
-    """How often brokers answered requests of a client with an error."""
+    """The number of a client's requests that brokers answered with an error."""
 
     client: str
     api: int
@@ -122,7 +122,7 @@ class RefusedRequests(Struct, frozen=True, gc=False):
 
 
 class GroupHistory(Struct, frozen=True):
-    """What is known of the groups that read a topic; everything in order of time."""
+    """The facts about the groups that read a topic; everything in order of time."""
 
     commits: tuple[Commit, ...] = ()
     departures: tuple[Departed, ...] = ()
@@ -130,8 +130,8 @@ class GroupHistory(Struct, frozen=True):
 
 
 def group_history(recorder: Recorder, topic: str, group: str = "") -> GroupHistory:
-    """The history of the groups that committed offsets of a topic or were assigned it, or of one
-    of them."""
+    """The history of one group, or of all groups, that committed offsets of a topic or were
+    assigned it."""
     commits = tuple(x for x in commits_of(recorder) if x.partition[0] == topic)
     notes = recorder.notes
     groups = {group} if group else {x.group for x in commits} | set(_assigned(notes, topic))
@@ -162,7 +162,7 @@ def _generations(notes: list[Note]) -> Iterator[Generation]:
 
 
 def commits_of(recorder: Recorder, answers: Iterable[Answer] | None = None) -> Iterator[Commit]:
-    """Every commit that a broker answered, of all groups, in order of time; or those among
+    """Every commit of any group that a broker answered, in order of time; or the commits among
     `answers`."""
     names = controller_image(recorder.dispatcher).topic_names
     for at_ms, broker, reply in recorder.answers if answers is None else answers:
@@ -225,8 +225,8 @@ def archived_records(
 
 
 def delivery_limits(recorder: Recorder, groups: Iterable[str]) -> dict[str, DeliveryLimits]:
-    """The limits of these share groups: of the topology, and as configs of brokers or of the group
-    were changed since."""
+    """The limits of these share groups: those of the topology, and of later changes to the configs
+    of brokers or of the group."""
     of_group: dict[str, set[int]] = {group: set() for group in groups}
     if not of_group:
         return {}
@@ -248,7 +248,7 @@ def delivery_limits(recorder: Recorder, groups: Iterable[str]) -> dict[str, Deli
 
 
 def share_leaderships(recorder: Recorder) -> list[ShareLeadership]:
-    """Which brokers led partitions for share groups, in order of time."""
+    """The share leaderships of brokers, in order of time."""
     return [
         ShareLeadership(
             event.group,
@@ -298,7 +298,7 @@ def refusals(recorder: Recorder) -> list[RefusedRequests]:
 
 
 def client_of(recorder: Recorder, request: Request) -> str:
-    """The name of the client that sent a request: of a simulated one its own, else its id."""
+    """The name of the client that sent a request: a simulated client's own name, else its id."""
     return client_name(request.client_id, recorder.plan.fabric.clients)
 
 

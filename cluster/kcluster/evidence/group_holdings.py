@@ -1,15 +1,15 @@
-"""Which partitions the members of groups had, and until when.
+"""The partitions that members of groups held, and the times.
 
 Owns: these facts, read from recorded answers and notes after a run.  Never: judges them (checks/),
-reads share groups: there, a partition belongs to several members on purpose.
-Kafka: no counterpart; ConsumerGroup.currentPartitionEpoch keeps it while a group runs.
+reads share groups: there, a partition belongs to several members on purpose.  Kafka: no
+counterpart; ConsumerGroup.currentPartitionEpoch has it while a group runs.
 
-A member holds a partition from the answer that assigns it, until it owns it no more by its own next
-word, leaves, or is fenced.  Its own word is the heartbeat of a group with epochs, and the JoinGroup
-of a classic member, whose subscription has what it keeps (nothing, if its assignor is eager).  It
-counts when the coordinator begins to process it, whatever becomes of the answer.  An answer counts
-unless its member has said more, or has left, since it asked.  A member of a streams group holds the
-partitions that its active tasks read.
+A member holds a partition from the answer that assigns it, until its own next report omits it, or
+it leaves or is fenced.  Its report is the heartbeat of a group with epochs, or the JoinGroup of a
+classic member, whose subscription lists the partitions that it keeps (none, if its assignor is
+eager).  A report counts when the coordinator begins to process it, even if its answer is lost.  An
+answer counts unless its member has sent a newer report, or has left, since its request.  A member
+of a streams group holds the partitions that its active tasks read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kcluster.protocol.consumer_protocol import (
 from kcluster.protocol.errors import ErrorCode, error_of
 
 _CLASSIC: Final = (int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP))
-"""Their answers start the session's time again."""
+"""Classic APIs whose answers restart the session."""
 _FENCING: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 _FENCING_CLASSIC: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 class HeldTwice(Struct, frozen=True):
-    """A partition that `holder` had not given up was assigned to `other`."""
+    """A partition that was assigned to `other` before `holder` had given it up."""
 
     at_ms: int
     broker: int
@@ -65,7 +65,7 @@ class HeldTwice(Struct, frozen=True):
     holder: str
     other: str
     since_ms: int
-    """Since when `holder` has it."""
+    """The time from which on `holder` has it."""
 
 
 _Member = tuple[str, str]
@@ -73,25 +73,25 @@ _Member = tuple[str, str]
 
 
 class _Said(Struct, frozen=True):
-    """What a request alone says about its member."""
+    """The report in a member's request alone."""
 
     member: _Member
     lets_go: bool = False
-    """It has nothing: it joins or leaves."""
+    """Whether the member has nothing: it joins or leaves."""
     owned: list[Partition] | None = None
-    """What it has; None: as before."""
+    """The partitions that the member has; None: unchanged."""
 
 
 class _Word(Struct, frozen=True):
-    """What a request and its answer say about one member.  `session_ms`, `rebalance_timeout_ms`:
-    -1 if they do not say."""
+    """The report of a request and its answer about one member.  `session_ms`,
+    `rebalance_timeout_ms`: -1 if they do not name it."""
 
     member: _Member
     lets_go: bool = False
-    """It has nothing from now on: it joins, has left or is fenced."""
+    """Whether the member has nothing from now on: it joins, has left or is fenced."""
     is_refused: bool = False
     owned: list[Partition] | None = None
-    """What it still has, by its own word."""
+    """The partitions that the member still has, by its own report."""
     assigned: list[Partition] | None = None
     instance: str = ""
     session_ms: int = -1
@@ -99,14 +99,14 @@ class _Word(Struct, frozen=True):
 
 
 class _Fence(Struct):
-    """When a member counts as fenced although no answer said so."""
+    """The time at which a member counts as fenced without an answer that fences it."""
 
     session_ms: int
     heard_until_ms: int = 0
     """The end of its session."""
     rebalance_timeout_ms: int = 0
     revokes: dict[Partition, int] = {}
-    """What it is to give up, since when."""
+    """The partitions that it must give up, with the time from which on."""
 
     def is_past(self, partition: Partition, now_ms: int) -> bool:
         since_ms = self.revokes.get(partition, now_ms)
@@ -115,20 +115,20 @@ class _Fence(Struct):
 
 
 class _Holdings:
-    """Who holds what, answer by answer."""
+    """The holders of partitions, answer by answer."""
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, dict[Partition, int]]] = {}
-        """By group, member and partition: since when."""
+        """The time from which on a member has a partition, by group, member and partition."""
         self._fences: dict[_Member, _Fence] = {}
         self._instances: dict[_Member, str] = {}
-        """By group and instance id: the member that has it."""
+        """The member with each instance id, by group and instance id."""
 
     def drop(self, group: str, member: str) -> None:
         self._held.get(group, {}).pop(member, None)
 
     def hear(self, said: _Said) -> None:
-        """Obey a member's own word: it has no more than that."""
+        """Apply a member's own report: it has no other partitions."""
         group, member = said.member
         held = self._held.get(group, {})
         if said.lets_go:
@@ -138,8 +138,8 @@ class _Holdings:
             held[member] = {one: own[one] for one in said.owned if one in own}
 
     def take(self, word: _Word, at_ms: int, heard_ms: int) -> Iterator[tuple[Partition, str, int]]:
-        """Obey a word; (partition, its holder, since when) of each that is held by two now.
-        `heard_ms`: when its coordinator heard from the member."""
+        """Apply an answer; returns (partition, its holder, since when) of each partition that two
+        members hold now. `heard_ms`: the time at which its coordinator heard from the member."""
         group, member = word.member
         if word.lets_go:
             self.drop(group, member)
@@ -172,7 +172,7 @@ class _Holdings:
                         yield partition, other, theirs[partition]
 
     def _replace(self, word: _Word) -> None:
-        """A static member has come back under another member id."""
+        """Replace the member id of a static member that has returned under another one."""
         if word.instance:
             group, member = word.member
             before = self._instances.get((group, word.instance), member)
@@ -185,9 +185,9 @@ def held_twice(recorder: Recorder) -> Iterator[HeldTwice]:
     """Every partition of a group that was assigned while another member held it."""
     holdings, words = _Holdings(), _Words(recorder)
     said_at: dict[_Member, int] = {}
-    """By member: the step by which it said something new, or was gone."""
+    """By member, the step of its last new report or its departure."""
     asked_at: dict[Request, tuple[int, int]] = {}
-    """(step, when) of requests that have no answer yet."""
+    """(step, time) of requests that have no answer yet."""
     for at, step in enumerate(_steps(recorder)):
         what = step.what
         if isinstance(what, Request):
@@ -237,7 +237,7 @@ def _steps(recorder: Recorder) -> Iterable[MembershipStep]:
 
 
 class _Words:
-    """Reads the words of a run's members."""
+    """Reads the reports of a run's members."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._names = controller_image(recorder.dispatcher).topic_names
@@ -263,7 +263,7 @@ class _Words:
         }
 
     def said(self, request: Request) -> _Said | None:
-        """What a request says about its member; None if nothing."""
+        """The report in a request about its member; None if there is none."""
         body, api_key = request.body, request.api_key
         if not body.member_id:
             return None
@@ -281,7 +281,7 @@ class _Words:
         return _Said(member, body.member_epoch <= 0, kept)
 
     def answered(self, reply: Reply) -> _Word | None:
-        """What an answer says about the member that asked; None if nothing."""
+        """The report in an answer about its member; None if there is none."""
         read = self._readers.get(reply.request.api_key)
         return None if read is None or reply.body is None else read(reply)
 
@@ -373,7 +373,7 @@ class _Words:
 
 
 def _kept_by(body: m.JoinGroupRequest) -> list[Partition]:
-    """What a classic member that joins again keeps."""
+    """The partitions that a classic member keeps when it joins again."""
     subscribed = next((one.metadata for one in body.protocols), b"")
     subscription = decode_consumer_message(SUBSCRIPTION, bytes(subscribed))
     return [] if subscription is None else _named(subscription.owned_partitions)

@@ -1,7 +1,7 @@
 """The final logs of a run, and the links of the chains that explain it, as values.
 
-Owns: FinalLog, Link, how a record's value is shown.  Never: looks into a node (finals.py does),
-finds an anomaly or its causes (checks/anomalies/ does).  Kafka: no counterpart.
+Owns: FinalLog, Link, a record's value as text.  Never: looks into a node (finals.py does), finds an
+anomaly or its causes (checks/anomalies/ does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from kcluster.contract import NoteId
 from kcluster.evidence.causes import Cause
 
 PADDING: Final = "...."
-"""Values that are padded to a size end with this; it is not shown."""
+"""The end of values that are padded to a size; it is not shown."""
 
 
 class Link(Struct, frozen=True):
-    """One event of the chain that led to an anomaly.  `note_id`: of the note it was made from;
-    `causes`: what it stands for; `error`: the error that a client got, by Kafka's name."""
+    """One event of the chain that led to an anomaly.  `note_id`: the note that it was made from;
+    `causes`: the causes that it stands for; `error`: the error that a client received, by Kafka's
+    name."""
 
     at_ms: int
     text: str
@@ -30,8 +31,8 @@ class Link(Struct, frozen=True):
 
 
 class OpenTransaction(Struct, frozen=True):
-    """A transaction that is open in a log.  `is_owned`: its coordinator knows that it is.
-    `overdue_ms`: for how long its marker could have been written, as far as is known."""
+    """A transaction that is open in a log.  `is_owned`: whether its coordinator knows that it is
+    open. `overdue_ms`: how long its marker could have been written already, as far as is known."""
 
     producer_id: int
     first_offset: int
@@ -43,8 +44,8 @@ class FinalLog(Struct, frozen=True):
     """A partition read from beginning to end after the run: (offset, value) in order.
 
     `start_offset`: records below were deleted on purpose, or are not judged one by one;
-    `clean_offset`: records below may have been compacted away.  `names`: by offset, what identifies
-    a record if its value does not.  `epochs`: (leader epoch, first offset), oldest first.
+    `clean_offset`: records below may have been compacted away.  `names`: by offset, the name of a
+    record that its value does not identify.  `epochs`: (leader epoch, first offset), oldest first.
     """
 
     start_offset: int
@@ -54,9 +55,9 @@ class FinalLog(Struct, frozen=True):
     end_offset: int = 0
     epochs: Sequence[tuple[int, int]] = ()
     deleted_before: int = 0
-    """Records below were deleted on purpose."""
+    """Whether records below an offset were deleted on purpose."""
     hidden: Mapping[int, None] = {}
-    """The offsets in aborted and open transactions, which read_committed consumers do not get."""
+    """The offsets in aborted and open transactions, hidden from read_committed consumers."""
     open_transactions: Sequence[OpenTransaction] = ()
 
 

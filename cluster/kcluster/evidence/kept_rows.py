@@ -1,7 +1,6 @@
-"""Rows that say how something was from a time on, kept within a bound.
+"""Rows with the state of a thing from a time on, kept within a bound.
 
-Owns: which of them are dropped.  Never: knows what they are about.
-Kafka: no counterpart.
+Owns: the choice of rows to drop.  Never: interprets a row.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ def _one(row: object) -> int:
 
 
 class StateRows(Generic[K, R]):
-    """Rows in order of time; the newest row of a key says how that key is.
+    """Rows in order of time; the newest row of a key is the key's present state.
 
     Beyond the bound the older half is reduced to the newest row of each key in it, so that the
     state at any later time stays known.  If that is not enough, the oldest rows are dropped.
-    `newest`: by key.  `weight_of`: what a row counts towards the bound.
+    `newest`: the newest row by key.  `weight_of`: a row's share of the bound.
     """
 
     def __init__(
@@ -36,7 +35,7 @@ class StateRows(Generic[K, R]):
         self._weight_of = weight_of
 
     def add(self, row: R) -> None:
-        """The key of this row is so from now on."""
+        """Add a row, which is its key's state from now on."""
         self.rows.append(row)
         self.newest[self._key_of(row)] = row
         self._weight += self._weight_of(row)
@@ -48,7 +47,7 @@ class StateRows(Generic[K, R]):
         key_of = self._key_of
         half = len(self.rows) // 2
         older = {key_of(row): row for row in self.rows[:half]}
-        # A key is put at the place of its first row, so the order of time must be made again.
+        # A key stands at the place of its first row, so the order of time must be restored.
         last = {key: place for place, key in enumerate(map(key_of, self.rows[:half]))}
         kept = [older[key] for key in sorted(older, key=last.__getitem__)] + self.rows[half:]
         weights = list(map(self._weight_of, kept))

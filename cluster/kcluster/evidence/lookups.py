@@ -1,4 +1,5 @@
-"""Look-ups in what was recorded: which broker was up, led a partition, held a record, and when.
+"""Look-ups in the record of a run: brokers that were up, led a partition or held a record, with
+times.
 
 Owns: indexes over a recorder's notes, appends, moves and answers.  Never: explains an anomaly or a
 window (checks/ does).  Kafka: no counterpart.
@@ -59,7 +60,7 @@ class Facts:
     ) -> None:
         self.recorder = recorder
         self._names = {} if names is None else names
-        """By batch, what identifies its records if their values do not."""
+        """By batch, the names of records that their values do not identify."""
         self.clients = {} if clients is None else clients
         """Ids in the fabric by name."""
         self._client_names = {number: name for name, number in self.clients.items()}
@@ -71,7 +72,8 @@ class Facts:
         self._at: dict[int, list[Note]] = {}
         self.of_links: list[Note] = []
         self._sets_changed: dict[tuple[type[Event], int], Note] = {}
-        """By event and time, the note of an operation on sets of links, which covers them all."""
+        """The note of an operation on sets of links, which covers all notes of its links, by event
+        and time."""
         for note in self.notes:
             self._index(note)
         self._answers: dict[tuple[int, int], Answer] | None = None
@@ -102,7 +104,7 @@ class Facts:
     # ---------------------------------------------------------------------------- of notes
 
     def is_operation(self, note: Note) -> bool:
-        """Whether it reports an operation on the cluster, and no other note covers that one."""
+        """Whether a note reports an operation on the cluster and is not covered by another note."""
         if note.note_id[0] != RUNTIME_ID:
             return False
         return (type(note.event), note.at_ms) not in self._sets_changed
@@ -112,7 +114,7 @@ class Facts:
         return self._at.get(at_ms, [])
 
     def of_partition(self, partition: Partition, wanted: type[E]) -> list[tuple[Note, E]]:
-        """Its notes about events of this type, oldest first, with these events."""
+        """A partition's notes about events of this type, oldest first, with these events."""
         return of_type(self._of_partition.get(partition, []), wanted)
 
     def of_broker(self, broker: int, wanted: type[E]) -> list[tuple[Note, E]]:
@@ -120,7 +122,8 @@ class Facts:
         return of_type(self._of_broker.get(broker, []), wanted)
 
     def state(self, broker: int, at_ms: int) -> tuple[str, Note | None]:
-        """`up`, `down` or `paused` at that time, and the note of when it became so."""
+        """A broker's state at that time, `up`, `down` or `paused`, and the note of the last
+        change."""
         state, last = "up", None
         for note in self._of_broker.get(broker, []):
             if note.at_ms > at_ms:
@@ -131,7 +134,7 @@ class Facts:
         return state, last
 
     def cut(self, source: int, destination: int, at_ms: int) -> Note | None:
-        """The note by which this link was cut, if it was at that time."""
+        """The note by which this link was cut, if it was cut at that time."""
         last = None
         for note in self.of_links:
             if note.at_ms > at_ms:
@@ -143,8 +146,8 @@ class Facts:
         return last if last is not None and isinstance(last.event, LinkCut) else None
 
     def causes_of(self, note: Note) -> list[Note]:
-        """What led to `note` by the causes in notes, the nearest first; at the end, if it is that a
-        broker was fenced, the fault of that broker."""
+        """The causes of `note`, the nearest first; if the last one is the fencing of a broker, then
+        also the fault of that broker."""
         causes: list[Note] = []
         seen = {note.note_id}
         current = note
@@ -162,12 +165,12 @@ class Facts:
         return causes
 
     def with_causes(self, note: Note) -> list[Link]:
-        """A note and what led to it, the cause before the effect."""
+        """A note and its causes, each before its effect."""
         return [*(link(cause) for cause in reversed(self.causes_of(note))), link(note)]
 
     def fault_of(self, broker: int, at_ms: int) -> Note | None:
-        """The last operation on a broker's process or links that was not undone at that time: why
-        others do not hear from it."""
+        """The last operation on a broker's process or links that was not undone at that time: the
+        reason why other nodes do not hear from it."""
         state, note = self.state(broker, at_ms)
         if state != "up":
             return note
@@ -190,7 +193,7 @@ class Facts:
         return observed.registrations[at - 1][1] if at else None
 
     def log_end(self, observed: ObservedPartition, broker: int, at_ms: int) -> int | None:
-        """Where a replica's log ended at that time; None before it was seen."""
+        """A replica's log end at that time; None before it was seen."""
         at = bisect_right(observed.moves, at_ms, key=lambda move: move.at_ms)
         for move in reversed(observed.moves[:at]):
             if move.broker == broker:
@@ -198,7 +201,7 @@ class Facts:
         return None
 
     def reached(self, observed: ObservedPartition, append: Append, broker: int) -> int | None:
-        """When a replica first had all of `append`, as far as it did in that epoch."""
+        """The time at which a replica first had all of `append`, if it did in that epoch."""
         for move in self._moves_since(observed, append.at_ms):
             if move.broker == broker and move.log_end_offset > append.last_offset:
                 return move.at_ms
@@ -214,8 +217,8 @@ class Facts:
     def appends_at(
         self, partition: Partition, offset: int, value: bytes | None = None
     ) -> list[tuple[ObservedPartition, Append]]:
-        """Every append that held `offset`, oldest first; with `value`, only those in which it
-        stands there."""
+        """Every append that held `offset`, oldest first; with `value`, only appends with this value
+        there."""
         contents = self.recorder.contents
         return [
             (observed, append)

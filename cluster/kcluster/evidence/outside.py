@@ -4,7 +4,7 @@ Owns: the ledger of outside clients, and the names of their records.  Never: add
 keeps its own ledger.  Kafka: no counterpart.
 
 An outside client is assumed to have received every answer of a broker; whether it did is not known.
-Its values may be equal: a record whose value was sent before is named by its value and a number.
+Its values may be equal: a record whose value was sent before is named by the value and a number.
 Its sends are in the order in which brokers first saw their batches, refused ones too (attempts.py).
 Several producers under one client id are one producer here, whose sends are in the log's order.
 """
@@ -12,7 +12,7 @@ Several producers under one client id are one producer here, whose sends are in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.serving.reading import READ_COMMITTED
 from kcluster.broker.share.configs import is_dead_letter_queue
@@ -39,20 +39,20 @@ from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch, InvalidR
 FROM_THE_START: Final = -(1 << 62)
 
 Names = dict[Batch, list[bytes]]
-"""By batch, the name of each of its records."""
+"""The name of each record of a batch, by batch."""
 
 Taken = dict[tuple[Partition, bytes], int]
-"""By partition and value or name: the number in the last name that was made of it."""
+"""The number in the last name made of a value, by partition and value or name."""
 
 IsInside = Callable[[str | None], bool]
-"""Whether a client id is of a client that keeps its own ledger."""
+"""Tells whether a client id belongs to a client with its own ledger."""
 
 
 def outside_ledger(
     recorder: Recorder, inside: Ledger, is_inside: IsInside, commits_since_ms: int = FROM_THE_START
 ) -> tuple[Ledger, Names]:
-    """The ledger of all clients that keep none, and the names of their records.  Commits have no
-    time in a ledger: those before `commits_since_ms` are left out."""
+    """The ledger of all clients without their own, and the names of their records.  Commits have no
+    time in a ledger, so those before `commits_since_ms` are left out."""
     ledger = Ledger()
     names: Names = {}
     if not _has_any(recorder, is_inside):
@@ -73,7 +73,7 @@ def outside_ledger(
 
 
 def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
-    """Whether an outside client was answered, or wrote something."""
+    """Whether an outside client received an answer, or wrote something."""
     asked = {answer[2].request.client_id: None for answer in recorder.answers}
     for observed in recorder.partitions.values():
         asked.update(
@@ -86,7 +86,7 @@ def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
 
 def _attribute_verified(recorder: Recorder) -> None:
     """Find the request of each append of a transaction that waited for the coordinator first
-    (KIP-890): the step that appended handled the coordinator's answer."""
+    (KIP-890), because the appending step handled the coordinator's answer."""
     appends = {
         (append.broker, (observed.topic, observed.partition), append.base_offset): append
         for observed in recorder.partitions.values()
@@ -237,8 +237,8 @@ def _sends(
 def _end(
     sends: list[SentRecord], append: Append, answer: PartitionAnswer | None, is_acked: bool
 ) -> None:
-    """How the first attempt that was appended ended; without an answer it is not known, unless none
-    was asked for."""
+    """The outcome of the first attempt that was appended; unknown without an answer, unless none
+    was requested."""
     for index, send in enumerate(sends):
         if is_acked:
             send.outcome = Outcome.ACKED
@@ -279,7 +279,7 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
                 is_next = offset == position
                 positions[key] = offset + 1
                 if offset < known_from.get(answer.partition, 0):
-                    continue  # who sent it is not known
+                    continue  # its sender is not known
                 ledger.reads.append(
                     ReadRecord(
                         answer.client, answer.partition, offset, value, not is_next, answer.at_ms
@@ -318,13 +318,13 @@ class _AckedCommits:
 
     def __init__(self) -> None:
         self._acked: dict[tuple[str, Partition], list[tuple[int, int]]] = {}
-        """(when it was acked, offset)."""
+        """(time of the ack, offset)."""
 
     def add(self, group: str, partition: Partition, offset: int, at_ms: int) -> None:
         self._acked.setdefault((group, partition), []).append((at_ms, offset))
 
     def known(self, group: str, partition: Partition, before_ms: int) -> int:
-        """The offset of the last one that was acked before this time, -1 for none."""
+        """The last offset that was acked before this time, -1 for none."""
         acked = self._acked.get((group, partition), ())
         return next((offset for at_ms, offset in reversed(acked) if at_ms < before_ms), -1)
 
@@ -351,8 +351,8 @@ def _add_commit(
                 yield asked.group_id, key, entry.committed_offset
 
 
-def _topic_name(recorder: Recorder, topic: Any) -> str:
-    name: str = topic.name
+def _topic_name(recorder: Recorder, topic: object) -> str:
+    name: str = getattr(topic, "name", "")
     wanted = getattr(topic, "topic_id", None)  # old answers have names only, and "" is one
     if name or wanted is None:
         return name

@@ -1,9 +1,8 @@
-"""Records what happens at the brokers during a run, on either clock.
+"""Records the events at the brokers during a run, on either clock.
 
 Owns: the record of a run: appends, replicas' moves, registrations (invariants/observed.py), every
 answer to a client, every note.  Never: judges (checks/ does), changes anything in the cluster,
-decodes a batch while the cluster runs: it only keeps references.
-Kafka: no counterpart.
+decodes a batch while the cluster runs: it keeps references only.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -48,15 +47,15 @@ MEMBERSHIP_APIS: Final = frozenset(
         ),
     )
 )
-"""What members of groups say, and are told, about their partitions."""
+"""APIs by which members of groups report and receive partitions."""
 _OF_COORDINATORS: Final = (GroupEvent, TransactionEvent)
 Answer = tuple[int, int, Reply]
 """(at_ms, broker, reply)."""
 
 
 class MembershipStep(Struct, frozen=True, gc=False):
-    """A request of a member that a coordinator begins to process, its answer, or that a member is
-    no longer in its group.  `is_withheld`: a rule drops or delays the answer."""
+    """A member's request that a coordinator begins to process, its answer, or a member's departure.
+    `is_withheld`: whether a rule drops or delays the answer."""
 
     at_ms: int
     broker: int
@@ -65,8 +64,8 @@ class MembershipStep(Struct, frozen=True, gc=False):
 
 
 class PartitionAnswer(Struct, frozen=True, gc=False):
-    """The part of a Produce or Fetch response that concerns one partition.  `base_offset`: of an
-    append; `first` and `last`: the offsets that were read, -1 for none."""
+    """The part of a Produce or Fetch response that concerns one partition.  `base_offset`: the
+    append's; `first` and `last`: the offsets that were read, -1 for none."""
 
     at_ms: int
     broker: int
@@ -78,7 +77,7 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
     last: int = -1
     batches: tuple[Batch, ...] = ()
     aborted: Sequence[m.FetchResponse.AbortedTransaction] = ()
-    """Of a fetch with read_committed: the aborted transactions in the response."""
+    """The aborted transactions in the response to a read_committed fetch."""
 
     @property
     def client(self) -> str:
@@ -91,11 +90,11 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
 
 
 RequestTimes = Counter[tuple[int, str, int, int]]
-"""By (API, client, broker, ms until the answer): how many requests."""
+"""The number of requests by (API, client, broker, ms until the answer)."""
 
 
 class Missing(Struct, frozen=True):
-    """Acked records, known as a range of offsets only, that the final log does not hold."""
+    """Acked records, known only as a range of offsets, that are missing in the final log."""
 
     partition: Partition
     epoch: int
@@ -127,22 +126,22 @@ class Recorder(Watch):
         self.answers: list[Answer] = []
         self.notes: list[Note] = []
         self.membership: list[MembershipStep] = []
-        """In the order in which they happened; empty if single steps are not recorded."""
+        """The membership steps in their order; empty if single steps are not recorded."""
         self.contents = Contents()
         self.judged: Judged | None = None
-        """What the last verdict was made from."""
+        """The basis of the last verdict."""
         self.began_ms = dispatcher.now_ms
         self.checks_steps = True
         """Whether the invariants are checked after each step."""
         self.merged_before_ms = -1
-        """Records sent before are known as ranges of offsets only; -1: none are."""
+        """The time before which sends are known only as ranges of offsets; -1: none are."""
         self.dropped_notes = 0
-        """How many notes, the oldest, are no longer kept."""
+        """The number of notes, the oldest, that are no longer kept."""
         self.states = CoordinatorStates(plan.fabric.clients)
         self._exchanges = Exchanges(plan.fabric.clients, MAX_EXCHANGES)
         self._append_ends = AppendEnds()
         self._exchanges_until = 0
-        """How many of the answers are in it."""
+        """The number of answers that are in it."""
         super().__init__(dispatcher, Invariants())
 
     def _attach(self) -> None:
@@ -169,8 +168,8 @@ class Recorder(Watch):
             self.membership.append(MembershipStep(now_ms, -1, reply, is_withheld=True))
 
     def _look_at_coordinator_of(self, note: Note) -> None:
-        """See what has changed, if this is an event of a coordinator: also what lasts for no time,
-        such as PrepareCommit."""
+        """Read the changes at the coordinator of this event, including states of no duration, such
+        as PrepareCommit."""
         event = note.event
         if isinstance(event, _OF_COORDINATORS):
             self._look_at_coordinator(note.note_id[0], note.at_ms)
@@ -181,7 +180,7 @@ class Recorder(Watch):
             self.states.look(now_ms, node)
 
     def look_at_coordinators(self) -> None:
-        """See what has changed at any of them."""
+        """Read the changes at all coordinators."""
         now_ms = self._dispatcher.now_ms
         for node in self._dispatcher.brokers():
             self.states.look(now_ms, node)
@@ -193,7 +192,7 @@ class Recorder(Watch):
 
     @property
     def partitions(self) -> dict[PartitionKey, ObservedPartition]:
-        """What is known of each partition of each topic that ever existed."""
+        """The facts about each partition of each topic that ever existed."""
         return self.invariants.partitions
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
@@ -221,11 +220,11 @@ class Recorder(Watch):
 
     @property
     def first_ms(self) -> int:
-        """The time of the first event, from which a reader counts."""
+        """The time of the first event, the origin of times for readers."""
         return self.notes[0].at_ms if self.notes else self.began_ms
 
     def exchanges(self) -> Exchanges:
-        """The requests of clients so far, and what they believe."""
+        """The requests of clients so far, and the clients' beliefs."""
         since, self._exchanges_until = self._exchanges_until, len(self.answers)
         exchanges, ends = self._exchanges, self._append_ends
         exchanges.topics.update({key[0]: one.topic for key, one in self.partitions.items()})
@@ -236,8 +235,8 @@ class Recorder(Watch):
         return exchanges
 
     def unanswered(self) -> list[ExchangeRow]:
-        """The requests that have no answer, in order of when they were given up; those for which
-        an answer is still due come last."""
+        """The requests without an answer, in the order in which they were given up; those that
+        still await one come last."""
         now_ms, simulated = self._dispatcher.now_ms, self.plan.fabric.clients
         found = Exchanges(simulated)
         found.topics = self.exchanges().topics
@@ -249,15 +248,16 @@ class Recorder(Watch):
         """Read min.insync.replicas of all partitions, if that is not done all the time."""
 
     def merged_counts(self, since_ms: int) -> tuple[int, int]:
-        """Records that are known as ranges only: (sent, acked); of ranges that end since then."""
+        """The number of records known only as ranges: (sent, acked), in ranges that end since
+        then."""
         return 0, 0
 
     def missing(self, logs: Mapping[Partition, FinalLog], since_ms: int) -> Iterable[Missing]:
-        """The acked ranges that the final logs do not hold; of those that end since then."""
+        """The acked ranges that the final logs lack, among ranges that end since then."""
         return ()
 
     def request_times(self) -> RequestTimes:
-        """How long brokers took to answer."""
+        """The response times of brokers."""
         return Counter(
             (
                 reply.request.api_key,
@@ -277,7 +277,7 @@ class Recorder(Watch):
         }
 
     def of_partition(self, partition: Partition) -> list[ObservedPartition]:
-        """The partition under each topic id that its topic's name has had, oldest first."""
+        """The partition under each topic id that a topic's name has had, oldest first."""
         topic, number = partition
         return [
             observed

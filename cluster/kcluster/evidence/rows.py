@@ -1,4 +1,4 @@
-"""What is recorded in the form in which it is kept: rows of clients, groups and transactions.
+"""The stored form of the record: rows of clients, groups and transactions.
 
 Owns: these row types and their columns.  Never: fills them (exchanges.py, coordinator_states.py),
 writes them (runs/).
@@ -38,12 +38,11 @@ SendAnomalies = Mapping[tuple[Partition, bytes | None], Sequence[SendAnomaly]]
 class ExchangeRow(Struct, gc=False):
     """`exchanges.jsonl`: a request of a client, and the broker's answer.
 
-    `at_ms`: when it was over: answered, or given up because its connection or its broker ended.
-    `answered_ms`: -1 if there was no answer (a Produce with acks=0 gets none).  `topic`,
-    `partition`: the first one that it is about, one with an error before others; `partitions`: how
-    many.  `error`: Kafka's name, "" for none.  `first`, `last`: the offsets that were appended,
-    read or acquired, -1 for none.  `leader`, `leader_epoch`: of that partition, as the answer names
-    them (Metadata, KIP-951), or -1.
+    `at_ms`: its end: the answer, or the end of its connection or its broker. `answered_ms`: -1
+    without an answer (a Produce with acks=0 gets none).  `topic`, `partition`: the first one in it,
+    preferably one with an error; `partitions`: their number.  `error`: Kafka's name, "" for none.
+    `first`, `last`: the offsets that were appended, read or acquired, -1 for none.  `leader`,
+    `leader_epoch`: the leader of that partition in the answer (Metadata, KIP-951), or -1.
     """
 
     at_ms: int
@@ -63,8 +62,8 @@ class ExchangeRow(Struct, gc=False):
 
 
 class BeliefRow(Struct, gc=False):
-    """`beliefs.jsonl`: who leads a partition, as the newest answer told a client.  `leader` -1:
-    nobody; `leader_epoch` -1: the answer did not say."""
+    """`beliefs.jsonl`: the leader of a partition in a client's newest answer.  `leader` -1: there
+    is none; `leader_epoch` -1: the answer did not name it."""
 
     client: str
     topic: str
@@ -75,8 +74,8 @@ class BeliefRow(Struct, gc=False):
 
 
 class GroupMemberValue(Struct, frozen=True, gc=False):
-    """A member of a group.  `assignment`: (topic, partition); of a streams group (subtopology,
-    partition) of its active tasks."""
+    """A member of a group.  `assignment`: (topic, partition); in a streams group (subtopology,
+    partition) of the member's active tasks."""
 
     id: str
     client: str
@@ -84,9 +83,9 @@ class GroupMemberValue(Struct, frozen=True, gc=False):
 
 
 class GroupRow(Struct, gc=False):
-    """`groups.jsonl`: a group at its coordinator, after it changed.  `kind`: classic, consumer,
-    share, streams; `state`: Kafka's name, Dead when it is gone; `epoch`: its generation or group
-    epoch."""
+    """`groups.jsonl`: a group at its coordinator, after a change.  `kind`: classic, consumer,
+    share, streams; `state`: Kafka's name, Dead for a deleted group; `epoch`: its generation or
+    group epoch."""
 
     group: str
     kind: str
@@ -98,8 +97,8 @@ class GroupRow(Struct, gc=False):
 
 
 class TransactionStateRow(Struct, gc=False):
-    """`transaction_states.jsonl`: a transactional id at its coordinator, after it changed.
-    `state`: Kafka's name, Dead when it is gone."""
+    """`transaction_states.jsonl`: a transactional id at its coordinator, after a change. `state`:
+    Kafka's name, Dead for a deleted id."""
 
     transactional_id: str
     producer_id: int

@@ -1,18 +1,18 @@
-"""Records a live cluster from time to time, in bounded memory, off the way of its requests.
+"""Records a live cluster from time to time, in bounded memory, apart from the path of its requests.
 
-Owns: which answers and appends are kept, and what remains of older ones: ranges of offsets.  Never:
-checks a step of a node (Recorder does), decodes a batch while the cluster runs.
+Owns: the choice of answers and appends to keep, and the ranges of offsets that remain of older
+ones.  Never: checks a step of a node (Recorder does), decodes a batch while the cluster runs.
 Kafka: no counterpart.
 
-A reply costs one list entry when it is sent.  A tenth of a second later, or when an event says that
-a partition or a broker has changed, `_look` reads the logs' ends and takes from the replies what a
-verdict needs.  A look costs what has changed since the last one: the replicas that the brokers have
-marked, and the records of the metadata log.  Invariants of single steps are not checked.
+A reply costs one list entry when it is sent.  A tenth of a second later, or when an event reports
+the change of a partition or a broker, `_look` reads the logs' ends, and the parts of replies that a
+verdict needs.  The cost of a look follows from the changes since the last one: the replicas that
+the brokers have marked, and the records of the metadata log.  Invariants of single steps are not
+checked.
 
 The newest records, up to a number and a size, are kept with their requests.  Older ones are merged
-to ranges: per leader epoch, which offsets were acked.  A leader epoch writes an offset only once,
-so these show whether an acked record is still in the log, but not which value it had, nor who has
-read it.
+to ranges of acked offsets per leader epoch.  A leader epoch writes an offset only once, so a range
+shows whether an acked record is still in the log, but neither its value nor its readers.
 """
 
 from __future__ import annotations
@@ -51,13 +51,15 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import has_internal_prefix
 
 MAX_RECORDS: Final = 100_000
-"""Records, sent or read, that are kept with their requests; beyond it the older half is merged."""
+"""The number of records, sent or read, that are kept with their requests; beyond it the older half
+is merged."""
 MAX_BYTES: Final = 256 << 20
-"""Bytes of records, sent or read, and of requests for offsets, that are kept in the same way."""
+"""The bytes of such records, and of requests for offsets, beyond which the older half is merged."""
 MAX_CLIENTS: Final = 30_000
-"""Client ids, and producer ids, of which more is known than their latest requests."""
+"""The number of client ids, and of producer ids, for which more is known than their latest
+requests."""
 MAX_ANSWERS: Final = 30_000
-"""Answers to clients that are kept."""
+"""The number of answers to clients that are kept."""
 MAX_EXCHANGES: Final = 30_000
 MAX_EPOCH_RUNS: Final = 30_000
 MAX_NOTES: Final = 50_000
@@ -77,7 +79,7 @@ _COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.OFFSET_FETCH))
 
 class AckedRange(Struct, gc=False):
     """Offsets `first` to `last`, appended in `epoch` by one broker, from `from_ms` until
-    `until_ms`; `acked`: all of them were."""
+    `until_ms`; `acked`: whether all of them were acked."""
 
     epoch: int
     first: int
@@ -112,21 +114,21 @@ class SamplingRecorder(Recorder):
         self._metadata_offset = -1
         self._by_name: dict[Partition, ObservedPartition] = {}
         self._ends: dict[tuple[int, bytes, int], tuple[int, int]] = {}
-        """By broker and partition: log end and high watermark of its replica, as seen last."""
+        """The last seen log end and high watermark of each replica, by broker and partition."""
         self._epoch_starts: dict[tuple[int, bytes, int], tuple[int, ...]] = {}
-        """By broker and partition: `EpochCache.starts` of its log, as seen last."""
+        """The last seen `EpochCache.starts` of each log, by broker and partition."""
         self._exchanges = Exchanges(self.plan.fabric.clients, MAX_EXCHANGES)
         self._unanswered: list[tuple[int, int, Request]] = []
         self._recorded: dict[tuple[bytes, int], dict[int, int]] = {}
-        """By partition and leader epoch: where the recorded appends end."""
+        """The end of the recorded appends, by partition and leader epoch."""
         self._unclaimed: dict[tuple[int, bytes, int, int], Append] = {}
-        """By broker, partition and base offset: appends without an answer so far."""
+        """The appends without an answer so far, by broker, partition and base offset."""
         self._gone: dict[PartitionKey, tuple[int, int]] = {}
-        """By partition: which offsets its log deleted last before they were seen here."""
+        """The offsets that a partition's log deleted last before they were seen here."""
         self._gone_acked: dict[PartitionKey, dict[int, int]] = {}
-        """By partition: first offset -> when it was sent, of each acked batch among these."""
+        """By partition, the acked batches among these: first offset -> the time of sending."""
         self._clients: dict[int, str] = {}
-        """By producer id: the client id in its last request."""
+        """The client id in the last request of each producer id."""
         self._failing: dict[str, None] = {}
         """Clients whose last Fetch had an error."""
         self._kept_records = 0
@@ -134,17 +136,17 @@ class SamplingRecorder(Recorder):
         self._kept_moves = 0
         self._kept_epoch_runs = 0
         self._thinned_moves = 0
-        """How many were left when they were thinned last; likewise below."""
+        """The number of moves after the last thinning; likewise below."""
         self._thinned_epoch_runs = 0
         self._changes: dict[int, tuple[Replicas, ChangedReplicas]] = {}
-        """By broker, the replicas of its latest life."""
+        """The changed replicas of each broker's latest life."""
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
         dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)
         dispatcher.unanswered_sinks = (*dispatcher.unanswered_sinks, self._on_unanswered)
         self._begin()
 
     def _begin(self) -> None:
-        """What the logs hold already is not judged."""
+        """Skip the present records of the logs, which are not judged."""
         self._read_image(self.dispatcher.now_ms)
         for node in self._brokers():
             for replica in node.replicas.all():
@@ -193,14 +195,14 @@ class SamplingRecorder(Recorder):
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms
         elif isinstance(event, _URGENT) and not self._is_urgent:
-            # The brokers act on it within this ms; the record is to have it from then on.
+            # The brokers act on the change within this ms; the record must include it from then on.
             self._is_urgent = True
             self.dispatcher.later(self.dispatcher.now_us, self._look_now)
 
     def _look(self) -> None:
         self._is_due = False
         if self.dispatcher.now_ms < self._looked_ms + LOOK_MS // 2:
-            self._look_later(self._looked_ms)  # who reads the record has just looked
+            self._look_later(self._looked_ms)  # a reader of the record has just looked
         else:
             self._catch_up()
 
@@ -213,7 +215,7 @@ class SamplingRecorder(Recorder):
         self._name_unanswered()
 
     def _catch_up(self) -> None:
-        """Take over what has happened since the last look."""
+        """Record the changes since the last look."""
         now_ms = self._looked_ms = self.dispatcher.now_ms
         self._read_image(now_ms)
         for node in self._brokers():
@@ -234,7 +236,7 @@ class SamplingRecorder(Recorder):
             drop_oldest(known, MAX_CLIENTS)
         if len(self.notes) > self.max_notes:
             self._drop_old_notes()
-        # With very many replicas their newest ones alone are above the limit.
+        # With very many replicas, their newest moves alone exceed the limit.
         if self._kept_moves > max(MAX_MOVES, 2 * self._thinned_moves):
             self._thin_moves()
         if self._kept_epoch_runs > max(self.max_epoch_runs, 2 * self._thinned_epoch_runs):
@@ -242,14 +244,15 @@ class SamplingRecorder(Recorder):
 
     def _brokers(self) -> Iterator[BrokerNodeView]:
         for process in self.dispatcher.processes.values():
-            # One that is going down has no node any more, though its process is not down yet.
+            # A broker that is going down has no node any more, although its process is not down
+            # yet.
             node = process.last_broker
             if node is not None and process.state is not ProcessState.DOWN:
                 yield node
 
     def _read_image(self, now_ms: int) -> None:
-        """Take over the partitions that have changed since it was read last.  A controller that has
-        just started has no image yet."""
+        """Read the partitions that have changed since the last reading.  A controller that has just
+        started has no image yet."""
         image = controller_image(self.dispatcher)
         if image.offset <= self._metadata_offset:
             return
@@ -273,8 +276,8 @@ class SamplingRecorder(Recorder):
         return self.invariants.partition(replica.topic, replica.key)
 
     def _changed_at(self, node: BrokerNodeView) -> list[Replica]:
-        """The replicas that changed since this was asked last, in the order in which the broker
-        hosts them; all, in a life of the broker that is seen for the first time."""
+        """The replicas that changed since the last call, in the order in which the broker hosts
+        them; all replicas, in a life of the broker that is seen for the first time."""
         known = self._changes.get(node.node_id)
         if known is None or known[0] is not node.replicas:
             known = self._changes[node.node_id] = node.replicas, node.replicas.read_changes()
@@ -309,7 +312,7 @@ class SamplingRecorder(Recorder):
     def _read_log(
         self, now_ms: int, observed: ObservedPartition, replica: Replica, log: Log
     ) -> None:
-        """Record the batches in this log that are not recorded yet, of all leader epochs."""
+        """Record the batches of this log that are not recorded yet, of all leader epochs."""
         known = self._recorded.setdefault(observed.key, {})
         seen = max(known.values(), default=0)
         if seen < log.log_start_offset:
@@ -334,7 +337,8 @@ class SamplingRecorder(Recorder):
                 continue
             known[epoch] = end = batch.last_offset + 1
             if batch.base_offset < observed.known_from:
-                # Another epoch overwrites what is known as ranges only, or was there before.
+                # Another epoch overwrites records that are known only as ranges, or was there
+                # before.
                 observed.known_from = batch.base_offset
             first, last = batch.base_offset, batch.last_offset
             append = Append(now_ms, leader, epoch, first, last, batch, None, isr, now_ms)
@@ -381,7 +385,8 @@ class SamplingRecorder(Recorder):
             self.answers.append(answer)
 
     def _take_unanswered(self, answered: int) -> None:
-        """Add the requests that are over without an answer, before what was answered later."""
+        """Add the requests that ended without an answer, before requests that were answered
+        later."""
         unanswered, self._unanswered = self._unanswered, []
         exchanges = self._exchanges
         for at_ms, broker, request in unanswered:
@@ -396,8 +401,8 @@ class SamplingRecorder(Recorder):
         return []  # they are among the exchanges
 
     def _claim(self, broker: int, request: Request, body: m.ProduceResponse) -> int:
-        """Give the appends that a Produce response acks their request.  Returns the last offset of
-        the first of them, -1 if it is not known."""
+        """Find the appends that a Produce response acks, and attach its request to them.  Returns
+        the last offset of the first append, -1 if it is unknown."""
         last = -1
         for topic in body.responses:
             for data in topic.partition_responses:
@@ -422,15 +427,15 @@ class SamplingRecorder(Recorder):
         return last
 
     def _claim_gone(self, key: PartitionKey, first: int, at_ms: int) -> None:
-        """A Produce response acks what is not recorded: perhaps it was deleted before it could be,
-        by retention.bytes with as much written as that within a look."""
+        """Handle an ack for unrecorded offsets: they may have been deleted by retention.bytes
+        between two looks."""
         start, end = self._gone.get(key, (0, 0))
         if start <= first < end:
             self._gone_acked.setdefault(key, {})[first] = at_ms
 
     def _add_gone(self) -> None:
-        """Add these to the ranges, behind the older records of their partitions.  How many there
-        were follows from where the next begin: the requests' records are gone, too."""
+        """Add these offsets to the ranges, after the older records of their partitions.  Their
+        number follows from the next known offset, because the requests' records are gone, too."""
         gone, self._gone_acked = self._gone_acked, {}
         for key, acked in gone.items():
             start, end = self._gone[key]
@@ -449,7 +454,7 @@ class SamplingRecorder(Recorder):
         self._merge(observed, lambda append: append.base_offset < offset)
 
     def _name_unanswered(self) -> None:
-        """Give each append that was not answered a sender, so far as known."""
+        """Give each append without an answer a sender, if it is known."""
         for append in self._unclaimed.values():
             client = self._clients.get(append.batch.producer_id, UNKNOWN_CLIENT)
             if append.request is None or append.request.client_id != client:
@@ -490,7 +495,7 @@ class SamplingRecorder(Recorder):
         return True
 
     def _count_again(self) -> None:
-        """What is kept now."""
+        """Count the kept records again."""
         self._kept_records = self._kept_bytes = 0
         for observed in self.partitions.values():
             for append in observed.appends:
@@ -538,7 +543,7 @@ class SamplingRecorder(Recorder):
             before.until_ms = found.until_ms
 
     def _drop_old_notes(self) -> None:
-        """Drop the oldest notes, but those that still say how something is."""
+        """Drop the oldest notes, except notes that still describe the present state."""
         spare = self.max_notes // 10
         dropped = len(self.notes) - self.max_notes + spare
         standing = standing_notes(self.notes[:dropped])
@@ -547,7 +552,7 @@ class SamplingRecorder(Recorder):
         self.dropped_notes += dropped - len(kept)
 
     def _thin_moves(self) -> None:
-        """Drop every other move, but none that goes back."""
+        """Drop every other move, except moves that go back."""
         total = 0
         for observed in self.partitions.values():
             observed.moves = list(_every_other(observed.moves))
@@ -555,7 +560,7 @@ class SamplingRecorder(Recorder):
         self._kept_moves = self._thinned_moves = total
 
     def _thin_epoch_runs(self) -> None:
-        """Keep the newer half of each partition, and the newest of each replica."""
+        """Keep the newer half of the runs of each partition, and the newest run of each replica."""
         total = 0
         for observed in self.partitions.values():
             runs = observed.epoch_runs
@@ -577,14 +582,15 @@ class SamplingRecorder(Recorder):
                     observed.min_isr = replica.min_isr
 
     def merged_counts(self, since_ms: int) -> tuple[int, int]:
-        """Records known as ranges only: (all, acked); of ranges that end since then."""
+        """The number of records known only as ranges: (all, acked), in ranges that end since
+        then."""
         every = (x for ranges in self.ranges.values() for x in ranges)
         ranges = [x for x in every if x.until_ms >= since_ms]
         return sum(x.count for x in ranges), sum(x.count for x in ranges if x.acked)
 
     def missing(self, logs: Mapping[Partition, FinalLog], since_ms: int) -> Iterator[Missing]:
-        """The acked ranges that the final logs do not hold, of those that end since then; what was
-        deleted on purpose is not missing."""
+        """The acked ranges that the final logs lack, among ranges that end since then; deletions on
+        purpose are no lack."""
         for observed in self.partitions.values():
             partition = (observed.topic, observed.partition)
             log = logs.get(partition)
@@ -636,7 +642,7 @@ def _every_other(moves: list[Move]) -> Iterator[Move]:
 
 
 def _not_in(log: FinalLog, one: AckedRange) -> Iterator[tuple[int, int]]:
-    """The parts of a range that the log has in another epoch, or not at all."""
+    """The parts of a range that the log lacks, or has in another epoch."""
     at = max(one.first, log.deleted_before)
     ends = [*(start for _, start in log.epochs[1:]), log.end_offset]
     for (epoch, start), end in zip(log.epochs, ends, strict=False):

@@ -1,6 +1,6 @@
-"""What kept requests and their answers take: records, and bytes of them.
+"""The size of kept requests and answers: their records, and the bytes of these.
 
-Owns: what counts.  Never: keeps anything; a batch that a log and an answer share counts for both.
+Owns: the counting.  Never: keeps anything; a batch that a log and an answer share counts for both.
 Kafka: no counterpart.
 """
 
@@ -11,11 +11,11 @@ from typing import Any, Final
 from kcluster.protocol import messages as m
 
 OFFSET_BYTES: Final = 200
-"""What an offset of a request takes beside its text."""
+"""The size of an offset in a request besides its text."""
 
 
 def fetched(body: m.FetchResponse) -> tuple[int, int, bool]:
-    """How many records a Fetch response has, their bytes, and whether it has an error."""
+    """The number of records in a Fetch response, their bytes, and whether it has an error."""
     records, size_bytes, has_error = 0, 0, False
     for topic in body.responses:
         for data in topic.partitions:
@@ -30,7 +30,7 @@ def fetched(body: m.FetchResponse) -> tuple[int, int, bool]:
 
 
 def refused_bytes(request: m.ProduceRequest, answer: m.ProduceResponse) -> int:
-    """The bytes of records in a Produce request that no log has; its answer keeps them alive."""
+    """The bytes of records in a refused Produce request; its answer keeps them in memory."""
     if not any(data.error_code for topic in answer.responses for data in topic.partition_responses):
         return 0
     return sum(
@@ -39,7 +39,7 @@ def refused_bytes(request: m.ProduceRequest, answer: m.ProduceResponse) -> int:
 
 
 def offsets_bytes(request: Any) -> int:
-    """About what an OffsetCommit or OffsetFetch request takes."""
+    """The approximate size of an OffsetCommit or OffsetFetch request."""
     size_bytes = 0
     for group in getattr(request, "groups", None) or (request,):
         for topic in group.topics or ():

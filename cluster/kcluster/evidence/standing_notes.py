@@ -1,9 +1,9 @@
-"""Which old events still say how something is, so that they outlive others of their time.
+"""The old events that still describe a present state, and so outlive others of their time.
 
 Owns: this choice.  Never: drops an event (sampling.py does).
 Kafka: no counterpart.
 
-Without the event that a broker went down an hour ago, nobody could say that it is down.
+Without the event of its death an hour ago, a reader could not know that a broker is down.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _CONTROLLER = ("controller",)
 
 
 def standing_notes(notes: Iterable[Note]) -> list[Note]:
-    """Of these, oldest first, those that still say how a broker, a link or a rule is."""
+    """The notes, oldest first, that still describe the state of a broker, a link or a rule."""
     found: dict[tuple[object, ...], Note] = {}
-    # Most notes are about partitions, and there may be 50,000 of them at once.
+    # Most notes concern partitions, and there may be 50,000 of them at once.
     for note in [note for note in notes if type(note.event) in _STANDING]:
         match note.event:
             case (
@@ -78,6 +78,6 @@ def standing_notes(notes: Iterable[Note]) -> list[Note]:
 
 
 def _put(found: dict[tuple[object, ...], Note], key: tuple[object, ...], note: Note) -> None:
-    """Put it last, in the place of the one before."""
+    """Move a key to the end, with a new value."""
     found.pop(key, None)
     found[key] = note

@@ -1,7 +1,7 @@
-"""How much clients wrote and read, and which of their requests failed: counts that only grow.
+"""Counters of clients' reads, writes and failed requests, which only grow.
 
-Owns: TrafficCounts.  Never: looks for what it counts (sampling.py shows it each batch and answer).
-Kafka: BrokerTopicMetrics.
+Owns: TrafficCounts.  Never: finds batches or answers (sampling.py passes each to it).  Kafka:
+BrokerTopicMetrics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Place = tuple[int, str]
 
 
 class TrafficCounts:
-    """Of topics that are not internal, since the record began."""
+    """Counters of topics that are not internal, since the record began."""
 
     __slots__ = (
         "bytes_in", "bytes_out", "errors", "failed_fetches", "failed_produces", "messages_in",
@@ -38,16 +38,16 @@ class TrafficCounts:
         self.failed_produces: Counter[Place] = Counter()
         self.failed_fetches: Counter[Place] = Counter()
         self.errors: Counter[tuple[int, str, str]] = Counter()
-        """By (broker, API, Kafka's name of the error or NONE): answered requests."""
+        """The number of answered requests, by (broker, API, Kafka's name of the error or NONE)."""
 
     def appended(self, broker: int, topic: str, batch: Batch) -> None:
-        """A leader appended a batch of a client."""
+        """Count a client's batch that a leader appended."""
         place = (broker, topic)
         self.messages_in[place] += batch.record_count
         self.bytes_in[place] += batch.size_bytes
 
     def answered(self, broker: int, row: ExchangeRow, reply: Reply) -> None:
-        """A request was answered; `row`: what its answer says, with the topic that it is about."""
+        """Count an answered request; `row`: its answer, with its topic."""
         self.errors[broker, row.api, row.error or NONE] += 1
         api = reply.request.api_key
         if api == PRODUCE:
@@ -60,7 +60,8 @@ class TrafficCounts:
                 self._fetched(broker, row.topic or "", reply.body)
 
     def _fetched(self, broker: int, topic: str, body: m.FetchResponse) -> None:
-        """Clients mostly read one topic at a time; of several, the first has it all."""
+        """Count a Fetch; clients mostly read one topic at a time, and the first of several gets it
+        all."""
         self.bytes_out[broker, topic] += sum(
             batch.size_bytes
             for found in body.responses

@@ -1,8 +1,8 @@
-"""The transactions in logs: which records they hide, which are open, and who owns them.
+"""The transactions in logs: the records that they hide, the open ones, and their coordinators.
 
-Owns: these facts, read from the logs of partitions and of __transaction_state.  Never: uses what
-clients know, judges (checks/ does).
-Kafka: kafka-transactions find-hanging (KIP-664), over all disks.
+Owns: these facts, read from the logs of partitions and of __transaction_state.  Never: uses
+clients' knowledge, judges (checks/ does).  Kafka: kafka-transactions find-hanging (KIP-664), over
+all disks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kcluster.protocol.records.markers import read_marker
 from kcluster.runtime.dispatch import Dispatcher
 
 Owners = Mapping[int, Transaction]
-"""By producer id, what the coordinator's log has last of its transactions."""
+"""The last state of a producer's transactions in the coordinator's log, by producer id."""
 NO_OWNERS: Final[Owners] = {}
 
 
@@ -37,8 +37,8 @@ def read_owners(batches: Iterable[Batch], owners: dict[int, Transaction]) -> Non
 
 
 def hidden_records(batches: Iterable[Batch]) -> tuple[dict[int, None], dict[int, int]]:
-    """The offsets that no read_committed consumer may read, since their transactions are aborted or
-    open; and the first offset of each open transaction by its producer id."""
+    """The offsets that are hidden from read_committed consumers, because their transactions are
+    aborted or open; and the first offset of each open transaction by its producer id."""
     hidden: dict[int, None] = {}
     undecided: dict[int, list[Batch]] = {}
     for batch in batches:
@@ -68,9 +68,9 @@ def open_transactions(
     owners: Owners,
     calm_ms: int,
 ) -> tuple[OpenTransaction, ...]:
-    """The transactions that are open in a log, and those that their coordinator has decided and not
-    completed; `is_owned`: the coordinator will end them there.  `calm_ms`: the time, if nothing
-    keeps markers from being written; else a time in the past."""
+    """The transactions that are open in a log, or decided and not completed by their coordinator;
+    `is_owned`: whether the coordinator will end them there.  `calm_ms`: the present time, if
+    nothing keeps markers from being written; else a time in the past."""
     offsets = dict(first_offsets)
     for owner in owners.values():
         if owner.is_prepared and partition in owner.partitions:
@@ -117,7 +117,7 @@ def open_in(
 
 
 def _unfinished(dispatcher: Dispatcher) -> list[Transaction]:
-    """The transactions that are ongoing or being ended, as their coordinators know them."""
+    """The transactions that are ongoing or being ended, according to their coordinators."""
     return [
         transaction
         for node in dispatcher.brokers()

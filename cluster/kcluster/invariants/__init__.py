@@ -1,1 +1,1 @@
-"""What must hold after every step, and the checks of it."""
+"""Statements that must hold after every step, and their checks."""

@@ -1,11 +1,11 @@
-"""The invariants of replication: what must hold after every step, whatever faults there are.
+"""The invariants of replication, which must hold after every step under any fault.
 
-Owns: the names of violations, and the state that is needed to detect them.  Never: changes a node;
-accepts a loss of committed records for any reason but an unclean election that a setting in force,
-or the operator, allows.
-Kafka: the specs of KIP-101, KIP-279, KIP-497, KIP-966; RaftEventSimulationTest's invariants.
+Owns: the names of violations, and the state needed to detect them.  Never: changes a node; accepts
+a loss of committed records for any reason but an unclean election that a setting in force, or the
+operator, allows.  Kafka: the specs of KIP-101, KIP-279, KIP-497, KIP-966; RaftEventSimulationTest's
+invariants.
 
-After each step of a broker, `Invariants.observe` compares the replicas concerned with their last
+After each step of a broker, `Invariants.observe` compares the affected replicas with their last
 observed state.  Unchanged replicas are skipped.  Most changes are an append or an advance of the
 high watermark: these take a few comparisons; all others are compared in full.
 
@@ -104,7 +104,7 @@ class Violation(Struct, frozen=True):
     subject: str
     text: str
     topic: str = ""
-    """Of the partition concerned; "" for none."""
+    """The topic of the violation; "" for none."""
     partition: int = -1
     broker: int = -1
 
@@ -113,7 +113,7 @@ class Violation(Struct, frozen=True):
 
 
 Subject = ObservedPartition | ObservedReplica | None
-"""What a violation is about; None: a broker."""
+"""The subject of a violation; None: a broker."""
 
 
 def violation(name: str, at_ms: int, subject: Subject, text: str, broker: int = -1) -> Violation:
@@ -142,12 +142,12 @@ class Invariants:
         self._metadata_offsets: dict[int, tuple[int, int]] = {}
         """By node: (its life, the newest offset)."""
         self._unclean: dict[tuple[str, int], int] = {}
-        """The epochs of unclean elections in partitions that have not been observed yet."""
+        """The epochs of unclean elections in partitions that are not observed yet."""
         self.forbidden_elections: dict[NoteId, None] = {}
         """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
         self.producer_expiration_ms = NEVER_MS
-        """producer.id.expiration.ms of the broker that is observed."""
+        """producer.id.expiration.ms of the observed broker."""
 
     def _report(
         self, now_ms: int, subject: Subject, problems: Iterable[tuple[str, str]], broker: int = -1
@@ -157,7 +157,7 @@ class Invariants:
             self.violations.append(violation(name, now_ms, subject, text, broker))
 
     def partition(self, topic: str, key: PartitionKey) -> ObservedPartition:
-        """A partition as it was observed so far."""
+        """A partition in its last observed state."""
         observed = self.partitions.get(key)
         if observed is None:
             observed = self.partitions[key] = ObservedPartition(topic, key)
@@ -167,8 +167,8 @@ class Invariants:
     # ------------------------------------------------------------------------- inputs
 
     def on_note(self, note: Note, unclean_enabled: Callable[[str], bool]) -> None:
-        """Take from a note what the rules need: unclean elections, pauses, deleted topics.
-        `unclean_enabled(topic)`: unclean.leader.election.enable as it is in force."""
+        """Record the facts in a note that the rules need: unclean elections, pauses, deleted
+        topics. `unclean_enabled(topic)`: the value of unclean.leader.election.enable in force."""
         event = note.event
         if isinstance(event, LeaderChange):
             # A cancelled reassignment, too, can end in an unclean election.
@@ -186,7 +186,8 @@ class Invariants:
     def _on_unclean(
         self, note: Note, change: LeaderChange, unclean_enabled: Callable[[str], bool]
     ) -> None:
-        """An unclean election.  If it is forbidden, what it loses still counts as committed."""
+        """Record an unclean election.  If it is forbidden, the records that it loses still count as
+        committed."""
         topic, partition, epoch = change.topic, change.partition, change.leader_epoch
         if change.is_allowed_by_setting and not unclean_enabled(topic):
             self.forbidden_elections[note.note_id] = None
@@ -213,17 +214,18 @@ class Invariants:
         self._unclean[topic, partition] = epoch
 
     def on_request(self, broker: int, request: Request, now_ms: int) -> None:
-        """A request arrived at a broker."""
+        """Record a request's arrival at a broker."""
         self.replies.on_request(broker, request, now_ms)
 
     def on_reply(self, broker: int, request: Request, now_ms: int) -> None:
-        """A broker has answered it."""
+        """Record a broker's answer."""
         if not self.replies.on_reply(request):
             text = f"request {request.correlation_id} of connection {request.connection_id}"
             self._report(now_ms, None, [("two-replies", text)], broker)
 
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
-        """A broker's process, of this broker epoch, has ended: it owes no more replies."""
+        """Record the death of a broker's process with this broker epoch, which owes no more
+        replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
             for observed in self.partitions.values():
@@ -231,11 +233,12 @@ class Invariants:
                 observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
 
     def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
-        """A connection has closed: a reply to its client is possible but no longer required."""
+        """Record that a connection has closed: a reply to its client is possible but no longer
+        required."""
         self.replies.on_end(now_ms, connection=connection_id)
 
     def check_unanswered(self, now_ms: int, patience: Patience) -> None:
-        """At the end of the run: report each request that has waited too long, once."""
+        """Report each request that has waited too long, once; called at the end of the run."""
         for overdue in self.replies.overdue(now_ms, patience):
             self._report(now_ms, None, [("no-reply", str(overdue))], overdue.broker)
 
@@ -325,7 +328,7 @@ class Invariants:
         watermark: int,
         request: Request | None,
     ) -> None:
-        """The common case: an append, or a high watermark that advanced."""
+        """Observe the common case: an append, or an advance of the high watermark."""
         observed = old.partition
         if observed.unclean_epoch >= 0 and is_behind_unclean(observed, replica):
             self._compare(now_ms, old, replica, request)
@@ -357,7 +360,7 @@ class Invariants:
     def _observe_first(
         self, now_ms: int, broker: int, life: int, replica: Replica, request: Request | None
     ) -> None:
-        """The first observation of a replica in this life of its broker."""
+        """Observe a replica for the first time in this life of its broker."""
         observed = self.partition(replica.topic, replica.key)
         observed.clean_offset()  # before the log that it had in an earlier life is forgotten
         old = self._replicas[replica] = observed.replicas[broker] = ObservedReplica(
@@ -370,7 +373,7 @@ class Invariants:
         old.log = log = replica.log
         old.log_end_offset = log.log_end_offset
         old.log_start_offset = log.log_start_offset
-        # What was on disk when the process started has not been compared yet.
+        # The records on the disk at the start of the process are not compared yet.
         old.high_watermark = min(log.log_start_offset, replica.high_watermark)
         self._compare(now_ms, old, replica, request)
 
@@ -440,7 +443,7 @@ class Invariants:
 
 
 def _record_move(now_ms: int, old: ObservedReplica, replica: Replica) -> None:
-    """Record where a replica is now, and its leader epochs if they have changed."""
+    """Record a replica's log end and high watermark, and its leader epochs if they have changed."""
     log, observed = replica.log, old.partition
     stable = replica.last_stable_offset if replica.is_leader else -1
     end, watermark = log.log_end_offset, replica.high_watermark
@@ -489,12 +492,12 @@ def _began_to_lead(
     if other != (old.broker, old.life):
         yield "two-leaders", f"epoch {epoch} was led by broker {other[0]}, life {other[1]}"
     if epoch < observed.newest_epoch:
-        return  # it learnt of its election late: others have led since
+        return  # it learnt of its election late; others have led since
     observed.newest_epoch = epoch
     committed = observed.committed
     lacking = first_lacking(replica.log, committed, observed.clean_offset())
     if observed.unclean_applied < observed.unclean_epoch <= epoch:
-        # After an unclean election only what the new leader has remains committed.
+        # After an unclean election, only the new leader's records remain committed.
         observed.unclean_applied = observed.unclean_epoch
     elif lacking is not None:
         yield "committed-lost", f"epoch {epoch} begins without what is committed from {lacking} on"

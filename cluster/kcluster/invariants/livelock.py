@@ -1,10 +1,10 @@
-"""Whether virtual time gets on: how many steps nodes take in one millisecond of it.
+"""The progress of virtual time: the number of nodes' steps within one millisecond of it.
 
-Owns: the count, when it is too much, what was going on then.  Never: ends a run (the error does).
+Owns: the count, its limit, the description of the last steps.  Never: ends a run (the error does).
 Kafka: no counterpart.
 
-Over links without latency a client may ask, be refused, and ask again, all at one moment.  Real
-clients cannot: every request takes time.
+Over links without latency a client may send a request, be refused, and send it again, all at one
+moment.  Real clients cannot: every request takes time.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from kcluster.runtime.livelock import LivelockError
 
 LEAST_STEPS: Final = 50_000
 STEPS_EACH: Final = 1_000
-"""For each client and node; joining a group, the busiest moment known, takes about ten."""
+"""The allowed steps for each client and node; joining a group, the busiest known moment, takes
+about ten."""
 LOOKED_AT: Final = 1_000
-"""The last steps, of which the error says what they were."""
+"""The number of last steps that the error describes."""
 SHOWN: Final = 4
 
 
 class StepsAtOnce:
-    """The steps of the present millisecond.  `limit`: how many are allowed; `client_name`: the
-    name of a client by the client id in its requests."""
+    """The steps of the present millisecond.  `limit`: their allowed number; `client_name`: the name
+    of a client by the client id in its requests."""
 
     def __init__(self, limit: int, client_name: Callable[[str | None], str]) -> None:
         self.limit = limit
@@ -36,7 +37,7 @@ class StepsAtOnce:
         self._last: dict[tuple[int, str, str], int] = {}
 
     def count(self, now_ms: int, node_id: int, event: Input) -> None:
-        """A node takes a step.  LivelockError if there are too many."""
+        """Count a node's step.  LivelockError if there are too many."""
         if now_ms != self._now_ms:
             self._now_ms, self._steps = now_ms, 0
             self._last.clear()
@@ -48,7 +49,7 @@ class StepsAtOnce:
                 raise LivelockError(now_ms, self._text())
 
     def _kind_of(self, event: Input) -> tuple[str, str]:
-        """(what it is, the client that it comes from)."""
+        """(the kind of the input, the client that it comes from)."""
         if isinstance(event, Request):
             return api_name(event.api_key), self._client_name(event.client_id)
         body = getattr(event, "body", None)
@@ -56,7 +57,7 @@ class StepsAtOnce:
 
     def _text(self) -> str:
         by_count = sorted(self._last.items(), key=lambda entry: -entry[1])
-        # What clients ask for drives the rest, if they ask for anything.
+        # Clients' requests cause all other steps, if there are any.
         busiest = [entry for entry in by_count if entry[0][2]] or by_count
         shown = ", ".join(
             f"node {node} got {what}{client and f' of {client}'} {count} times"

@@ -1,8 +1,8 @@
-"""Partitions and replicas as they were observed at the brokers: appends, what is committed, logs.
+"""Partitions and replicas as observed at the brokers: appends, committed records, logs.
 
-Owns: what a partition was observed to do over a run, and the last observed state of each replica.
-Never: decides what is a violation (rules.py, invariants.py do), changes a node.
-Kafka: no counterpart; the partition as an omniscient observer knows it.
+Owns: a partition's observed history over a run, and the last observed state of each replica. Never:
+finds a violation (rules.py, invariants.py do), changes a node.  Kafka: no counterpart; the
+partition as an omniscient observer knows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_EPOCH: Final = -1
 
 class Append(Struct, gc=False):
     """One batch appended by a leader.  `request`: the Produce request that carried it, None if the
-    broker wrote it itself.  `isr` as the leader had it then.  `seen_ms`: when it was recorded,
+    broker wrote it itself.  `isr`: the leader's at that time.  `seen_ms`: the time of recording,
     which may be after `at_ms`; the appends of a partition are in this order."""
 
     at_ms: int
@@ -41,7 +41,7 @@ class Append(Struct, gc=False):
 
 class Move(Struct, gc=False):
     """A replica's log end or high watermark as of `at_ms`, after one of them moved.
-    `last_stable_offset`: of a leader, else -1."""
+    `last_stable_offset`: a leader's, else -1."""
 
     at_ms: int
     broker: int
@@ -70,13 +70,13 @@ class Committed:
         self.end = 0
 
     def cut(self, end: int) -> None:
-        """Forget what is at `end` and after it: it was lost."""
+        """Forget the records from `end` on, which were lost."""
         self.end = end
         self.batches = {base: batch for base, batch in self.batches.items() if base < end}
 
 
 class ObservedReplica:
-    """The last observed state of a replica.  `log` is the log itself, in its present state."""
+    """The last observed state of a replica.  `log` is the live log itself."""
 
     __slots__ = (
         "broker", "epoch_starts", "high_watermark", "leader_epoch", "life", "log", "log_end_offset",
@@ -96,15 +96,15 @@ class ObservedReplica:
         self.log_end_offset = 0
         self.log_start_offset = 0
         self.epoch_starts: tuple[int, ...] = ()
-        """Where the log's leader epochs start: the object that the log had."""
+        """The starts of the log's leader epochs: the object that the log had."""
 
 
 class ObservedPartition:
     """One partition of one topic id, over a whole run.
 
-    `appends`: by leaders, in order of time, also those that were lost later.  `registrations`: the
-    controller's, each with the time at which it was first seen.  `moves`, `epoch_runs`: of all
-    replicas.
+    `appends`: leaders' appends in order of time, including appends that were lost later.
+    `registrations`: the controller's, each with the time at which it was first seen.  `moves`,
+    `epoch_runs`: of all replicas.
     """
 
     __slots__ = (
@@ -124,36 +124,36 @@ class ObservedPartition:
         self.registration: PartitionRegistration | None = None
         self.registrations: list[tuple[int, PartitionRegistration]] = []
         self.replicas: dict[int, ObservedReplica] = {}
-        """By broker, the last observed state of its replica."""
+        """The last observed state of each replica, by broker."""
         self.leaders: dict[int, tuple[int, int]] = {}
-        """By leader epoch: (broker, its life)."""
+        """(broker, its life) by leader epoch."""
         self.newest_epoch = NO_EPOCH
         self.have_led: dict[int, None] = {}
         """The brokers in `leaders`."""
         self.cleaned_to = 0
-        """What `clean_offset` returned last."""
+        """The last result of `clean_offset`."""
         self.unclean_epoch = NO_EPOCH
-        """Newest leader epoch that an unclean election began."""
+        """The newest leader epoch that an unclean election began."""
         self.unclean_applied = NO_EPOCH
-        """Newest unclean leader epoch whose losses are no longer counted as committed."""
+        """The newest unclean leader epoch whose losses no longer count as committed."""
         self.lost: dict[int, int] = {}
-        """By broker whose disk lost records: its newest broker epoch before the loss."""
+        """The newest broker epoch before a disk's loss of records, by broker."""
         self.min_isr = 1
-        """The effective min.insync.replicas of the replica observed last."""
+        """The effective min.insync.replicas of the last observed replica."""
         self.known_from = 0
-        """Offsets below are not among `appends`: written before the recorder was attached, or too
-        old to be kept."""
+        """The offset below which appends are missing: they precede the recorder, or are too old to
+        be kept."""
         self.deleted_ms = -1
-        """When its topic was deleted."""
+        """The time at which its topic was deleted."""
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
     def clean_offset(self) -> int:
-        """Below this offset a leader's log was compacted, so that replicas may hold smaller batches
-        than were committed, or none.  A follower copies what it finds there, and its own log does
-        not know it."""
+        """The offset below which a leader's log was compacted, so that replicas may hold smaller
+        batches than were committed, or none.  A follower copies the compacted batches, without a
+        trace of it in its own log."""
         for broker in self.have_led:
             replica = self.replicas.get(broker)
             if replica is not None and replica.log.first_dirty_offset > self.cleaned_to:
@@ -161,6 +161,6 @@ class ObservedPartition:
         return self.cleaned_to
 
     def observe_epochs(self, now_ms: int, broker: int, log: Log) -> None:
-        """The leader epochs of this log have changed, or are seen for the first time."""
+        """Record the leader epochs of a log, which have changed or are seen for the first time."""
         entries = tuple(log.epochs.entries)
         self.epoch_runs.append(EpochRuns(now_ms, broker, log.log_start_offset, entries))

@@ -1,13 +1,12 @@
-"""Transactions that their coordinators do not end in time, though nothing is in the way.
+"""Transactions that their coordinators do not end in time, although nothing prevents it.
 
-Owns: when a transaction counts as overdue, and for how long each was.  Never: decides how long is
-too long (checks/ does), changes anything.
-Kafka: TransactionCoordinator.abortTimedOutTransactions, TransactionMarkerChannelManager;
-KAFKA-16352 and KAFKA-19999 were such transactions.
+Owns: the definition of an overdue transaction, and the duration of each.  Never: sets the limit
+(checks/ does), changes anything.  Kafka: TransactionCoordinator.abortTimedOutTransactions,
+TransactionMarkerChannelManager; KAFKA-16352 and KAFKA-19999 were such transactions.
 
 An open transaction is aborted by the first scan of its coordinator after its timeout.  A decided
 one gets its markers at once.  Both hold while every process runs, no link between processes is cut
-or shaped, and the partitions concerned have leaders and enough replicas in sync.
+or shaped, and the transaction's partitions have leaders and enough replicas in sync.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 from kcluster.runtime.dispatch import Dispatcher
 
 OVERDUE_EVERY_MS: Final = 500
-"""How often transactions are looked at."""
+"""The time between two looks at transactions."""
 
 _Key = tuple[str, int, int]
 """(transactional id, producer id, producer epoch)."""
@@ -61,18 +60,18 @@ class OverdueTransaction(Struct):
 
 
 class OverdueTransactions:
-    """Those of one run.  `look` is called about every OVERDUE_EVERY_MS."""
+    """The overdue transactions of one run.  `look` is called about every OVERDUE_EVERY_MS."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._processes = dispatcher.processes
         self._fabric = dispatcher.fabric
         self._conditions: tuple[object, ...] = ()
-        """What may be in the way, as of the last look."""
+        """The conditions that may prevent an end, as of the last look."""
         self._calm = False
         self._calm_since_ms = -1
         self._elected: dict[int, tuple[int, int, int]] = {}
-        """By partition: (coordinator, its epoch, since when at the latest)."""
+        """(coordinator, its epoch, the latest time of its election), by partition."""
         self._longest: dict[_Key, OverdueTransaction] = {}
 
     def look(self, now_ms: int, image: MetadataImage) -> None:
@@ -88,7 +87,7 @@ class OverdueTransactions:
                     self._look_at(node, shard, registration, image, now_ms)
 
     def longer_than(self, limit_ms: int) -> Iterator[OverdueTransaction]:
-        """Those that were overdue for longer; each is returned once."""
+        """The transactions that were overdue for longer; each is returned once."""
         for key, found in tuple(self._longest.items()):
             if found.duration_ms > limit_ms:
                 del self._longest[key]
@@ -104,7 +103,7 @@ class OverdueTransactions:
         return self._calm
 
     def _are_linked(self) -> bool:
-        """Whether nothing impairs the links between brokers and controller."""
+        """Whether the links between brokers and controller are unimpaired."""
         fabric = self._fabric
         return fabric.is_unimpaired or not any(
             fabric.is_cut(source, destination) or fabric.shapes_of(source, destination)
@@ -126,7 +125,7 @@ class OverdueTransactions:
         if elected is None or elected[:2] != (node.node_id, epoch):
             elected = self._elected[shard.partition] = (node.node_id, epoch, now_ms)
         config = node.config
-        # A request that was lost before that is repeated after its timeout.
+        # A request that was lost earlier is repeated after its timeout.
         began_ms = max(elected[2], self._calm_since_ms) + config.request_timeout_ms
         scan_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         for transaction in shard.transactions.values():

@@ -1,8 +1,8 @@
-"""Each request gets one reply: which replies brokers still owe, and when they are overdue.
+"""Each request gets one reply: the replies that brokers owe, and the overdue ones.
 
-Owns: the unanswered requests of all brokers, and when a reply is overdue.  Never: checks a reply's
-contents; decides when a run is over (checks/ does).
-Kafka: KafkaApis and its purgatories, which answer every request once.
+Owns: the unanswered requests of all brokers, and the time at which a reply is overdue.  Never:
+checks a reply's contents; decides on the end of a run (checks/ does).  Kafka: KafkaApis and its
+purgatories, which answer every request once.
 
 A broker may wait as long as the request allows (`max_wait_ms`, `timeout_ms`, a group's rebalance),
 plus the time for which it waits for other nodes.  It owes no reply after the connection or its
@@ -12,7 +12,7 @@ process has ended, nor while it is paused.  A reply that a fault rule withheld c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -37,18 +37,18 @@ _AT_ONCE: Final = frozenset(
         ),
     )
 )
-"""A broker answers these alone, without the controller and without a commit; but for a Produce in a
-transaction, about which it may ask the coordinator first.  OffsetFetch and LeaveGroup are not among
-them: what they return may wait for commits before it."""
+"""APIs that a broker answers alone, without the controller and without a commit, except for a
+Produce in a transaction, about which it may ask the coordinator first.  OffsetFetch and LeaveGroup
+are not among them: their answers may wait for earlier commits."""
 
 
 class Patience(Struct, frozen=True):
     """How long a reply may take beyond what its request allows."""
 
     always_ms: int
-    """For delays of the clock: a busy machine, a timer's last millisecond."""
+    """The time for delays of the clock: a busy machine, a timer's last millisecond."""
     for_others_ms: int
-    """For how long a broker waits for the controller, or for a commit of its own."""
+    """The time that a broker waits for the controller, or for a commit of its own."""
 
 
 class Overdue(Struct, frozen=True):
@@ -63,7 +63,7 @@ class Overdue(Struct, frozen=True):
 
 
 _Owed = tuple[int, int, int]
-"""(broker, when the request arrived, until when the reply was owed: _OPEN if it still is)."""
+"""(broker, the arrival of the request, the end of the debt: _OPEN if it lasts)."""
 
 
 class Replies:
@@ -72,12 +72,12 @@ class Replies:
     def __init__(self) -> None:
         self._owed: dict[Request, _Owed] = {}
         self._paused: dict[int, int] = {}
-        """By broker: since when."""
+        """The beginning of each broker's pause, by broker."""
         self._group_wait_ms = 0
-        """The longest that any group waits for its members."""
+        """The longest time that any group waits for its members."""
 
     def on_request(self, broker: int, request: Request, now_ms: int) -> None:
-        """A request arrived at a broker."""
+        """Record a request's arrival at a broker."""
         self._owed[request] = (broker, now_ms, _OPEN)
         if request.api_key == _JOIN_GROUP:
             body = request.body
@@ -85,40 +85,41 @@ class Replies:
             self._group_wait_ms = max(self._group_wait_ms, wait_ms)
 
     def on_reply(self, request: Request) -> bool:
-        """A broker has answered a request; False if it had answered it before."""
+        """Record a broker's answer to a request; False if it had answered it before."""
         return self._owed.pop(request, None) is not None
 
     def on_withheld(self, request: Request) -> None:
-        """A broker has answered, and a rule drops or delays the reply."""
+        """Record an answer that a rule drops or delays."""
         owed = self._owed.get(request)
         if owed is not None:
             self._owed[request] = (owed[0], owed[1], owed[1])
 
     def on_end(self, now_ms: int, *, connection: int | None = None, broker: int = -1) -> None:
-        """A connection, or the process of a broker, has ended."""
+        """Record the end of a connection, or of a broker's process."""
         for request, (asked, asked_ms, until_ms) in self._owed.items():
             if until_ms == _OPEN and (
                 asked == broker if connection is None else request.connection_id == connection
             ):
-                # A paused broker owes only what was due when it was paused.
+                # A paused broker owes only replies that were due when it was paused.
                 self._owed[request] = (asked, asked_ms, self._paused.get(asked, now_ms))
         if connection is None:
             self._paused.pop(broker, None)
 
     def on_pause(self, broker: int, now_ms: int) -> None:
-        """A broker was paused."""
+        """Record the pause of a broker."""
         self._paused[broker] = now_ms
 
     def on_resume(self, broker: int, now_ms: int) -> None:
-        """A broker was resumed: the time for its replies starts again."""
+        """Record the end of a broker's pause, which restarts the time for its replies."""
         self._paused.pop(broker, None)
         for request, (asked, _, until_ms) in self._owed.items():
             if asked == broker and until_ms == _OPEN:
                 self._owed[request] = (asked, now_ms, _OPEN)
 
     def unanswered(self) -> Iterator[tuple[int, Request, int]]:
-        """Each request without an answer so far, as (broker, request, when it was given up): when
-        its connection or its broker ended, or a rule withheld the reply; -1 if it was not."""
+        """Each request without an answer so far, as (broker, request, the time at which it was
+        given up, because its connection or its broker ended or a rule withheld the reply; -1 if it
+        was not)."""
         for request, (broker, _, until_ms) in self._owed.items():
             yield broker, request, until_ms
 
@@ -132,7 +133,7 @@ class Replies:
                 yield Overdue(broker, request, asked_ms)
 
     def _limit_ms(self, request: Request, patience: Patience) -> int:
-        body: Any = request.body
+        body: object = request.body
         limit_ms = patience.always_ms
         if request.api_key not in _AT_ONCE or getattr(body, "transactional_id", None) is not None:
             limit_ms += patience.for_others_ms

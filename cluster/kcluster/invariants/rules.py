@@ -1,7 +1,7 @@
 """The rules as pure functions: from a replica, a registration or a log to its violations.
 
-Owns: what each invariant of state means.  Never: keeps state (observed.py does), knows a cluster.
-Kafka: the specs of KIP-101, KIP-497, KIP-966.
+Owns: the definition of each invariant of state.  Never: keeps state (observed.py does), knows a
+cluster.  Kafka: the specs of KIP-101, KIP-497, KIP-966.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.records.batches import Batch
 
 Identity = tuple[int, int, int, int, int, bytes]
-"""What identifies a batch: offsets, epoch, producer, sequence, checksum of its records."""
+"""The identity of a batch: offsets, epoch, producer, sequence, checksum of its records."""
 
 Broken = Iterator[tuple[str, str]]
 """(name of the violation, text) of each broken invariant."""
@@ -28,7 +28,7 @@ _CRC: Final = slice(17, 21)
 
 
 def identity(batch: Batch) -> Identity:
-    """What all copies of a batch have in common, and no other batch has."""
+    """The identity of a batch, which all copies of it share and no other batch has."""
     return (
         batch.base_offset,
         batch.last_offset,
@@ -40,7 +40,7 @@ def identity(batch: Batch) -> Identity:
 
 
 def is_same(own: Batch | None, wanted: Batch) -> bool:
-    """Whether two logs have the same batch; usually both refer to one object."""
+    """Whether two batches are equal; usually both are one object."""
     return own is wanted or (own is not None and identity(own) == identity(wanted))
 
 
@@ -93,8 +93,8 @@ def registration_violations(
 def membership_violations(
     registration: PartitionRegistration, brokers: Mapping[int, BrokerRegistration]
 ) -> Broken:
-    """A fenced broker is in no ISR (KIP-841).  Without ELR the last member stays in the ISR while
-    there is no leader: only it may lead again."""
+    """A fenced broker in an ISR (KIP-841).  Without ELR the last member stays in the ISR while
+    there is no leader, because only it may lead again."""
     fenced = [
         broker
         for broker in registration.isr
@@ -105,7 +105,7 @@ def membership_violations(
 
 
 def replica_violations(replica: Replica) -> Broken:
-    """Violations of one replica by itself, at any time."""
+    """Violations that one replica shows by itself, at any time."""
     log, watermark = replica.log, replica.high_watermark
     if watermark > log.log_end_offset:
         yield "watermark-above-end", f"watermark {watermark}, log end {log.log_end_offset}"
@@ -132,7 +132,8 @@ def step_violations(old: ObservedReplica, new: Replica) -> Broken:
 
 
 def differing(replica: Replica, committed: Committed, start: int) -> Broken:
-    """From `start` to its own high watermark a replica has what is known to be committed."""
+    """Differences between a replica and the committed records, from `start` to its own high
+    watermark."""
     log = replica.log
     end = min(replica.high_watermark, committed.end)
     start = max(start, log.log_start_offset, log.first_dirty_offset)
@@ -154,8 +155,9 @@ def differing(replica: Replica, committed: Committed, start: int) -> Broken:
 
 
 def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
-    """A leader's high watermark is above no log end in its ISR: all members have what is committed.
-    A member is exempt if its disk has lost records since the fetch by which the leader knows it."""
+    """Members of the ISR whose log ends below the leader's high watermark: all members must have
+    the committed records. A member is exempt if its disk has lost records since the fetch that the
+    leader knows."""
     watermark = replica.high_watermark
     known = observed.replicas
     for broker in replica.isr:
@@ -176,7 +178,7 @@ def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
 
 def _has_lost_since(observed: ObservedPartition, leader: Replica, member: int) -> bool:
     """Whether a member's disk lost records after the fetch by which the leader knows its log end:
-    that fetch was by an earlier life of its broker, so by an older broker epoch."""
+    that fetch was made in an earlier life of its broker, with an older broker epoch."""
     lost_epoch = observed.lost.get(member)
     progress = leader.followers.get(member)
     return lost_epoch is not None and progress is not None and progress.broker_epoch <= lost_epoch
@@ -188,10 +190,10 @@ def joins_lacking(
     old: PartitionRegistration,
     brokers: Mapping[int, BrokerRegistration],
 ) -> Broken:
-    """Who joins the ISR has all committed records.  The controller may accept a broker whose disk
-    was lost, as long as it has not heard of its new life."""
+    """A broker that joins the ISR without all committed records.  The controller may accept a
+    broker whose disk was lost, as long as it has not heard of its new life."""
     if new.leader != old.leader or observed.unclean_applied < observed.unclean_epoch:
-        return  # an election: what the leader must have is checked when it begins to lead
+        return  # an election: the leader's records are checked when it begins to lead
     end = observed.committed.end
     for broker in new.isr:
         replica = observed.replicas.get(broker)
@@ -210,9 +212,9 @@ def joins_lacking(
 
 
 def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
-    """The table of idempotent producers is the one that the log gives when it is replayed.  Records
-    that were deleted may still be known; producers that were silent for `expiration_ms` need not
-    be.  A compacted log is not replayed."""
+    """Differences between the table of idempotent producers and a replay of the log.  Deleted
+    records may still be known; producers that were silent for `expiration_ms` need not be.  A
+    compacted log is not replayed."""
     producers = log.producer_table
     if producers is None or log.first_dirty_offset > log.log_start_offset:
         return
@@ -261,8 +263,8 @@ def _newest(state: ProducerState) -> str:
 
 
 def is_behind_unclean(observed: ObservedPartition, replica: Replica) -> bool:
-    """Whether it has not yet learnt of the unclean election that changed what is committed, or has
-    not yet truncated its log."""
+    """Whether a replica has not yet learnt of the unclean election that changed the committed
+    records, or has not yet truncated its log."""
     unclean = observed.unclean_epoch
     if unclean < 0:
         return False
@@ -273,7 +275,7 @@ def is_behind_unclean(observed: ObservedPartition, replica: Replica) -> bool:
 
 
 def truncated_committed(observed: ObservedPartition, broker: int, replica: Replica) -> Broken:
-    """A member of the ISR must keep what its leader has committed."""
+    """Committed records that a member of the ISR has truncated although its leader has them."""
     registration, end = observed.registration, observed.committed.end
     if registration is None or broker not in registration.isr:
         return
@@ -289,7 +291,7 @@ def acked_too_soon(
     replica: Replica,
     answer: m.ProduceResponse.PartitionProduceResponse,
 ) -> Broken:
-    """acks=all may be answered only when the records are committed."""
+    """An answer with acks=all before its records are committed."""
     end = observed.committed.end
     if answer.base_offset >= end and not is_behind_unclean(observed, replica):
         yield (
@@ -301,7 +303,7 @@ def acked_too_soon(
 def read_too_soon(
     observed: ObservedPartition, replica: Replica, answer: m.FetchResponse.PartitionData
 ) -> Broken:
-    """Consumers may read only what is committed."""
+    """A read of records that are not committed."""
     if not answer.records or is_behind_unclean(observed, replica):
         return
     end = observed.committed.end
@@ -312,7 +314,7 @@ def read_too_soon(
 
 
 def extend(committed: Committed, leader: Replica) -> None:
-    """Everything below a leader's high watermark is committed from now on."""
+    """Count everything below a leader's high watermark as committed from now on."""
     watermark, end = leader.high_watermark, committed.end
     if watermark <= end:
         return
@@ -326,6 +328,6 @@ def extend(committed: Committed, leader: Replica) -> None:
     for batch in log.batches_from(end):
         if batch.last_offset >= watermark:
             break
-        # The old end may lie within a batch: a high watermark may.
+        # The old end may lie within a batch, because a high watermark may.
         if batch.last_offset >= end:
             committed.batches[batch.base_offset] = batch

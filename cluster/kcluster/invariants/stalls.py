@@ -1,11 +1,12 @@
-"""High watermarks that stand still, though all replicas that may hold them back have more.
+"""High watermarks that stand still, although all replicas that may hold them back have more
+records.
 
-Owns: when a high watermark counts as stalled, and the longest stall of each partition.  Never:
-decides how long is too long (checks/ does), changes anything.
-Kafka: Partition.maybeIncrementLeaderHW; KAFKA-15021 was such a stall.
+Owns: the definition of a stall, and the longest stall of each partition.  Never: sets the limit
+(checks/ does), changes anything.  Kafka: Partition.maybeIncrementLeaderHW; KAFKA-15021 was such a
+stall.
 
-The high watermark may wait for the members of the ISR, for those that the leader has proposed, and
-for any active replica that is about to join.  If each of them has more records than the high
+The high watermark may wait for the members of the ISR, for replicas that the leader has proposed,
+and for any active replica that is about to join.  If each of them has more records than the high
 watermark, its process runs, and nothing impairs its links with the leader, then its next fetch
 moves the high watermark.
 """
@@ -26,7 +27,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 LOOK_EVERY_MS: Final = 2_000
 SLOW_US: Final = 1_000_000
-"""A link with more latency than this counts as impaired."""
+"""The latency above which a link counts as impaired."""
 
 
 class Stall(Struct):
@@ -62,7 +63,7 @@ class Stalls:
         self._longest: dict[PartitionKey, Stall] = {}
 
     def look(self, now_ms: int, image: MetadataImage) -> None:
-        """Compare each leader's high watermark with the one at the last look."""
+        """Compare each leader's high watermark with its value at the last look."""
         for topic in image.topics.values():
             for registration in topic.partitions:
                 key = (registration.topic_id, registration.partition)
@@ -131,7 +132,8 @@ class Stalls:
     def _can_advance(
         self, leader: Replica, broker: int, registration: PartitionRegistration
     ) -> bool:
-        """Whether this follower has more than is committed, and can fetch from the leader."""
+        """Whether this follower has more than the committed records, and can fetch from the
+        leader."""
         follower = self._replica(broker, registration)
         if follower is None or follower.log.log_end_offset <= leader.high_watermark:
             return False

@@ -1,9 +1,8 @@
 """Checks the invariants of a running cluster after each step.
 
-Owns: when a node is checked (after each of its steps), and which of its replicas (those that the
-event may have moved).  Never: decides what is a violation (invariants.py does), changes anything in
-the cluster.
-Kafka: no counterpart.
+Owns: the time of checks (after each step of a node), and the choice of replicas (those that the
+event may have moved).  Never: finds a violation (invariants.py does), changes anything in the
+cluster.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -63,24 +62,24 @@ class Watch:
         self._dispatcher = dispatcher
         self._processes = dispatcher.processes
         self._broker: BrokerNodeView | None = None
-        """The broker that ran last; it may have died since."""
+        """The broker that took the last step; it may have died since."""
         self._controller: ControllerNodeView | None = None
-        """The controller, if it ran last."""
+        """The controller, if it took the last step."""
         self._life = 0
         self._stepped_ms = 0
         self._event: Input | None = None
         """The input of that step."""
         self._offsets: dict[int, int] = {}
-        """By node: up to where it has applied the metadata log."""
+        """The offset up to which each node has applied the metadata log."""
         self._answered: list[Reply] = []
         self._stalls = Stalls(dispatcher)
         self._stalls_at_ms = LOOK_EVERY_MS
-        """When to look for stalls again."""
+        """The time of the next look for stalls."""
         self._overdue = OverdueTransactions(dispatcher)
         self._look_at_ms = OVERDUE_EVERY_MS
-        """When to look at the whole cluster again."""
+        """The time of the next look at the whole cluster."""
         self.steps_at_once: StepsAtOnce | None = None
-        """Guards virtual time; None: it is not guarded."""
+        """The guard of virtual time; None: there is none."""
         self._tap = dispatcher.tap
         self._attach()
 
@@ -140,7 +139,7 @@ class Watch:
         now_ms, invariants = self._stepped_ms, self.invariants
         for topic in body.responses:
             for data in topic.partitions:
-                # Old formats are given as bytes.
+                # Old formats arrive as bytes.
                 if type(data.records) is not list or not data.records:
                     continue
                 replica = node.replicas.get(topic.topic_id, data.partition_index)
@@ -209,8 +208,7 @@ class Watch:
             self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
 
     def _look_around(self, now_ms: int) -> None:
-        """Called from time to time, between two steps: look for stalls and overdue
-        transactions."""
+        """Look for stalls and overdue transactions; called from time to time, between two steps."""
         controller = self._processes[CONTROLLER_ID].last_controller
         if controller is not None:
             self._overdue.look(now_ms, controller.image)
@@ -219,16 +217,16 @@ class Watch:
                 self._stalls.look(now_ms, controller.image)
 
     def check_stalls(self, limit_ms: int) -> None:
-        """At the end of the run: report each high watermark that stood still for longer."""
+        """Report each high watermark that stood still for longer; called at the end of the run."""
         self.invariants.report_stalls(self._stepped_ms, self._stalls.longer_than(limit_ms))
 
     def check_overdue(self, limit_ms: int) -> None:
-        """At the end of the run: report each transaction that was overdue for longer."""
+        """Report each transaction that was overdue for longer; called at the end of the run."""
         self.invariants.report_overdue(self._overdue.longer_than(limit_ms))
 
     def _unclean_enabled(self, topic: str) -> bool:
-        """unclean.leader.election.enable of a topic, as it is in force: the topic's own, else the
-        cluster's default, else the controller's."""
+        """The value of unclean.leader.election.enable in force for a topic: the topic's own, else
+        the cluster's default, else the controller's."""
         node = self._processes[CONTROLLER_ID].last_controller
         assert node is not None, "who elects a leader has started"
         configs = node.image.configs

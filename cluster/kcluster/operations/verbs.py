@@ -11,18 +11,19 @@ from random import Random
 from typing import Any, Final
 
 from kcluster.config.files.problems import nearest, unknown
-from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.config.topology.specs import BrokerSpec
+from kcluster.config.topology.values import unknown_version
 from kcluster.contract import MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, DiskFull
 from kcluster.faults.rules import Rule, RuleBook, RuleError
+from kcluster.metadata.image import TopicImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.links import Links
-from kcluster.operations.node_sets import NetworkControl
+from kcluster.operations.node_sets import NodeSets
 from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
 from kcluster.protocol.errors import ErrorCode
@@ -43,7 +44,7 @@ class Verbs:
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
         self.settled = Settled(dispatcher)
         self.links = Links(dispatcher)
-        self.network = NetworkControl(plan, dispatcher, self.links, self.settled)
+        self.network = NodeSets(plan, dispatcher, self.links, self.settled)
         self._plan = plan
         self._dispatcher = dispatcher
         self._asking = Asking(dispatcher)
@@ -210,7 +211,7 @@ class Verbs:
             raise WrongName(f"broker {to} has no replica of {name}, which is on {replicas}")
         if to not in found.isr:
             raise ClusterError(f"broker {to} is not in the ISR of {name} ({members})")
-        self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
+        self._dispatcher.dispatch(self.settled.controller_id, MoveLeader(topic, partition, to))
 
     def elect(
         self, topic: str, partition: int, unclean: bool, on_answer: Callable[[object], None]
@@ -289,12 +290,19 @@ class Verbs:
         """A partition as the controller knows it."""
         image = self.settled.image
         if topic not in image.topics:
-            raise WrongName(_no_topic(topic, partition, image.topics))
+            raise WrongName(_no_topic(topic, image.topics, f"-{partition}"))
         registration = image.partition(topic, partition)
         if registration is None:
             count = len(image.topics[topic].partitions)
             raise WrongName(f"there is no partition {partition} of {topic}, which has {count}")
         return registration
+
+    def topic(self, name: str) -> TopicImage:
+        """A topic as the controller knows it."""
+        topics = self.settled.image.topics
+        if name not in topics:
+            raise WrongName(_no_topic(name, topics))
+        return topics[name]
 
     def _state(self, node_id: int) -> ProcessState:
         return self._dispatcher.processes[self.node(node_id)].state
@@ -309,11 +317,11 @@ class Verbs:
         return "the controller" if is_controller else f"broker {node_id}"
 
 
-def _no_topic(topic: str, partition: int, topics: Collection[str]) -> str:
-    """What a refusal says of a topic that does not exist: the nearest one, or those there are."""
+def _no_topic(topic: str, topics: Collection[str], suffix: str = "") -> str:
+    """The text of a refusal: the nearest topic, with the suffix, or those there are."""
     meant = nearest(topic, topics)
     if meant is not None:
-        return f"there is no topic {topic}; did you mean {meant}-{partition}?"
+        return f"there is no topic {topic}; did you mean {meant}{suffix}?"
     names = sorted(topics)
     more = f", … and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     shown = ", ".join(names[:NAMES_SHOWN]) or "none"

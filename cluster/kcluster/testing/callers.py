@@ -1,4 +1,4 @@
-"""Which line of a test called which method of its cluster.
+"""The lines of a test that called methods of its cluster.
 
 Owns: `CallingLine`, wrapping the methods of a cluster's handle so that their calls are noted.
 Never: changes what a method does.
@@ -33,14 +33,14 @@ READS: Final = frozenset({
     "add_client", "after_failure", "at", "begin_test", "brokers", "call", "check_steps", "choose",
     "clock", "clock_ms", "close", "draw", "events", "find", "is_settled", "leader", "logs", "mark",
     "moment", "network", "open", "partition", "pause_clock", "processed", "recorded_now",
-    "recorded_since",
+    "recorded_since", "require", "result",
     "resume_clock", "rules", "run",
     "run_for", "run_info", "run_until", "run_until_condition", "run_until_idle", "save",
     "sequence_at", "set_speed", "start_recording", "status", "step", "story", "subscribe",
     "threads_left", "topics", "trace_hash", "trace_into", "trace_lines", "verdict", "wait_for",
-    "wait_until_in_sync", "wait_until_settled", "wait_until_without",
+    "wait_until", "wait_until_in_sync", "wait_until_settled", "wait_until_without", "when",
 })  # fmt: skip
-"""Methods that do nothing to the cluster; their calls are not noted."""
+"""Methods without an effect on the cluster, whose calls are not noted."""
 
 
 @functools.cache
@@ -51,20 +51,21 @@ def _libraries() -> tuple[str, ...]:
 
 
 def is_library(path: str) -> bool:
-    """Whether a file is of Python, of an installed package, or of kcluster: no line of a user's."""
+    """Whether a file belongs to Python, to an installed package, or to kcluster, and so has no line
+    of a user's."""
     return path.startswith(_libraries()) or is_packaged(path)
 
 
 def place_of(file: str, line: int) -> str:
-    """`tests/test_orders.py:12`; of a file elsewhere its name alone."""
+    """`tests/test_orders.py:12`; the name alone of a file elsewhere."""
     shown = os.path.relpath(file)
     return f"{Path(file).name if shown.startswith(os.pardir) else shown}:{line}"
 
 
 class CallingLine(Struct):
-    """A line of a test that did something to its cluster.  `place`: `tests/test_orders.py:12`;
-    `notes_before`: how many notes there were; `error`: the exception by which it ended, if it
-    did."""
+    """A line of a test that acted on its cluster.  `place`: `tests/test_orders.py:12`;
+    `notes_before`: the number of earlier notes; `error`: the exception that ended it, if there was
+    one."""
 
     at_ms: int
     notes_before: int
@@ -78,18 +79,18 @@ class NotesLines(Protocol):
 
     calling_lines: list[CallingLine]
     threads_inside: set[int]
-    """Threads that are in one of its methods, so that what that method calls is not noted again."""
+    """Threads that are inside one of its methods, whose nested calls are not noted."""
 
     @property
     def recorder(self) -> Recorder:
-        """Has the notes of the cluster."""
+        """The recorder, which has the notes of the cluster."""
 
     def clock_ms(self) -> int:
         """The cluster's time."""
 
 
 def notes_its_callers(handle: C) -> C:
-    """A class decorator: every call of a public method that does something is noted."""
+    """A class decorator: notes every call of a public method that acts on the cluster."""
     for name in dir(handle):
         method = getattr(handle, name)
         if not name.startswith("_") and name not in READS and inspect.isfunction(method):
@@ -131,7 +132,7 @@ class _Noting:
         self._line = _note(handle, function)
 
     def __enter__(self) -> None:
-        """It begins."""
+        """Note the call."""
 
     def __exit__(
         self,
@@ -171,7 +172,7 @@ def awaiting_line(handle: object, name: str) -> tuple[str, int] | None:
     for outermost in sys._current_frames().values():
         stack = list(_callers(outermost))
         for at, frame in enumerate(stack):
-            if _is_to_thread(frame, handle, name):  # it runs: it starts the other thread
+            if _is_to_thread(frame, handle, name):  # it runs, and starts the other thread
                 return _first_own_line(stack[at:])
             loop = frame.f_locals.get("self") if frame.f_code.co_name == "run_forever" else None
             if isinstance(loop, asyncio.AbstractEventLoop):
@@ -196,14 +197,15 @@ def _first_own_line(frames: Iterable[FrameType]) -> tuple[str, int] | None:
 
 
 def _callers(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame and those that called it."""
+    """A frame and its callers."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def _awaiting(coroutine: object) -> Iterator[FrameType]:
-    """The frames of a coroutine that waits and of those that it awaits, down to the last."""
+    """The frames of a coroutine that waits and of the coroutines that it awaits, down to the
+    last."""
     while inspect.iscoroutine(coroutine) and coroutine.cr_frame is not None:
         yield coroutine.cr_frame
         coroutine = coroutine.cr_await

@@ -1,7 +1,7 @@
 """Log lines of client libraries in a failed test's report, folded.
 
-Owns: which captured lines are folded.  Never: folds a line of the user's own loggers.
-Kafka: no counterpart.
+Owns: the choice of captured lines to fold.  Never: folds a line of the user's own loggers.  Kafka:
+no counterpart.
 
 While a broker is down, kafka-python logs an error per attempt to connect: dozens of them hide the
 test's own lines.
@@ -15,9 +15,9 @@ from typing import Final
 import pytest
 
 KEPT: Final = 3
-"""Entries of client libraries that each section keeps."""
+"""The number of entries of client libraries that each section keeps."""
 _ENTRY: Final = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) +([\w.]+):\S+:\d+ ")
-"""How an entry begins in pytest's default log_format; a traceback may follow."""
+"""The beginning of an entry in pytest's default log_format; a traceback may follow."""
 _LIBRARIES: Final = ("kafka", "aiokafka")
 
 

@@ -1,8 +1,7 @@
-"""Whether a test is deterministic: two runs with one seed, in two children, compared.
+"""The check whether a test is deterministic: two runs with one seed, in two children, are compared.
 
-Owns: the two runs, what differs between their processes on purpose.  Never: compares traces
-(world/check.py does).
-Kafka: no counterpart.
+Owns: the two runs, and the deliberate differences between their processes.  Never: compares traces
+(world/check.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
 
 RUNS: Final = (1, 2)
 _SIZES_BYTES: Final = range(16 - 1, 512, 16)
-"""Of `bytes` without their 33 bytes of overhead: one for each size that Python allocates by."""
+"""Sizes of `bytes` objects without their overhead of 33 bytes: one for each size in which Python
+allocates."""
 _ALL_OF_A_SIZE_BYTES: Final = 400_000
-"""The second process has so much memory in objects of each size, and as many holes between them,
-so that later objects have other addresses there, in another order."""
+"""How much memory the second process fills with objects of each size, and leaves as holes between
+them, so that its later objects have other addresses, in another order."""
 
 
 def run_twice(item: pytest.Item, nextitem: pytest.Item | None, seed: int) -> None:
-    """The whole protocol of an item, with the reports of its first run, or with the difference."""
+    """Run an item twice; returns the reports of its first run, or the difference."""
     run_in_children(item, nextitem, lambda: (None, _run_twice(item, seed)))
 
 
@@ -69,14 +69,14 @@ def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
             rows = rows_of(item, run_as_child(item, seed, f"run-{number}"))
         found = {"trace": item.stash[TRACE], "rows": rows, "warnings": noted}
         moved.clear()
-        # Whether the test passed is compared, too: it is no reason to stop the other run.
+        # The outcome of the test is compared, too, so a failure does not stop the other run.
         return SeedResult(False, msgspec.json.encode(found, enc_hook=str))
 
     return run
 
 
 def _move_addresses() -> list[bytes]:
-    """Objects that are to be kept during the run."""
+    """Move the addresses of later objects; returns objects to keep during the run."""
     rng = Random(1)
     objects = [
         bytes(size)

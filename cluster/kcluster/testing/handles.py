@@ -36,7 +36,8 @@ from kcluster.testing.verbs import TestVerbs
 
 @notes_its_callers
 class TestedCluster(TestVerbs, Cluster):
-    """A live Cluster that records what happens, for `verdict()` and the report of a failed test."""
+    """A live Cluster that records everything for `verdict()` and for the report of a failed
+    test."""
 
     def __init__(self, topology: Topology, seed: int, test: str) -> None:
         self._begin_report()
@@ -45,12 +46,12 @@ class TestedCluster(TestVerbs, Cluster):
         self._recorder = Recorder(self.driver.dispatcher, self.plan)
 
     def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start it; deaths of threads are noted until it is closed."""
+        """Start the cluster; deaths of threads are noted until it is closed."""
         super().open(timeout_s)
         self.deaths.attach()
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the cluster."""
         self.deaths.detach()
         super().close()
 
@@ -74,7 +75,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
 
     @property
     def recorder(self) -> Recorder:
-        """What records this cluster."""
+        """The recorder of this cluster."""
         return self._recorder
 
     def producer(self, topic: str, **keys: object) -> Any:
@@ -120,7 +121,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
         return since_ms_of(since, self.now_ms, entries)
 
     def mark(self) -> str:
-        """This moment, for `verdict(since=...)`."""
+        """Name this moment, for `verdict(since=...)`."""
         return f"@{self.now_ms}"
 
     def _judge(self, since_ms: int | None = None) -> Verdict:

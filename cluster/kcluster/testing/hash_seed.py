@@ -1,13 +1,13 @@
 """The hash seed of a session with tests in virtual time.
 
-Owns: when pytest starts itself again with PYTHONHASHSEED, and what it says then.  Never: runs a
-test.
+Owns: starting pytest again with PYTHONHASHSEED, and the message about it.  Never: runs a test.
 Kafka: no counterpart.
 
 A set of strings has an order that differs from process to process, unless PYTHONHASHSEED is set; so
 the same seed of a test would give different runs.  It can be set only when a process starts.  The
 first session that finds a test in virtual time starts again after its collection, and notes that in
-pytest's cache; later ones do so before.  Workers of xdist get it from their controller.
+pytest's cache; later sessions start again before it.  Workers of xdist get it from their
+controller.
 """
 
 from __future__ import annotations
@@ -48,20 +48,21 @@ def start_again_after(session: pytest.Session) -> None:
 
 
 def give_to_workers(config: pytest.Config) -> None:
-    """Let the workers of xdist start with it."""
+    """Let the workers of xdist start with the hash seed."""
     if config.getini(HASH_SEED_INI) and HASH_SEED not in os.environ and is_expected(config):
         os.environ[HASH_SEED] = config.getini(HASH_SEED_INI)
 
 
 def header(config: pytest.Config) -> str | None:
-    """What the session says at its beginning."""
+    """The line about it at the beginning of a session."""
     if os.environ.get(STARTED_AGAIN):
         return f"kcluster: {HASH_SEED}={os.environ.get(HASH_SEED)}, for tests in virtual time"
     return None
 
 
 def is_expected(config: pytest.Config) -> bool:
-    """Whether this session will have tests in virtual time, as far as is known before it."""
+    """Whether this session will have tests in virtual time, as far as is known before the
+    collection."""
     if any(config.getoption(option) not in (None, "live") for option in _OPTIONS):
         return True
     cache = getattr(config, "cache", None)
@@ -82,7 +83,7 @@ def _start_again(config: pytest.Config) -> None:
 
 
 def _may_start_again(config: pytest.Config) -> bool:
-    """Whether this process is a pytest of its own, whose hash seed nobody has chosen."""
+    """Whether this process is a pytest of its own, without a chosen hash seed."""
     program = os.path.basename(sys.argv[0])
     is_pytest = program in ("pytest", "py.test") or sys.argv[0].endswith(
         os.path.join("pytest", "__main__.py")
@@ -102,7 +103,7 @@ def _may_start_again(config: pytest.Config) -> bool:
 def _execute(config: pytest.Config) -> NoReturn:
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
-        capture.stop_global_capturing()  # the new process writes where this one did
+        capture.stop_global_capturing()  # the new process writes to the output of this one
     sys.stdout.flush()
     sys.stderr.flush()
     start_again(config.getini(HASH_SEED_INI))

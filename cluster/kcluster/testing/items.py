@@ -1,8 +1,8 @@
-"""What pytest's items say about their clusters: the clock, the seeds, how one is run again.
+"""Facts about the clusters of pytest's items: the clock, the seeds, the command that repeats one.
 
 Owns: the mark's name, the options that override it, the items' stash.  Never: imports more of
-kcluster than the plugin does anyway: it is asked for every item of every project that has it.
-Kafka: no counterpart.
+kcluster than the plugin does anyway, because it runs for every item of every project with the
+plugin.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ SEED: Final = pytest.StashKey[int]()
 """The seed with which an item runs now, if it is not its mark's own."""
 
 TRACE: Final = pytest.StashKey[list[str]]()
-"""Gets what passes between clients and brokers, if the item is run with it."""
+"""The sink of the traffic between clients and brokers, if the item is run with one."""
 
 
 def clock_of(item: pytest.Item) -> str:
-    """The clock of an item's kafka_cluster, "live" or "virtual"; what the mark says may be
-    wrong."""
+    """The clock of an item's kafka_cluster, "live" or "virtual"; the mark may be wrong."""
     callspec = getattr(item, "callspec", None)
     if callspec is not None and FIXTURE in callspec.params:
         return str(callspec.params[FIXTURE])
@@ -49,7 +48,7 @@ def is_virtual(item: pytest.Item) -> bool:
 
 
 def seeds_of(item: pytest.Item) -> range:
-    """The seeds with which an item runs; empty for those that are no matter of seeds."""
+    """The seeds with which an item runs; empty for an item without seeds."""
     names = getattr(item, "fixturenames", ())
     has_seeds = VIRTUAL_FIXTURE in names or is_virtual(item)
     mark = item.get_closest_marker(MARK)
@@ -64,7 +63,7 @@ def seeds_of(item: pytest.Item) -> range:
 
 
 def first_seed_of(item: pytest.Item) -> int:
-    """The seed of an item that is run once; what the mark says may be wrong."""
+    """The seed of an item that is run once; the mark may be wrong."""
     chosen = item.config.getoption("--kcluster-seed")
     mark = item.get_closest_marker(MARK)
     said = 1 if mark is None else mark.kwargs.get("seed", 1)
@@ -72,14 +71,14 @@ def first_seed_of(item: pytest.Item) -> int:
 
 
 def wide_fixtures(item: Any) -> list[str]:
-    """The fixtures of an item that it shares with others, in the order in which they are made."""
+    """The fixtures that an item shares with others, in the order in which they are made."""
     known = item._fixtureinfo.name2fixturedefs
     return [x for x in item.fixturenames if x in known and known[x][-1].scope != "function"]
 
 
 def narrow_use(item: Any) -> str:
-    """Which of an item's shared fixtures takes the cluster of one test, and what it can take
-    instead; empty if none does."""
+    """The shared fixture of an item that takes the cluster of one test, and the one that it can
+    take instead; empty if there is none."""
     known = item._fixtureinfo.name2fixturedefs
     if FIXTURE not in known or known[FIXTURE][-1].scope != "function":
         return ""
@@ -109,6 +108,6 @@ def replay_of(item: pytest.Item, seed: int) -> str:
 
 
 def _from_here(item: pytest.Item) -> str:
-    """The test, as it is named where pytest was called: ids are relative to the root directory."""
+    """The test's name, relative to the directory in which pytest was called."""
     _, _, name = item.nodeid.partition("::")
     return f"{os.path.relpath(item.path, item.config.invocation_params.dir)}::{name}"

@@ -31,14 +31,14 @@ TOPOLOGY_KEYS: Final = (
     "name",
 )
 VIRTUAL_KEYS: Final = ("seeds", "schedule", "compute", "limit", "scenario")
-"""Of clusters with clock="virtual" only."""
+"""Keys for clusters with clock="virtual" only."""
 KEYS: Final = ("topology", "seed", "clock", *VIRTUAL_KEYS, *TOPOLOGY_KEYS)
 CLOCKS: Final = ("live", "virtual")
 SCHEDULES: Final = ("fifo", "random")
 DEFAULT_SEED: Final = 1
 DEFAULT_LIMIT_S: Final = 3600.0
 DEFAULT_PROFILES: Final = {"live": "fast", "virtual": "kafka"}
-"""By clock.  In virtual time Kafka's own time constants cost nothing."""
+"""The default profile of each clock.  In virtual time Kafka's own time constants cost nothing."""
 
 
 class MarkError(ValueError):
@@ -46,9 +46,9 @@ class MarkError(ValueError):
 
 
 class MarkArguments(Struct, frozen=True):
-    """What a mark says.  `clock`: "" if it says none.  `seeds`: how many runs, with `seed` and the
-    numbers after it.  `compute`: how slow the machine is, None to draw it from the seed.
-    `scenario`: the file whose steps are performed beside the test, "" for none."""
+    """The arguments of a mark.  `clock`: "" if it names none.  `seeds`: the number of runs, with
+    `seed` and the numbers after it.  `compute`: the slowness of the machine, None to draw it from
+    the seed.  `scenario`: the file whose steps are performed beside the test, "" for none."""
 
     topology: Topology
     seed: int
@@ -60,13 +60,13 @@ class MarkArguments(Struct, frozen=True):
     scenario: str = ""
 
     def with_seed(self, seed: int) -> MarkArguments:
-        """The same with another seed."""
+        """The arguments with another seed."""
         return structs.replace(self, seed=seed)
 
 
 def arguments_of(mark: Any, clock: str) -> MarkArguments:
-    """What a mark says about a cluster that runs on this clock; MarkError or TopologyError, with
-    the nearest right name, for wrong arguments."""
+    """The arguments of a mark for a cluster on this clock; MarkError or TopologyError, with the
+    nearest right name, for wrong arguments."""
     keys: dict[str, Any] = {} if mark is None else dict(mark.kwargs)
     for key in keys:
         if key not in KEYS:

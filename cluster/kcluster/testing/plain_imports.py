@@ -32,7 +32,7 @@ class PlainImports(MetaPathFinder):
 
 
 def import_plainly() -> Callable[[], None]:
-    """From now on; returns a function that ends it."""
+    """Begin to find the package's modules in this way; returns a function that ends it."""
     finder = PlainImports()
     sys.meta_path.insert(0, finder)
     return lambda: sys.meta_path.remove(finder)

@@ -113,7 +113,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Before a conftest.py imports kcluster: import it as it is."""
+    """Import kcluster without rewriting its asserts, before a conftest.py imports it."""
     early_config.add_cleanup(import_plainly())
 
 
@@ -130,13 +130,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """The hash seed, if the session has started again for it."""
+    """Report the hash seed, if the session has started again for it."""
     return hash_seed.header(config)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Workers begin with the hash seed."""
+    """Give the hash seed to the workers."""
     hash_seed.give_to_workers(config)
 
 
@@ -150,7 +150,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str | None:
-    """How many tests stay live, if all were to be in virtual time."""
+    """Report the number of tests that stay live, if all were to run in virtual time."""
     if config.getoption("--kcluster-clock") not in ("virtual", "both"):
         return None
     found = sum(any(name in SHARED for name in getattr(x, "fixturenames", ())) for x in items)
@@ -158,14 +158,14 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """With `--kcluster-clock both`, a test of kafka_cluster is two."""
+    """Make two tests of a test of kafka_cluster with `--kcluster-clock both`."""
     if metafunc.config.getoption("--kcluster-clock") == "both" and FIXTURE in metafunc.fixturenames:
         metafunc.parametrize(FIXTURE, ("live", "virtual"), indirect=True)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """A test with many seeds runs in children; so does one that is run twice."""
+    """Run a test with many seeds in children, and a test that is run twice, too."""
     if item.config.getoption("--kcluster-check-determinism") and is_virtual(item):
         from kcluster.testing.determinism import run_twice
 
@@ -182,8 +182,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Verdicts on a cluster that tests share are on this test.  A world begins before any other
-    fixture of its test is made, so that all of them are in it."""
+    """Begin a test: verdicts on a shared cluster judge this test from now on, and a world begins
+    before any other fixture of its test is made, so that all of them are in it."""
     begin_test(item)
     names: list[str] = getattr(item, "fixturenames", [])
     if FIXTURE in names and (problem := narrow_use(item)):
@@ -301,8 +301,8 @@ def _arguments(
 
 
 def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
-    """What `make` makes of a mark.  If the mark is wrong (or its port taken), the test fails with
-    one line per problem, without frames."""
+    """The result of `make` for a mark.  If the mark is wrong (or its port taken), the test fails
+    with one line per problem, without frames."""
     from kcluster.config.files.problems import ProblemsError
     from kcluster.operations.errors import ClusterError
     from kcluster.scenario.language.loader import ScenarioError
@@ -330,7 +330,7 @@ def _refuse(request: pytest.FixtureRequest, problems: list[str]) -> NoReturn:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[object]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to a failed test's report what happened to its clusters, and write run directories."""
+    """Add the story of its clusters to a failed test's report, and write run directories."""
     if call.excinfo is not None and not item.config.getoption("fulltrace"):
         end_at_users_line(call.excinfo.value)
     with _outside():
@@ -345,27 +345,27 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_logreport() -> Generator[None, object, object]:
-    """Reports go to files, to a terminal or to another process: no matter of a world."""
+    """Leave the world for the reports, which go to files, to a terminal or to another process."""
     with _outside():
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_set_timer() -> Generator[None, object, object]:
-    """A limit for a test is of the machine's time."""
+    """Leave the world while the limit of a test is set, which is of the machine's time."""
     with _outside():
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_cancel_timer() -> Generator[None, object, object]:
-    """The same."""
+    """Leave the world while the limit of a test is cancelled."""
     with _outside():
         return (yield)
 
 
 def _outside() -> AbstractContextManager[None]:
-    """The calling thread is of no world meanwhile, if there is one."""
+    """Take the calling thread out of its world for a while, if it is in one."""
     active = sys.modules.get("kcluster.world.active")
     return nullcontext() if active is None else active.outside()
 

@@ -1,8 +1,7 @@
 """The ledger of what an application processed: `done = kafka_cluster.processed("orders")`.
 
-Owns: taking reports from any thread and of any client's records, `check`, the facts to judge by.
-Never: judges (checks/processing.py does).
-Kafka: no counterpart.
+Owns: taking reports from any thread and of any client's records, `check`, the facts for the
+judgement.  Never: judges (checks/processing.py does).  Kafka: no counterpart.
 
     done = kafka_cluster.processed("orders")
     ...
@@ -44,8 +43,8 @@ class ProcessingError(AssertionError):
 def judged_processing(
     recorder: Recorder, reported: Iterable[Processed], topic: str, group: str
 ) -> tuple[list[Processed], list[AnyProblem]]:
-    """What was processed of a topic in a run that was just judged, by time; and what is wrong with
-    that.  `group`: see ProcessedLedger."""
+    """The processed records of a topic in a run that was just judged, by time; and the problems.
+    `group`: see ProcessedLedger."""
     judged = recorder.judged
     assert judged is not None, "just judged"
     processed = sorted(reported, key=lambda entry: entry.at_ms)
@@ -64,7 +63,7 @@ def judged_processing(
 
 
 def _last_requests(recorder: Recorder) -> Iterator[LastRequest]:
-    """Of each client that fetched, or was in a group."""
+    """The last request of each client that fetched, or was in a group."""
     last: dict[str, ExchangeRow] = {}
     fetched_ms: dict[str, int] = {}
     reading: dict[str, None] = {}
@@ -80,8 +79,8 @@ def _last_requests(recorder: Recorder) -> Iterator[LastRequest]:
 
 
 class ProcessedLedger:
-    """What was processed of one topic.  `group`: whose commits explain the problems; empty: those
-    of every group that reads the topic."""
+    """The processed records of one topic.  `group`: the group whose commits explain the problems;
+    empty: every group that reads the topic."""
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class ProcessedLedger:
         by: str = "",
     ) -> None:
         """Report a record as processed, now: a record or message of any client, or its topic,
-        partition and offset.  `by`: who processed it, by default this thread."""
+        partition and offset.  `by`: the name of the worker, by default this thread's."""
         place: tuple[object, ...] = (record, partition, offset)
         if not isinstance(record, str):
             place = tuple(_field(record, name) for name in _FIELDS)
@@ -119,20 +118,20 @@ class ProcessedLedger:
             self._entries.append(Processed(self._now_ms(), (topic, number), at, worker))
 
     def entries(self) -> list[Processed]:
-        """What was reported, in order."""
+        """The reports in order."""
         with self._lock:
             return list(self._entries)
 
     def problems(self) -> list[AnyProblem]:
-        """What was missed, processed twice or out of order so far, with causes, as values."""
+        """The records missed, processed twice or out of order so far, with causes, as values."""
         return self._judge(self)
 
     def lines(self) -> list[str]:
-        """The same, one sentence each."""
+        """The problems, one sentence each."""
         return [problem_text(problem, self._began_ms()) for problem in self.problems()]
 
     def check(self) -> None:
-        """ProcessingError unless each record was processed once, and in order."""
+        """Raise ProcessingError unless each record was processed once, and in order."""
         __tracebackhide__ = True
         lines = self.lines()
         if lines:
@@ -146,7 +145,7 @@ def _field(record: object, name: str) -> object:
 
 
 def check_topic(topic: str, known: list[str], nearest: str | None) -> None:
-    """ClusterError if there is no such topic."""
+    """Raise ClusterError if there is no such topic."""
     if topic not in known:
         hint = f"; did you mean {nearest}?" if nearest else ""
         raise ClusterError(f"no topic {topic}{hint}")

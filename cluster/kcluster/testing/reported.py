@@ -1,8 +1,7 @@
-"""What the clusters of all fixtures report about their runs: verdicts, ledgers, failed tests.
+"""The reports of the clusters of all fixtures about their runs: verdicts, ledgers, failed tests.
 
-Owns: when a run is judged, the report of a failed test, its run directory.  Never: knows which
-clock runs, finds anomalies (checks/ does).
-Kafka: no counterpart.
+Owns: judging a run, the report of a failed test, its run directory.  Never: knows which clock runs,
+finds anomalies (checks/ does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ T = TypeVar("T")
 
 
 class ReportedRun(ABC):
-    """What every handle reports about its run."""
+    """The reports that every handle makes about its run."""
 
     ledger: Ledger
     test: str
@@ -38,25 +37,25 @@ class ReportedRun(ABC):
 
     def _begin_report(self) -> None:
         self.test_began_ms: int | None = None
-        """Of a cluster that tests share: when the present test began; None for the first."""
+        """The beginning of the present test, in a cluster that tests share; None for the first."""
         self.last_verdict: Verdict | None = None
-        """What was last returned for the test to assert."""
+        """The last verdict that the test got."""
         self.calling_lines: list[CallingLine] = []
         self.threads_inside: set[int] = set()
         self.connection_lines: list[tuple[int, str]] = []
         """Connections that brokers closed or refused: (at_ms, line)."""
         self.deaths = ThreadDeaths(self.clock_ms)
-        """Of the test's threads, while its cluster is open."""
+        """The deaths of the test's threads, while its cluster is open."""
         self._ledgers: list[ProcessedLedger] = []
         self.replay = ""
-        """The command that runs the test again, if it is another than that by its name."""
+        """The command that runs the test again, if the test's name alone does not."""
 
     @abstractmethod
     def clock_ms(self) -> int:
         """The cluster's time at this moment."""
 
     def begin_test(self) -> None:
-        """Another test begins that shares this cluster: verdicts judge from now on."""
+        """Begin another test that shares this cluster: verdicts judge from now on."""
         self.test_began_ms = self.clock_ms()
 
     @property
@@ -67,7 +66,7 @@ class ReportedRun(ABC):
 
     @abstractmethod
     def _judge(self, since_ms: int | None = None) -> Verdict:
-        """The verdict since then, or since the test began; in the thread of the nodes."""
+        """The verdict since a moment, or since the test began; made in the thread of the nodes."""
 
     @abstractmethod
     def _moment_ms(self, since: str | int | None) -> int | None:
@@ -78,19 +77,19 @@ class ReportedRun(ABC):
         return function()
 
     def verdict(self, since: str | int | None = None) -> Verdict:
-        """The verdict on every record so far; outside clients as the brokers saw them.  True if
-        valid; what applications did with their records is not judged (`processed` does).
+        """The verdict on every record so far; outside clients are known from the brokers.  True if
+        valid; the applications' use of their records is not judged (`processed` does that).
 
-        `since`: only what was sent and what happened since then: a time back (`30s`), the number of
-        an event, or what `mark()` returned.  In a cluster that tests share, it is by default the
-        moment when this test began."""
+        `since`: judge only records and events since then: a time back (`30s`), the number of an
+        event, or a result of `mark()`.  In a cluster that tests share, it is by default the moment
+        when this test began."""
         self.last_verdict = self._between_steps(lambda: self._judge(self._moment_ms(since)))
         return self.last_verdict
 
     def processed(self, topic: str, group: str = "") -> ProcessedLedger:
         """A ledger for what the application processes of `topic`: `add` each record, then `check`.
-        `group`: whose commits explain problems, by default those of all groups that read it.  In
-        virtual time the built-in consumers have processed what they have read."""
+        `group`: the group whose commits explain problems, by default all groups that read it.  In
+        virtual time, records that the built-in consumers have read count as processed."""
         ledger = ProcessedLedger(
             topic, group, self.clock_ms, lambda: self.recorder.first_ms, self._problems_of
         )
@@ -107,13 +106,14 @@ class ReportedRun(ABC):
     def _judged_processing(
         self, ledger: ProcessedLedger
     ) -> tuple[list[Processed], list[AnyProblem]]:
-        """What was processed, and the problems."""
+        """The processed records, and the problems."""
         self._judge()
         reported = [*ledger.entries(), *self._processed_inside(ledger.topic)]
         return judged_processing(self.recorder, reported, ledger.topic, ledger.group)
 
     def _processed_inside(self, topic: str) -> list[Processed]:
-        """What the built-in consumers read: their application does nothing else."""
+        """The records that the built-in consumers read, since their application does nothing
+        else."""
         return [
             Processed(read.at_ms, read.partition, read.offset, read.consumer)
             for read in self.ledger.reads
@@ -123,7 +123,7 @@ class ReportedRun(ABC):
     @property
     @abstractmethod
     def recorder(self) -> Recorder:
-        """What records this cluster."""
+        """The recorder of this cluster."""
 
     def _info(self, clock: str) -> RunInfo:
         now_ms = self.recorder.dispatcher.now_ms
@@ -139,22 +139,23 @@ class ReportedRun(ABC):
         )
 
     def after_failure(self) -> None:  # noqa: B027  # of a world only
-        """The test has failed, and was reported; its fixtures end now."""
+        """Prepare for the end of a test that has failed and was reported; its fixtures end now."""
 
     def _replay(self) -> str:
         """The command that runs the test again."""
         return self.replay or f"pytest -k '{self.test}'"
 
     def _environment(self) -> dict[str, str]:
-        """What the run depends on besides its seed, as far as it is known."""
+        """The environment on which the run depends besides its seed, as far as it is known."""
         return {}
 
     def _threads(self) -> Iterator[str]:
-        """The threads of the test's own that are left, and what they were refused, a line each."""
+        """The test's own threads that are left, and the calls that they were refused, a line
+        each."""
         yield from ()
 
     def _seed_lines(self) -> Iterator[str]:
-        """The seed, and what else is needed to repeat the run."""
+        """The seed, and everything else that is needed to repeat the run."""
         yield f"seed: {self.seed} (@pytest.mark.kafka_cluster(seed={self.seed}))"
 
     def _story(self, clock: str, parent: Path) -> list[str]:

@@ -1,8 +1,7 @@
-"""What a failed test's report says about its clusters, as a part of pytest's own.
+"""The part of a failed test's report, in pytest's own, about its clusters.
 
-Owns: which clusters a report covers, where run directories go.  Never: makes the report of one
-cluster (reported.py does).
-Kafka: no counterpart.
+Owns: the choice of clusters in a report, the place of run directories.  Never: makes the report of
+one cluster (reported.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -27,28 +26,28 @@ _REFUSALS: Final = (
 _HANDLES: Final = pytest.StashKey[list[Any]]()
 """The clusters that an item's report covers."""
 PENDING_RUNS: Final = pytest.StashKey[Path]()
-"""Where an item's run directories go until it is known whether its report will be shown."""
+"""The place of an item's run directories until it is known whether its report will be shown."""
 ALL_LOGS: Final = 2
 """The verbosity, -vv, from which on log lines of client libraries are not folded."""
 
 
 def remember(node: pytest.Item, cluster: object) -> None:
-    """The reports of this node's tests cover this cluster."""
+    """Let the reports of this node's tests cover this cluster."""
     handles = node.stash.setdefault(_HANDLES, [])
     if cluster not in handles:
         handles.append(cluster)
 
 
 def begin_test(item: pytest.Item) -> None:
-    """The clusters that earlier tests used and this one may: it is judged from now on."""
+    """Begin a test for the shared clusters that it may use, which are judged from now on."""
     for node in item.listchain():
         for cluster in node.stash.get(_HANDLES, []):
             cluster.begin_test()
 
 
 def end_at_users_line(error: BaseException) -> None:
-    """Cut off the frames of what kcluster refuses, below the line of the test that caused it: the
-    text says what is wrong, and the fault is not in them."""
+    """Cut off the frames below the test's line for a call that kcluster refuses: the text names the
+    fault, which is not in those frames."""
     if not isinstance(error, tuple(_refusals())):
         return
     frame = error.__traceback__
@@ -59,15 +58,15 @@ def end_at_users_line(error: BaseException) -> None:
 
 
 def _refusals() -> Iterator[type[BaseException]]:
-    """The exceptions that are about what a test asked for, as far as they are imported."""
+    """The exceptions that refuse a test's request, as far as they are imported."""
     for module, name in _REFUSALS:
         if module in sys.modules:
             yield getattr(sys.modules[module], name)
 
 
 def add_stories(item: pytest.Item, report: pytest.TestReport) -> bool:
-    """Add to a failed test's report what happened to its clusters, and write run directories.
-    Whether there were any."""
+    """Add the story of its clusters to a failed test's report, and write run directories.  Returns
+    whether there were any."""
     parent = item.stash.get(PENDING_RUNS, None) or runs_directory(item.config)
     handles = [x for node in item.listchain() for x in node.stash.get(_HANDLES, [])]
     for cluster in {id(handle): handle for handle in handles}.values():
@@ -79,8 +78,8 @@ def add_stories(item: pytest.Item, report: pytest.TestReport) -> bool:
 
 
 def _break_lines(longrepr: object, text: str) -> None:
-    """Pytest shows the value of `assert value` on one line, shortened.  If that value is shown as
-    `text`, show the lines of `text` instead."""
+    """Show the lines of `text` where pytest shows the value of `assert value`, which is `text`
+    shortened to one line."""
     entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", [])
     first, *others = text.split("\n")
     shown = f"assert {first}"
@@ -97,7 +96,8 @@ def _break_lines(longrepr: object, text: str) -> None:
 
 
 def runs_directory(config: pytest.Config) -> Path:
-    """Where run directories go.  As pytest's cache does, `.kcluster` tells git to ignore it."""
+    """The directory for run directories.  As pytest's cache does, `.kcluster` tells git to ignore
+    it."""
     named = config.getini("kcluster_runs")
     runs = Path(config.rootpath, named)
     ignored = runs.parent / ".gitignore"

@@ -1,8 +1,7 @@
 """The line of a report that names the run directory of a failed test.
 
-Owns: writing that directory, or why it could not be written: a report comes in either case.
-Never: knows pytest, chooses the place (reports.py).
-Kafka: no counterpart.
+Owns: writing that directory, or naming the reason why it could not be written.  Never: knows
+pytest, chooses the place (reports.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from kcluster.runs.record import RunRecord
 
 
 def run_line(parent: Path, record: RunRecord) -> str:
-    """Write a run to a new directory below `parent`; returns the line that says where it is."""
+    """Write a run to a new directory below `parent`; returns the line that names it."""
     try:
         directory = write_run(parent, record)
     except OSError as error:

@@ -1,8 +1,7 @@
 """Warnings of forked children, for pytest's summary.
 
-Owns: how a child notes its warnings, how they are reported here.  Never: forks, decides which
-warnings are raised (the filters of the item do, in the child as here).
-Kafka: no counterpart.
+Owns: noting warnings in a child, and reporting them here.  Never: forks, filters warnings (the
+filters of the item do, in the child, too).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from msgspec import Struct
 
 
 class SeedWarning(Struct, frozen=True):
-    """A warning as plain values.  `module`, `name`: of its class."""
+    """A warning as plain values.  `module`, `name`: its class."""
 
     module: str
     name: str
@@ -28,7 +27,7 @@ class SeedWarning(Struct, frozen=True):
 
 @contextmanager
 def noting_warnings() -> Iterator[list[SeedWarning]]:
-    """The list gets each different warning of the block, once, when the block ends."""
+    """A list that gets each different warning of the block, once, when the block ends."""
     noted: list[SeedWarning] = []
     with warnings.catch_warnings(record=True) as raised:
         try:
@@ -45,18 +44,18 @@ def _as_values(raised: warnings.WarningMessage) -> SeedWarning:
 
 
 class WarningsOfSeeds:
-    """What the children of one item noted, with the lowest seed of each warning."""
+    """The warnings that the children of one item noted, with the lowest seed of each."""
 
     def __init__(self) -> None:
         self._seeds: dict[SeedWarning, int] = {}
 
     def add(self, seed: int, noted: Iterable[SeedWarning]) -> None:
-        """A child with this seed noted these."""
+        """Add the warnings that a child with this seed noted."""
         for each in noted:
             self._seeds[each] = min(seed, self._seeds.get(each, seed))
 
     def report(self, item: pytest.Item, up_to: int | None = None) -> None:
-        """Into pytest's summary, without those of seeds above `up_to`: how many of these were run
+        """Add the warnings to pytest's summary, without those of seeds above `up_to`, whose number
         depends on the machine."""
         for each, seed in sorted(self._seeds.items(), key=lambda pair: pair[1]):
             if up_to is None or seed <= up_to:
@@ -71,7 +70,8 @@ class WarningsOfSeeds:
 
 
 def _as_message(noted: SeedWarning) -> warnings.WarningMessage:
-    """Its class may be one that was imported in the child only, or may want other arguments."""
+    """The warning as pytest's message; its class may exist in the child only, or may want other
+    arguments."""
     cls = getattr(sys.modules.get(noted.module), noted.name, None)
     if not isinstance(cls, type) or not issubclass(cls, Warning):
         cls = type(noted.name, (Warning,), {"__module__": noted.module})

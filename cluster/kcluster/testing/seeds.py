@@ -1,12 +1,11 @@
 """One test with many seeds: each in a forked child, the first failing one reported whole.
 
-Owns: what of a test runs here and what in a child, how reports come back.  Never: forks itself
-(world/seeds.py does), knows a fixture.
-Kafka: no counterpart.
+Owns: the division of a test between this process and a child, the return of reports.  Never: forks
+itself (world/seeds.py does), knows a fixture.  Kafka: no counterpart.
 
 Fixtures of a wider scope than the test are made here, once, before the first child: the children
-share them, and none of them ends one.  All else of the test runs in the children, so that each
-begins with the process as it was before the first seed.
+share them, and none of them ends one.  Everything else of the test runs in the children, so that
+each begins with the state of the process before the first seed.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 
 
 def run_with_seeds(item: pytest.Item, nextitem: pytest.Item | None, seeds: range) -> None:
-    """The whole protocol of an item, with the reports of the first seed that fails, or of the first
+    """Run an item with its seeds; returns the reports of the first seed that fails, or of the first
     of all."""
     run_in_children(item, nextitem, lambda: _run_seeds(item, seeds))
 
@@ -49,20 +48,20 @@ def run_in_children(
     nextitem: pytest.Item | None,
     run: Callable[[], tuple[SeedOutcome | None, list[pytest.TestReport]]],
 ) -> None:
-    """The whole protocol of an item, of which `run` runs what is not shared in children.  `run`
-    returns the seed that failed, if it can be run again here, and the reports."""
+    """Run an item, of which `run` runs the unshared part in children.  `run` returns the seed that
+    failed, if it can be run again here, and the reports."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     warming = pytest.CallInfo.from_call(lambda: _warm_up(item), "setup", STOPS)
     if warming.excinfo is not None or not warming.result:
-        runtestprotocol(item, nextitem=nextitem)  # it is skipped, or fails here as it did
+        runtestprotocol(item, nextitem=nextitem)  # it is skipped, or fails here
     else:
-        # A child cannot cancel what its parent armed; those that hang are noticed by the parent.
+        # A child cannot cancel its parent's timers; hanging children are noticed by the parent.
         faulthandler.cancel_dump_traceback_later()
         began_s = time.perf_counter()
         failed, reports = run()
         if failed is not None and item.config.getoption("usepdb", False):
             item.stash[SEED] = failed.seed
-            runtestprotocol(item, nextitem=nextitem)  # here, where a debugger can be used
+            runtestprotocol(item, nextitem=nextitem)  # runs here, where a debugger can be used
         else:
             _tell(item, reports, time.perf_counter() - began_s)
             _end_wider_fixtures(item, nextitem)
@@ -70,13 +69,13 @@ def run_in_children(
 
 
 def _warm_up(item: pytest.Item) -> bool:
-    """Make what all children share: wider fixtures, and what the first world of a process loads.
-    Returns whether there is something to run."""
+    """Make everything that all children share: wider fixtures, and the modules of the first world
+    of a process. Returns whether there is a test to run."""
     assert isinstance(item, pytest.Function), item
     if evaluate_skip_marks(item) is not None:
         return False
     state = item.session._setupstate
-    upper: Any = item.parent  # in the place of the next item: what it needs stays
+    upper: Any = item.parent  # in the place of the next item, so that its fixtures stay
     names = item.fixturenames
     own = names[:]
     request: object = item._request
@@ -100,7 +99,7 @@ def _warm_up(item: pytest.Item) -> bool:
 
 
 def _captured(item: pytest.Item, when: str) -> Any:
-    """A context in which pytest captures what is printed, for the item's report."""
+    """A context in which pytest captures output for the item's report."""
     return item.config.pluginmanager.getplugin("capturemanager").item_capture(when, item)
 
 
@@ -140,8 +139,8 @@ def _run_seeds(
 
 
 def _keep_runs(pending: Path, runs: Path, reports: Iterable[pytest.TestReport]) -> None:
-    """Move the run directories of the seed that is reported to their place; those of other seeds,
-    which ran beside it, are not kept."""
+    """Move the run directories of the reported seed to their place; those of other seeds, which ran
+    beside it, are deleted."""
     for written in sorted(pending.iterdir()) if pending.is_dir() else ():
         if written.is_symlink():
             continue  # "latest"
@@ -155,7 +154,8 @@ def _keep_runs(pending: Path, runs: Path, reports: Iterable[pytest.TestReport]) 
 
 
 def _in_child(item: pytest.Item, first: int, pending: Path) -> Callable[[int], SeedResult]:
-    """`pending`: below it each child has a directory for its run directories."""
+    """Run the item in a child.  `pending`: each child has a directory below it for its run
+    directories."""
 
     def run(seed: int) -> SeedResult:
         item.stash[PENDING_RUNS] = pending / str(seed)
@@ -169,14 +169,14 @@ def _in_child(item: pytest.Item, first: int, pending: Path) -> Callable[[int], S
 
 
 class ChildReport(Struct, frozen=True):
-    """What a child reports.  `rows`: pytest's reports as plain values, if they will be shown."""
+    """The report of a child.  `rows`: pytest's reports as plain values, if they will be shown."""
 
     rows: list[Any] = []
     warnings: list[SeedWarning] = []
 
 
 def _child_report(result: SeedResult) -> ChildReport:
-    """Without anything if the child reports an error outside of the test, as text."""
+    """The report of a child; empty if the child reports an error outside of the test, as text."""
     try:
         return msgspec.json.decode(result.report, type=ChildReport)
     except msgspec.DecodeError:
@@ -189,8 +189,8 @@ def _first_reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.
 
 
 def run_as_child(item: pytest.Item, seed: int, name: str) -> list[pytest.TestReport]:
-    """Run an item in a process that was forked for it, whose output goes to a file.  `name`: of
-    this child among those of the item."""
+    """Run an item in a process that was forked for it, whose output goes to a file.  `name`: the
+    child's name among those of the item."""
     capture = item.config.pluginmanager.getplugin("capturemanager")
     # Captured output goes to files; a child shares none with its parent and the other children.
     kept = os.dup(1)
@@ -203,7 +203,7 @@ def run_as_child(item: pytest.Item, seed: int, name: str) -> list[pytest.TestRep
     capture.suspend_global_capture()
     item.stash[SEED] = seed
     give_own_directory(item, name)
-    # Its parent in the place of the next item: only what is of the test itself ends.
+    # Its parent is in the place of the next item, so only the test's own fixtures end.
     upper: Any = item.parent
     return runtestprotocol(item, log=False, nextitem=upper)
 
@@ -215,7 +215,7 @@ def rows_of(item: pytest.Item, reports: Iterable[pytest.TestReport]) -> list[Any
 
 
 def reports_of(item: pytest.Item, rows: Iterable[object]) -> list[pytest.TestReport]:
-    """The opposite."""
+    """Reports from plain values."""
     config = item.config
     reports: list[pytest.TestReport] = []
     for row in rows:
@@ -229,7 +229,7 @@ def reports_of(item: pytest.Item, rows: Iterable[object]) -> list[pytest.TestRep
 
 
 def _with_seed(item: pytest.Item, failed: SeedOutcome, seeds: range) -> list[pytest.TestReport]:
-    """The reports of the seed that failed, which say so."""
+    """The reports of the seed that failed, with the seed in them."""
     which = f"seed {failed.seed}, number {seeds.index(failed.seed) + 1} of {len(seeds)}"
     result = failed.result
     printed = failed.output.decode(errors="replace")

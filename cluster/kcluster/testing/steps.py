@@ -1,8 +1,7 @@
 """The steps of a scenario file beside a test: `kafka_cluster.play("leader_dies.yaml")`.
 
-Owns: `PlayedSteps`, what a test can ask of it.  Never: performs a step (scenario/play/runner.py
-does).
-Kafka: Trogdor's agents beside a system test.
+Owns: `PlayedSteps`, a test's interface to it.  Never: performs a step (scenario/play/runner.py
+does).  Kafka: Trogdor's agents beside a system test.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from kcluster.scenario.play.runner import Runner
 
 
 class PlayedSteps:
-    """The steps of one file on a running cluster.  They begin at once, by the cluster's clock; the
-    seed of the cluster draws what they leave open."""
+    """The steps of one file on a running cluster.  They begin at once, by the cluster's clock; open
+    choices are drawn from the cluster's seed."""
 
     def __init__(self, cluster: ClusterVerbs, scenario: Scenario) -> None:
         self._cluster = cluster
@@ -26,7 +25,7 @@ class PlayedSteps:
 
     @property
     def is_done(self) -> bool:
-        """Whether all steps were performed; what they undo later (`for`) may be left."""
+        """Whether all steps were performed; undoing some later (`for`) may be left."""
         return self._cluster.call(lambda: self._runner.is_done)
 
     def wait(self, within: str | float = 60.0) -> None:
@@ -52,7 +51,7 @@ class PlayedSteps:
         self.check()
 
     def check(self) -> None:
-        """ClusterError if a step could not be performed; once for each."""
+        """Raise ClusterError if a step could not be performed; once for each."""
         problems = self._runner.stage.problems
         found, problems[:] = problems[:], []
         if found:

@@ -1,11 +1,10 @@
 """The report of a failed test: its timeline with the test's own lines, commits, refused requests.
 
-Owns: what the report shows, its order and its words for commits, lookups and refusals.
-Never: judges; prints.
-Kafka: no counterpart.
+Owns: the content of the report, its order, and its words for commits, lookups and refusals.  Never:
+judges; prints.  Kafka: no counterpart.
 
-Columns of a timeline as in events/render.py.  Commits of one member are one line as long as nothing
-else happens.
+Columns of a timeline as in events/render.py.  Commits of one member without other events between
+them are one line.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _COMMITTERS = tuple[str, str, int, str]
 
 
 def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: int) -> Iterator[str]:
-    """The timeline: events, the lines of the test that did something, commits, lookups."""
+    """The timeline: events, the lines of the test that acted on the cluster, commits, lookups."""
     notes = recorder.notes
     places = {note.note_id: place for place, note in enumerate(notes)}
     entries: list[tuple[int, float, str | Commit]] = [
@@ -50,7 +49,7 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
     ]
     for caller in callers:
         if caller.at_ms < began_ms:
-            continue  # of an earlier test
+            continue  # it belongs to an earlier test
         at_ms = min([caller.at_ms, *(note.at_ms for note in notes[caller.notes_before :][:1])])
         source = f"{caller.source}  raised {caller.error}" if caller.error else caller.source
         line = event_line(at_ms, began_ms, "test", caller.place, source)
@@ -111,14 +110,16 @@ def _lookup_line(lookup: OffsetLookup, began_ms: int) -> str:
 
 
 def problem_lines(record: RunRecord) -> Iterator[str]:
-    """What the application missed, processed twice or out of order, if the test keeps a ledger."""
+    """The records that the application missed, or processed twice or out of order, if the test
+    keeps a ledger."""
     yield from shown([row.text for row in record.problems])
 
 
 def client_lines(
     recorder: Recorder, connections: Iterable[tuple[int, str]], began_ms: int
 ) -> Iterator[str]:
-    """What clients met, as the brokers saw it, and what brokers cannot see."""
+    """The errors that clients met, according to the brokers, and a note on errors that brokers
+    cannot see."""
     for refused in refusals(recorder):
         if refused.api in IN_THE_VERDICT or refused.last_ms < began_ms:
             continue

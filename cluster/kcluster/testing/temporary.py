@@ -1,12 +1,11 @@
 """Directories of `tmp_path` for tests in virtual time.
 
-Owns: that the session's one is made outside of worlds, and that each forked child has its own.
-Never: removes one (pytest does).
-Kafka: no counterpart.
+Owns: making the session's directory outside of worlds, and one for each forked child. Never:
+removes one (pytest does).  Kafka: no counterpart.
 
 Made in a world, it would draw the world's random numbers, as many as there are old directories.
-Children with one directory would number theirs as they come, and with `--basetemp` each would
-remove those of all others.
+Children with one directory would number theirs in the order of their arrival, and with `--basetemp`
+each would remove those of all others.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ FACTORY: Final = "tmp_path_factory"
 
 
 def make_session_directory(item: pytest.Item) -> None:
-    """If the item uses one."""
+    """Make the session's directory, if the item uses one."""
     factory = _factory_of(item)
     if factory is not None:
         factory.getbasetemp()
 
 
 def give_own_directory(item: pytest.Item, name: str) -> None:
-    """In a child: its tests' directories are in one of this name."""
+    """Give a child its own directory of this name, for the directories of its tests."""
     factory = _factory_of(item)
     if factory is not None:
         own: Path = factory.getbasetemp() / name

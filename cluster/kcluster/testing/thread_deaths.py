@@ -1,6 +1,6 @@
 """Threads of a test that an exception ended, for its report.
 
-Owns: `ThreadDeath`, noting them.  Never: hides one from whoever else is told (pytest warns of it).
+Owns: `ThreadDeath`, noting them.  Never: hides one from other observers (pytest warns of it).
 Kafka: no counterpart; in Java, Thread.UncaughtExceptionHandler.
 """
 
@@ -16,8 +16,8 @@ from kcluster.testing.callers import is_library, place_of
 
 
 class ThreadDeath(Struct, frozen=True):
-    """`error`: the exception in a line; `place`: the last line of the test's own code that it came
-    through, "" if there is none."""
+    """A thread that an exception ended.  `error`: the exception in a line; `place`: the last line
+    of the test's own code that it came through, "" if there is none."""
 
     at_ms: int
     thread: str
@@ -36,13 +36,14 @@ class ThreadDeaths:
         self._is_attached = False
 
     def attach(self) -> None:
-        """From now on."""
+        """Begin to note deaths."""
         self._is_attached = True
         self._others = threading.excepthook
         threading.excepthook = self._on_death
 
     def detach(self) -> None:
-        """No longer.  If another one was attached meanwhile, it passes deaths on through this."""
+        """Stop noting.  If another observer was attached meanwhile, it passes deaths on through
+        this one."""
         self._is_attached = False
         if threading.excepthook == self._on_death:
             threading.excepthook = self._others

@@ -1,4 +1,4 @@
-"""What a test does with its cluster beside the verbs of every handle, on either clock.
+"""The methods of a test's cluster beyond the verbs of every handle, on either clock.
 
 Owns: `do`, `new_topic`, `repair` and the report of a running cluster.  Never: knows which clock
 runs.
@@ -40,7 +40,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
 
     __test__ = False
     playing: list[PlayedSteps]
-    """What `play` has begun."""
+    """The steps that `play` has begun."""
     _topics_made = 0
 
     def _begin_report(self) -> None:
@@ -48,7 +48,8 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         self.playing = []
 
     def check_steps(self) -> None:
-        """ClusterError if a step of `play` could not be performed, and no call has reported it."""
+        """Raise ClusterError if a step of `play` could not be performed and no call has reported
+        it."""
         for steps in self.playing:
             steps.check()
 
@@ -122,8 +123,8 @@ class TestVerbs(ReportedRun, ClusterVerbs):
         return name
 
     def repair(self) -> None:
-        """Undo every fault: links, rules, disks, pauses, deaths.  Clients that were started stop,
-        and the clock runs as the machine's.  Returns when all replicas are in sync."""
+        """Undo every fault: links, rules, disks, pauses, deaths.  Started clients stop, and the
+        clock runs at the machine's speed.  Returns when all replicas are in sync."""
         self.set_speed(1)
         self.resume_clock()
         for client in clients_started(self):

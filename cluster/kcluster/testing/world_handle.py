@@ -1,8 +1,7 @@
 """The cluster of a test in virtual time whose clients are real client code.
 
-Owns: this handle, the world around the test: when it begins and ends.  Never: knows pytest's hooks,
-what a world replaces (world/ does).
-Kafka: ClusterInstance of ClusterTestExtensions.
+Owns: this handle, and the beginning and end of the world around the test.  Never: knows pytest's
+hooks, replaces anything itself (world/ does).  Kafka: ClusterInstance of ClusterTestExtensions.
 
 The thread that opens it belongs to the world until it closes it: the test, its fixtures in between,
 and every thread that they start.
@@ -28,11 +27,11 @@ from kcluster.world.trace import WireTrace
 from kcluster.world.world import START_MS, World
 
 GRACE_US: Final = 600_000_000
-"""How long a test that has failed may take to end its fixtures."""
+"""The virtual time that a failed test has to end its fixtures."""
 
 for _name in [name for name in sys.modules if name.startswith("kcluster.world.")]:
-    # pytest's word for a module whose frames no traceback shows: that of a thread that waits ends
-    # at the line that waits.
+    # pytest's word for a module whose frames no traceback shows, so that the traceback of a waiting
+    # thread ends at the line that waits.
     vars(sys.modules[_name])["__tracebackhide__"] = True
 
 

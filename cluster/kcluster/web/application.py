@@ -16,6 +16,8 @@ import msgspec
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.wrappers import Request, Response
 
+from kcluster import __version__
+from kcluster.web.api import load_for
 from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall, ServerSide
 from kcluster.web.problems import (
     EXPECTED,
@@ -25,31 +27,32 @@ from kcluster.web.problems import (
     not_found,
     refusal_of,
 )
-from kcluster.web.routes import JSON, Route, Runs, url_map
+from kcluster.web.routes import JSON, ROUTES, VERSION_HEADER, Route, Runs, url_map
 
 if TYPE_CHECKING:
-    from kcluster.web.gate import Gate
+    from kcluster.web.access import AccessControl
     from kcluster.web.limits import WebLimits
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
+    VERSION_HEADER: __version__,
 }
 
 StartResponse = Callable[..., Any]
 
 
 class WebApplication:
-    """Answers the requests of one server."""
+    """Answers the requests of one listener.  `access`: None where only this user's processes reach
+    it: a unix socket."""
 
-    def __init__(self, server: ServerSide, gate: Gate, limits: WebLimits) -> None:
-        import kcluster.web.api  # registers the routes
-
-        assert kcluster.web.api is not None
+    def __init__(self, server: ServerSide, access: AccessControl | None, limits: WebLimits) -> None:
         self._server = server
-        self._gate = gate
+        self._access = access
         self._limits = limits
+        self._known = 0
+        """As many routes are in the map."""
         self._urls = url_map()
 
     def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
@@ -63,13 +66,14 @@ class WebApplication:
         return response(environ, start)
 
     def _answer(self, request: Request) -> Response:
-        self._gate.check_host(request)
+        if self._access is not None:
+            self._access.check_host(request)
         check_query(request)
         route, named = self._find(request)
-        if not route.is_open:
-            self._gate.check_token(request)
+        if self._access is not None and not route.is_open:
+            self._access.check_token(request)
         check_body(request, route, self._limits.body_bytes)
-        call = ApiCall(self._server, request, route, named)
+        call = ApiCall(self._server, request, route, named, is_local=self._access is None)
         with self._lease(named):
             reply = self._call(call)
         return self._response(route, reply, named)
@@ -84,6 +88,9 @@ class WebApplication:
             return call.in_thread(lambda: handler(call))
 
     def _find(self, request: Request) -> tuple[Route, dict[str, str]]:
+        load_for(request.method, request.path)
+        if self._known != len(ROUTES):
+            self._known, self._urls = len(ROUTES), url_map()
         adapter = self._urls.bind_to_environ(request.environ)
         try:
             route, named = adapter.match()

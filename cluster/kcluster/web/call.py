@@ -57,7 +57,11 @@ class ServerSide(Protocol):
         """Where the server is found from this machine."""
 
     def page_url(self, id: str) -> str:
-        """The address of a cluster's page, with the token."""
+        """The address of a cluster's page, with the token; empty if none is served."""
+
+    def serve_page(self, port: int) -> None:
+        """Serve pages on this port from now on, unless they are served; ClusterError if that is not
+        possible."""
 
     def place(self) -> AbstractContextManager[None]:
         """A place for a request that takes its time; a refusal if there is none."""
@@ -87,15 +91,22 @@ class ApiAnswer(Struct):
 
 
 class ApiCall:
-    """A request.  `named`: the variables in its path."""
+    """A request.  `named`: the variables in its path.  `is_local`: by a process of this user, over
+    the unix socket: it may do what the user may."""
 
     def __init__(
-        self, server: ServerSide, request: Request, route: Route, named: dict[str, str]
+        self,
+        server: ServerSide,
+        request: Request,
+        route: Route,
+        named: dict[str, str],
+        is_local: bool,
     ) -> None:
         self.server = server
         self.request = request
         self.route = route
         self.named = named
+        self.is_local = is_local
         self.query: Any = read_query(request, route.query)
         self._connection: Any = request.environ[CONNECTION]
         length = request.content_length if route.body is not None else 0
@@ -125,6 +136,10 @@ class ApiCall:
     def reading(self, read: Callable[[], T]) -> T:
         """Call what reads the body: of a large one, which takes its time, in a thread."""
         return read() if len(self.body) < SMALL_BODY_BYTES else self.in_thread(read)
+
+    def keep_open_until_exit(self) -> None:
+        """The connection ends with the process, which shows its client when that has ended."""
+        self._connection.keep_open_until_exit()
 
     def while_client_stays(self) -> AbstractContextManager[None]:
         """For what waits, in the server's hub: it ends with the client's connection."""

@@ -9,6 +9,7 @@ Kafka: SocketServer, Acceptor.
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import sys
 import time
@@ -171,7 +172,7 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         return str(refusal.document.status), refusal_bytes(refusal)
 
     def _complain(self, text: str) -> None:
-        self.server.complaints.add(f"request from {self.client_address[0]}: {text}")
+        self.server.complaints.add(f"request from {client_name(self.client_address)}: {text}")
 
     # ------------------------------------------------------------------------------- sending
 
@@ -180,6 +181,10 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         for start in range(0, len(view), SLICE_BYTES):
             with gevent.Timeout(self.server.limits.send_s, ClientLeft):
                 super()._sendall(view[start : start + SLICE_BYTES])
+
+    def keep_open_until_exit(self) -> None:
+        """Keep the socket open for as long as the process lives."""
+        os.dup(self.socket.fileno())
 
     @contextmanager
     def while_client_stays(self) -> Iterator[None]:
@@ -225,7 +230,7 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             refusal = overloaded(f"{self.limits.connections} connections are open")
             with gevent.Timeout(UNREAD_S, False):
                 sock.sendall(refusal_bytes(refusal))
-            self.complaints.add(f"a connection from {address[0]}: {refusal}")
+            self.complaints.add(f"a connection from {client_name(address)}: {refusal}")
             return
         self.connections += 1
         try:
@@ -247,6 +252,11 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             self._timer = self.loop.timer(ACCEPT_AGAIN_S)
             self._timer.start(self._start_accepting_if_started)
             return None
+
+
+def client_name(address: Any) -> str:
+    """The address of a client; one of a unix socket has none."""
+    return str(address[0]) if isinstance(address, tuple) else "this machine"
 
 
 def read_header(rfile: Any, limit_bytes: int) -> bytes:

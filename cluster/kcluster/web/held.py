@@ -12,21 +12,26 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kcluster.config.files.problems import unknown
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.port import Parts
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.play.played import PlayedRun
 from kcluster.web.lesson_card import LessonCards
 from kcluster.web.problems import not_found
 
+if TYPE_CHECKING:
+    # A server that shows a live cluster need not load what plays runs.
+    from kcluster.scenario.play.played import PlayedRun
+
+    Source = Cluster | PlayedRun
+    """A live cluster, or a run that is over, played in virtual time."""
+
+T = TypeVar("T")
+
 MAX_CLUSTERS: Final = 200
 """Each has a thread, and its brokers' sockets."""
-
-
-Source = Cluster | PlayedRun
-"""A live cluster, or a run that is over, played in virtual time."""
 
 
 class Verdicts:
@@ -46,24 +51,42 @@ class Verdicts:
         return self.count, self._text
 
 
+class OwnRun(Protocol):
+    """A run directory that is kept current while the cluster runs."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+
+    def finish(self) -> Path:
+        """Write the whole run so far, with its verdict and its page; keep it current no more."""
+
+
 class HeldCluster:
     """One cluster of a server.  `source`: its record; `lease_s`: None for a cluster that stays
-    until it is deleted; `stop`: ends it."""
+    until it is deleted; `stop`: ends it, or the process that runs it; `own_run`: the run directory
+    that is written anyway."""
 
     def __init__(
-        self, id: str, source: Source, *, lease_s: float | None = None, stop: Callable[[], None]
+        self,
+        id: str,
+        source: Source,
+        *,
+        lease_s: float | None = None,
+        stop: Callable[[], None],
+        own_run: OwnRun | None = None,
     ) -> None:
         self.id = id
         self.source = source
         self.lease_s = lease_s
+        self.own_run = own_run
         self._stop = stop
         self._uses = 0
         self._renewed_s = time.monotonic()
         self._lock = threading.Lock()
         self.verdicts = Verdicts()
         self.lessons = LessonCards()
-        self.belongings: dict[str, Any] = {}
-        """What the modules of api/ keep for this cluster, by their own names."""
+        self._parts = Parts()
 
     @property
     def cluster(self) -> Cluster:
@@ -81,14 +104,13 @@ class HeldCluster:
     def began_ms(self) -> int:
         """When the run began, on the cluster's clock."""
         source = self.source
-        return source.recorder.first_ms if isinstance(source, Cluster) else source.info.began_ms
+        return source.began_ms if isinstance(source, Cluster) else source.info.began_ms
 
-    def belonging(self, name: str, make: Callable[[], object]) -> Any:
-        """What a module keeps for this cluster; made when first asked for."""
+    def part(self, kind: type[T], make: Callable[[], T]) -> T:
+        """What a module of api/ keeps for this cluster, one object of a type; made when first asked
+        for."""
         with self._lock:
-            if name not in self.belongings:
-                self.belongings[name] = make()
-            return self.belongings[name]
+            return self._parts.of(kind, make)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

@@ -7,15 +7,15 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
 from kcluster.config.files.problems import MAX_SHOWN, Problem, ProblemsError
-from kcluster.operations.errors import ClusterError
-from kcluster.scenario.language.loader import ScenarioError
+from kcluster.operations.errors import ClusterError, WrongName
+from kcluster.operations.states import WrongState
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1
@@ -29,6 +29,13 @@ class PlacedProblem(Struct, omit_defaults=True):
     text: str
     line: int = 0
     column: int = 0
+
+
+class ProcessStanding(Struct, frozen=True):
+    """The state of a broker's process: up, paused or down.  The controller has an id too."""
+
+    id: int
+    state: str
 
 
 class ProblemDocument(Struct, omit_defaults=True):
@@ -46,6 +53,10 @@ class ProblemDocument(Struct, omit_defaults=True):
     action: Annotated[
         int | None, Meta(description="The number of the action that was performed all the same.")
     ] = None
+    left_alone: Annotated[
+        list[ProcessStanding],
+        Meta(description="The broker whose state does not allow the action, with this state."),
+    ] = []
 
 
 class RefusedRequest(Exception):
@@ -59,6 +70,7 @@ class RefusedRequest(Exception):
         *,
         state: list[str] | None = None,
         action: int | None = None,
+        left_alone: Sequence[tuple[int, str]] = (),
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
@@ -69,12 +81,13 @@ class RefusedRequest(Exception):
             problems=problems or [],
             state=state or [],
             action=action,
+            left_alone=broker_states(left_alone),
         )
         self.headers = headers or {}
 
 
 EXPECTED: Final[tuple[type[Exception], ...]] = (
-    RefusedRequest, ClusterError, ScenarioError, ProblemsError,
+    RefusedRequest, ClusterError, ProblemsError,
 )  # fmt: skip
 """What a handler may raise; anything else is a bug."""
 
@@ -83,10 +96,18 @@ def refusal_of(error: Exception) -> RefusedRequest:
     """The refusal that an expected error is answered with."""
     if isinstance(error, RefusedRequest):
         return error
-    if isinstance(error, (ScenarioError, ProblemsError)):
+    if isinstance(error, ProblemsError):
         return wrong_values(error.problems)
+    if isinstance(error, WrongName):
+        return wrong_value("", str(error))
     assert isinstance(error, ClusterError), error
-    return RefusedRequest(HTTPStatus.CONFLICT, str(error))
+    left_alone = error.left_alone if isinstance(error, WrongState) else ()
+    return RefusedRequest(HTTPStatus.CONFLICT, str(error), left_alone=left_alone)
+
+
+def broker_states(nodes: Iterable[tuple[int, str]]) -> list[ProcessStanding]:
+    """Ids and states for JSON."""
+    return [ProcessStanding(node, str(state)) for node, state in nodes]
 
 
 def wrong_values(problems: Sequence[Problem | PlacedProblem]) -> RefusedRequest:

@@ -22,6 +22,8 @@ EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
 HTML: Final = "text/html"
 PLAIN: Final = "text/plain"
+VERSION_HEADER: Final = "Kcluster-Version"
+"""Of the server; in every answer."""
 
 
 class NoParameters(Struct, forbid_unknown_fields=True):

@@ -23,9 +23,9 @@ from gevent.lock import BoundedSemaphore
 from gevent.threadpool import ThreadPool
 
 from kcluster.operations.errors import ClusterError
+from kcluster.web.access import AccessControl
 from kcluster.web.application import WebApplication
 from kcluster.web.connection import LimitedServer
-from kcluster.web.gate import Gate
 from kcluster.web.held import HeldCluster, HeldClusters
 from kcluster.web.limits import WebLimits
 from kcluster.web.problems import EXPECTED, overloaded
@@ -36,6 +36,7 @@ Staying = Callable[[], AbstractContextManager[None]]
 
 LOOPBACK: Final = "127.0.0.1"
 LEASES_CHECKED_S: Final = 0.2
+BACKLOG: Final = 128
 STOP_LIMIT_S: Final = 0.2
 """Open answers get this long to end."""
 
@@ -44,7 +45,8 @@ class WebServer:
     """Serves the API and the page for its clusters, once `start` was called.
 
     `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.  `runs`: below
-    this directory requests may write runs; None: nowhere.
+    this directory requests may write runs; None: nowhere.  `local`: listens to this unix socket
+    instead, whose permissions guard it, and to a port after `serve_page`.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class WebServer:
         names: tuple[str, ...] = (),
         runs: Path | None = None,
         limits: WebLimits = WebLimits(),  # it is frozen
+        local: socket.socket | None = None,
     ) -> None:
         self.limits = limits
         self.clusters = HeldClusters(can_create=can_create, runs=runs)
@@ -64,12 +67,15 @@ class WebServer:
         self.token = token or secrets.token_urlsafe(24)
         self.is_stopping = False
         is_public = host not in (LOOPBACK, "localhost", "::1")
-        self._application = WebApplication(self, Gate(self.token, names, is_public), limits)
-        self._socket = bound_socket(host, port)
-        self.port: int = self._socket.getsockname()[1]
+        self._access = AccessControl(self.token, names, is_public)
+        self._local = local
+        self._bound = None if local is not None else bound_socket(host, port)
+        self.port: int = 0 if self._bound is None else self._bound.getsockname()[1]
+        """0: it listens to no port."""
+        self._listeners: list[LimitedServer] = []
+        self._page_lock = threading.Lock()
         self._hub: Any = None
         self._stop_wanted: Event | None = None
-        self._server: LimitedServer | None = None
         self._threads: ThreadPool | None = None
         self._shares = Shares(limits.threads_of_one)
         self.requests = 0
@@ -84,13 +90,29 @@ class WebServer:
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
     def page_url(self, id: str) -> str:
-        """The address of a cluster's page, with the token."""
-        return f"{self.url}/page/{id}?token={self.token}"
+        """The address of a cluster's page, with the token; empty if none is served."""
+        return f"{self.url}/page/{id}?token={self.token}" if self.port else ""
+
+    def serve_page(self, port: int) -> None:
+        """Listen to this port too, unless the server listens to one already; ClusterError if it is
+        taken.  From any thread."""
+        with self._page_lock:
+            if self.port:
+                return
+            bound = bound_socket(self.host, port)
+            bound.listen(BACKLOG)
+            self.port = bound.getsockname()[1]
+            # A greenlet: pywsgi looks up the name of the address.
+            self.call_soon(lambda: gevent.spawn(self._listen, bound, self._access))
 
     @property
     def connections(self) -> int:
         """Open connections."""
-        return 0 if self._server is None else self._server.connections
+        return sum(listener.connections for listener in self._listeners)
+
+    def adopt(self, connection: socket.socket) -> None:
+        """Serve a connection that was accepted by other means.  From any thread."""
+        self.call_soon(lambda: self._listeners[0].do_handle(_of_gevent(connection), ""))
 
     def start(self) -> None:
         """Start to serve; returns when connections are accepted."""
@@ -143,22 +165,29 @@ class WebServer:
         hub.NOT_ERROR = (*hub.NOT_ERROR, *EXPECTED)
         self._stop_wanted = Event()
         self._threads = ThreadPool(self.limits.threads, hub=hub)
-        server = self._server = LimitedServer(self._listening(), self._application, self.limits)
-        server.start()
+        if self._local is not None:
+            self._listen(self._local, None)
+        if self._bound is not None:
+            self._bound.listen(BACKLOG)
+            self._listen(self._bound, self._access)
         leases = gevent.spawn(self._end_leases)
         self._started.set_result(None)
         self._stop_wanted.wait()
         leases.kill()
-        server.stop(timeout=STOP_LIMIT_S)
-        self._socket.close()
+        for listener in self._listeners:
+            listener.stop(timeout=STOP_LIMIT_S)
         self._hub = None
         hub.destroy(destroy_loop=True)
 
-    def _listening(self) -> object:
-        # Accepted sockets inherit it: an answer in two parts does not wait for the first one's ACK.
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.listen(128)
-        return gevent.socket.socket(fileno=self._socket.detach())
+    def _listen(self, bound: socket.socket, access: AccessControl | None) -> None:
+        """Accept what comes to this socket, in the hub."""
+        if bound.family != socket.AF_UNIX:
+            # Accepted sockets inherit it: an answer in two parts does not wait for the first's ACK.
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        application = WebApplication(self, access, self.limits)
+        listener = LimitedServer(_of_gevent(bound), application, self.limits)
+        listener.start()
+        self._listeners.append(listener)
 
     def _end_leases(self) -> None:
         while True:
@@ -173,8 +202,9 @@ class WebServer:
         try:
             held.stop()
         except ClusterError as error:
-            assert self._server is not None
-            self._server.complaints.add(f"{held.id}, whose lease has expired, runs on: {error}")
+            self._listeners[0].complaints.add(
+                f"{held.id}, whose lease has expired, runs on: {error}"
+            )
 
 
 class Shares:
@@ -197,6 +227,11 @@ class Shares:
             share.release()
             if share.counter == self._of_each and self._by_name.get(name) is share:
                 del self._by_name[name]
+
+
+def _of_gevent(plain: socket.socket) -> Any:
+    """The same socket for greenlets; the plain one is closed."""
+    return gevent.socket.socket(fileno=plain.detach())
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -24,10 +24,14 @@ COMMENT: Final = b": nothing has happened\n\n"
 
 
 class Inbox(Generic[T]):
-    """Items from any thread for one greenlet of the server's hub.  `call_soon`: see ServerSide."""
+    """Items from any thread for one greenlet of the server's hub.  `call_soon`: see ServerSide.
+    `limit`: as many items may wait for it."""
 
-    def __init__(self, call_soon: Callable[[Callable[[], object]], None]) -> None:
+    def __init__(
+        self, call_soon: Callable[[Callable[[], object]], None], limit: int = MAX_WAITING
+    ) -> None:
         self._call_soon = call_soon
+        self._limit = limit
         self._items: deque[T] = deque()
         self._news = Event()
         self.is_closed = False
@@ -35,7 +39,7 @@ class Inbox(Generic[T]):
 
     def put(self, item: T) -> None:
         """Add an item, from any thread; never waits."""
-        if len(self._items) >= MAX_WAITING:
+        if len(self._items) >= self._limit:
             self.close()
         if self.is_closed:
             return

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import socket
 import struct
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
 
-from kcluster.cli.control.client import ask
-from kcluster.cli.control.directory import running_clusters
-from kcluster.cli.verbs.down import DownRequest
-from kcluster.cli.verbs.kill import KillRequest
-from kcluster.cli.verbs.status import StatusRequest
+from kcluster.cli.directory import running_clusters
+from kcluster.cli.remote import Remote
+from tests.cli.conftest import CODE
 from tests.rig.patience import PATIENCE_S
 
 Start = Callable[..., Any]
@@ -167,8 +169,8 @@ def test_kill_start__a_killed_broker_is_started_again(lab: Any, kcluster: Verb) 
         line.split() for line in status.splitlines()
     ]
     code, out, _ = kcluster("start", "1", "--json")
-    assert json.loads(out)["broker"] == {"id": 1, "state": "up"}
-    assert ask(StatusRequest())["partitions"][0]["isr"] == [1, 2, 3]
+    assert json.loads(out)["states"] == [{"id": 1, "state": "up"}]
+    assert Remote().get()["partitions"][0]["isr"] == [1, 2, 3]
 
 
 def test_elect__restores_the_preferred_leader(lab: Any, kcluster: Verb) -> None:
@@ -177,18 +179,55 @@ def test_elect__restores_the_preferred_leader(lab: Any, kcluster: Verb) -> None:
     _, out, _ = kcluster("elect", "orders-0")
     assert "leader 3 -> 1" in out
     code, out, _ = kcluster("elect", "orders-0")
-    assert (code, out) == (0, "orders-0: broker 1 is already the leader, and preferred\n")
+    assert (code, out) == (0, "orders-0: its preferred leader leads it already\n")
+
+
+class Following:
+    """A verb that goes on until the cluster stops, in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        assert process.stdout is not None
+        self._out = process.stdout
+
+    def line(self) -> str:
+        """The next line."""
+        return self._out.readline()
+
+    def has_more(self) -> bool:
+        """Whether something was printed."""
+        return bool(select.select([self._out], [], [], 0.1)[0])
+
+    def rest(self) -> tuple[int, str]:
+        """Its exit code, and what else it has printed."""
+        out, _ = self._process.communicate(timeout=PATIENCE_S)
+        return self._process.returncode, out
+
+
+@contextmanager
+def following(*words: str) -> Iterator[Following]:
+    """`kcluster` with these words; it is killed if it still runs at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "kcluster", *words],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": CODE},
+        text=True,
+    ) as process:
+        try:
+            yield Following(process)
+        finally:
+            process.kill()
 
 
 MISTYPED = (
-    ("kill broker-1", 2, "'broker-1' is not a broker id; did you mean 1?"),
+    ("kill broker-1", 2, "broker-1: no such node; did you mean 1?"),
     ("kill 7", 2, "there is no broker 7; the brokers are 1, 2, 3"),
     ("start 1", 1, "broker 1 is already up"),
     ("resume 1", 1, "broker 1 is not paused; pause it: kcluster pause 1"),
-    ("elect orders", 2, "orders is a topic; name a partition: there are orders-0 to"),
+    ("elect orders", 2, "orders: not a partition; one is written like orders-0"),
     ("elect order-1", 2, "there is no topic order; did you mean orders-1?"),
-    ("elect orders:1", 2, "a partition is written with a dash: orders-1"),
-    ("elect orders-9", 2, "orders has no partition 9; there are orders-0 to orders-1"),
+    ("elect orders:1", 2, "orders:1: a partition is written with a dash: orders-1"),
+    ("elect orders-9", 2, "there is no partition 9 of orders, which has 2"),
     ("elect orders-0 --to 9", 2, "there is no broker 9"),
 )
 """Verbs that change nothing: one cluster is asked them all."""
@@ -219,7 +258,7 @@ def test_kill__in_every_way_another_leader_is_elected(lab: Any, kcluster: Verb) 
     for how in ("kill", "clean", "power", "wipe"):
         code, _, err = kcluster("kill", "1", "--how", how)
         assert (code, err) == (0, "")
-        assert ask(StatusRequest())["partitions"][0]["leader"] in (2, 3)
+        assert Remote().get()["partitions"][0]["leader"] in (2, 3)
         assert kcluster("start", "1")[0] == 0
         assert kcluster("elect", "orders-0")[0] == 0
 
@@ -234,13 +273,12 @@ def test_events__shows_all_past_events(lab: Any, kcluster: Verb) -> None:
     assert "broker_fenced" in kinds
 
 
-def test_events__follow_ends_with_the_cluster(lab: Any, kcluster: Verb) -> None:
-    timer = Timer(1.0, lambda: ask(DownRequest()))
-    timer.start()
-    code, out, _ = kcluster("events", "--follow", "--since", "1")
-    timer.join()
-    assert code == 0
-    assert "broker_started" in out
+def test_events__follow_ends_with_the_cluster(lab: Any) -> None:
+    with following("events", "--follow", "--since", "1") as follow:
+        assert "broker_started" in follow.line()
+        Remote().ask("DELETE")
+        exit_code, _ = follow.rest()
+        assert exit_code == 0
 
 
 def test_events__the_newest_those_since_a_time_and_those_of_a_kind(
@@ -264,7 +302,7 @@ def test_events__a_wrong_time_and_a_wrong_kind_are_explained(lab: Any, kcluster:
     code, _, err = kcluster("events", "--since", "soon")
     assert (code, err) == (
         2,
-        "kcluster: --since soon: neither a time (10s, 500ms), nor a number, nor now\n",
+        "kcluster: --since soon is not a time back (10s), an event's number (17), or now\n",
     )
     code, _, err = kcluster("events", "--kind", "leader_electd")
     assert (code, err) == (
@@ -273,19 +311,22 @@ def test_events__a_wrong_time_and_a_wrong_kind_are_explained(lab: Any, kcluster:
     )
 
 
-def test_events__follow_begins_now(lab: Any, kcluster: Verb) -> None:
-    timer = Timer(1.0, lambda: ask(DownRequest()))
-    timer.start()
-    code, out, _ = kcluster("events", "--follow")
-    timer.join()
-    assert (code, "broker_started" in out) == (0, False)
+def test_events__follow_begins_now(lab: Any) -> None:
+    with following("events", "--follow") as follow:
+        while not follow.has_more():
+            Remote().post("actions", {"isolate": 3}, {"wait": "no"})
+            Remote().post("actions", {"heal": None}, {"wait": "no"})
+        assert "broker_started" not in follow.line()
+        Remote().ask("DELETE")
+        code, out = follow.rest()
+        assert (code, "broker_started" in out) == (0, False)
 
 
 def test_status__an_unknown_topic_is_an_error(lab: Any, kcluster: Verb) -> None:
     known = "--topic oders: no such topic; did you mean orders?"
-    assert kcluster("status", "--topic", "oders") == (1, "", f"kcluster: {known}\n")
+    assert kcluster("status", "--topic", "oders") == (2, "", f"kcluster: {known}\n")
     code, out, err = kcluster("status", "--topic", "oders", "--json")
-    assert (code, out, json.loads(err)) == (1, "", {"error": known})
+    assert (code, out, json.loads(err)) == (2, "", {"error": known})
 
 
 def test_status__shows_cuts_slow_links_rules_and_pauses(lab: Any, kcluster: Verb) -> None:
@@ -300,32 +341,23 @@ def test_status__shows_cuts_slow_links_rules_and_pauses(lab: Any, kcluster: Verb
     assert any(line.startswith("rule rule-1: answers NOT_CONTROLLER") for line in lines)
 
 
-def test_status__watch_shows_each_change_until_the_cluster_stops(lab: Any, kcluster: Verb) -> None:
-    timer = Timer(1.0, lambda: ask(DownRequest()))
-    timer.start()
-    code, out, err = kcluster("status", "--watch")
-    timer.join()
-    assert (code, err) == (0, "")
-    assert out.startswith("cluster lab ")
-    assert out.endswith("the cluster has stopped\n")
+def test_status__watch_shows_each_change_until_the_cluster_stops(lab: Any) -> None:
+    with following("status", "--watch") as follow:
+        assert follow.line().startswith("cluster lab ")
+        Remote().ask("DELETE")
+        code, out = follow.rest()
+        assert (code, out.splitlines()[-1]) == (0, "the cluster has stopped")
 
 
-def test_log__watch_draws_it_again_when_it_changes(lab: Any, kcluster: Verb) -> None:
-    def change() -> None:
-        Event().wait(1.0)
-        ask(KillRequest(1))
-        Event().wait(1.0)
-        ask(DownRequest())
-
-    thread = Thread(target=change)
-    thread.start()
-    code, out, err = kcluster("log", "orders-0", "--watch")
-    thread.join()
-    assert (code, err) == (0, "")
-    heads = [line for line in out.splitlines() if line.startswith("orders-0")]
-    assert heads[0] == "orders-0  leader 1, epoch 0, ISR 1,2,3"
-    assert heads[-1] == "orders-0  leader 2, epoch 1, ISR 2,3"
-    assert out.endswith("the cluster has stopped\n")
+def test_log__watch_draws_it_again_when_it_changes(lab: Any) -> None:
+    with following("log", "orders-0", "--watch") as follow:
+        assert follow.line() == "orders-0  leader 1, epoch 0, ISR 1,2,3\n"
+        Remote().post("actions", {"kill": 1})
+        while follow.line() != "orders-0  leader 2, epoch 1, ISR 2,3\n":
+            pass
+        Remote().ask("DELETE")
+        code, out = follow.rest()
+        assert (code, out.splitlines()[-1]) == (0, "the cluster has stopped")
 
 
 def test_log__draws_each_replica_of_a_partition(lab: Any, kcluster: Verb) -> None:

@@ -95,19 +95,24 @@ def working_directory() -> Iterator[None]:
 def answer_to(port: int, text: str, limit_s: float = ANSWER_S) -> int:
     """The status of the answer; 0 if the connection is closed without one, or takes too long."""
     with socket.create_connection(("127.0.0.1", port), timeout=CHEAP_S) as sock:
-        try:
-            sock.sendall(text.encode("latin-1"))
-            sock.shutdown(socket.SHUT_WR)
-            head = b""
-            end_s = time.monotonic() + limit_s
-            while b"\r\n" not in head:
-                sock.settimeout(max(0.01, end_s - time.monotonic()))
-                chunk = sock.recv(65_536)
-                if not chunk:
-                    break
-                head += chunk
-        except OSError:  # also the time limit
-            return 0
+        return answer_on(sock, text, limit_s)
+
+
+def answer_on(sock: socket.socket, text: str, limit_s: float = ANSWER_S) -> int:
+    """The same on a connection of any kind."""
+    try:
+        sock.sendall(text.encode("latin-1"))
+        sock.shutdown(socket.SHUT_WR)
+        head = b""
+        end_s = time.monotonic() + limit_s
+        while b"\r\n" not in head:
+            sock.settimeout(max(0.01, end_s - time.monotonic()))
+            chunk = sock.recv(65_536)
+            if not chunk:
+                break
+            head += chunk
+    except OSError:  # also the time limit
+        return 0
     found = re.match(rb"HTTP/1\.[01] (\d{3}) ", head)
     return int(found[1]) if found else 0
 

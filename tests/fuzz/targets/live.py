@@ -1,4 +1,4 @@
-"""`kcluster up` in a process of its own: frames over TCP, control requests, requests to its page.
+"""`kcluster up` in a process of its own: frames over TCP, requests to its door and to its page.
 
 Owns: the process, the steps, what must hold after them: it lives, every broker answers
 ApiVersions, verdict and save work, stderr has no traceback, memory and CPU stay within bounds.
@@ -32,16 +32,14 @@ from kcluster.protocol.framing import encode_request_frame
 from kcluster.protocol.releases import latest
 from tests.fuzz.episodes import CPU, Failure, of_traceback, packed, shorter, unpacked
 from tests.fuzz.frames import made_up_frame
-from tests.fuzz.requests import TOKEN, made_up_control, made_up_http
+from tests.fuzz.requests import TOKEN, made_up_http
 from tests.fuzz.targets.brokers import LANES, Closed, Sent, topic_ids
-from tests.fuzz.targets.http import DEEP, Asked, answer_to
+from tests.fuzz.targets.http import DEEP, Asked, answer_on, answer_to
 from tests.fuzz.values import COMPACTED, TOPIC, MadeUp
 
 STEPS: Final = 400
 CODE: Final = str(Path(kcluster.__file__).parents[1])
 NAME: Final = "fuzzed"
-ANSWER_S: Final = 1.0
-"""How long a control request is waited for; some are to take longer."""
 CHEAP_S: Final = 30.0
 """On a busy machine."""
 STEP_CPU_S: Final = 3.0
@@ -57,18 +55,18 @@ topics:
 """
 
 
-class Controlled(Struct, tag="controlled"):
-    """A line to the control socket, as Latin-1."""
+class AskedAtDoor(Struct, tag="door"):
+    """A request over the unix socket, as Latin-1."""
 
     text: str
 
-    def smaller(self) -> Iterator[Controlled]:
+    def smaller(self) -> Iterator[AskedAtDoor]:
         """With fewer bytes."""
         for size in shorter(len(self.text)):
-            yield replace(self, text=self.text[:size] + "\n")
+            yield replace(self, text=self.text[:size])
 
 
-Step = Sent | Closed | Controlled | Asked
+Step = Sent | Closed | AskedAtDoor | Asked
 
 
 class Live:
@@ -88,12 +86,10 @@ class Live:
                 steps.append(Sent(rng.randint(1, 3), rng.randrange(LANES), packed(frame)))
             elif kind < 0.9:
                 steps.append(Closed(rng.randint(1, 3), rng.randrange(LANES)))
-            elif kind < 0.96:
-                steps.append(Controlled(made_up_control(rng)))
             else:
                 text = made_up_http(rng).replace("/c1", f"/{NAME}")
                 if not text.startswith(f"DELETE /v1/clusters/{NAME}"):  # that is the end
-                    steps.append(Asked(text))
+                    steps.append(AskedAtDoor(text) if kind < 0.96 else Asked(text))
         return steps
 
     def play(self, steps: Sequence[Step]) -> Failure | None:
@@ -122,7 +118,7 @@ class Process:
         }
         self.directory = directory
         self.stderr = parent / "stderr"
-        self.control = str(parent / "runtime" / "kcluster" / f"{NAME}.sock")
+        self.door = str(parent / "runtime" / "kcluster" / f"{NAME}.sock")
         words = ("up", "topology.yaml", "--base-port", "0", "--name", NAME, "--json", "--page")
         with self.stderr.open("wb") as err:
             self.process = subprocess.Popen(
@@ -165,8 +161,10 @@ class Process:
                 lane = self.lanes.pop((step.broker, step.lane), None)
                 if lane is not None:
                     lane.close()
-            elif isinstance(step, Controlled):
-                self.converse(step.text.encode("latin-1"), ANSWER_S)
+            elif isinstance(step, AskedAtDoor):
+                with socket.socket(socket.AF_UNIX) as sock:
+                    sock.connect(self.door)
+                    answer_on(sock, step.text)
             else:
                 answer_to(self.page_port, step.text.replace(TOKEN, self.token))
 
@@ -186,19 +184,22 @@ class Process:
         except OSError:
             self.lanes.pop(key).close()
 
-    def converse(self, line: bytes, limit_s: float) -> dict[str, Any] | None:
-        """The answer on the control socket; None: none in time."""
+    def answer(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """The answer at the door; OSError if there is none in time, or it is a refusal."""
+        text = b"" if body is None else json.dumps(body).encode()
+        head = (
+            f"{method} /v1/clusters/{NAME}{path} HTTP/1.0\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(text)}\r\n\r\n"
+        )
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(limit_s)
-            sock.connect(self.control)
-            sock.sendall(line)
-            answer = b""
-            while not answer.endswith(b"\n"):
-                chunk = sock.recv(1 << 20)
-                if not chunk:
-                    return None
-                answer += chunk
-        found: dict[str, Any] = json.loads(answer.splitlines()[-1])
+            sock.settimeout(CHEAP_S)
+            sock.connect(self.door)
+            sock.sendall(head.encode() + text)
+            answer = sock.makefile("rb").read()
+        fields, _, value = answer.partition(b"\r\n\r\n")
+        if not fields.split()[1:2] or not fields.split()[1].startswith(b"2"):
+            raise OSError(answer[:500])
+        found: dict[str, Any] = json.loads(value)
         return found
 
     def problem(self) -> Failure | None:
@@ -212,13 +213,12 @@ class Process:
         for broker in self.ports:
             if not self.answers(broker):
                 return Failure("no answer", f"broker {broker} does not answer ApiVersions")
-        for verb in ('{"verb":"verdict"}', '{"verb":"save","directory":"at-the-end"}'):
+        save = ("POST", "/save", {"directory": "at-the-end"})
+        for method, path, body in (("GET", "/verdict", None), save):
             try:
-                answer = self.converse(verb.encode() + b"\n", CHEAP_S)
+                self.answer(method, path, body)
             except OSError as error:
-                return Failure("no answer", f"{verb}: {error}")
-            if answer is None or not answer.get("ok"):
-                return Failure("refused", f"{verb}: {answer}")
+                return Failure("no answer", f"{path}: {error}")
         memory_bytes = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * 4096
         if memory_bytes > MEMORY_BYTES:
             return Failure("memory", f"{memory_bytes / 1e6:.0f} MB")
@@ -226,16 +226,10 @@ class Process:
         return of_traceback(printed) if "Traceback" in printed else None
 
     def repair(self) -> None:
-        """Undo what control requests may have broken on purpose."""
-        for line in (
-            '{"verb":"clock","change":"resume"}',
-            '{"verb":"clock","change":"speed","value":"1"}',
-            '{"verb":"heal"}',
-            '{"verb":"resume","broker":"all"}',
-            '{"verb":"start","broker":"down"}',
-        ):
+        """Undo what requests may have broken on purpose."""
+        for path, body in (("/clock", {"resume": True}), ("/clock", {"speed": 1}), ("/heal", {})):
             with contextlib.suppress(OSError):
-                self.converse(line.encode() + b"\n", CHEAP_S)
+                self.answer("POST", path, body)
 
     def answers(self, broker: int) -> bool:
         """Whether a broker that is up answers ApiVersions; one that was killed need not."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Tab = Callable[..., Page]
 
-pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.slow, pytest.mark.timeout_s(180)]
+pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.long, pytest.mark.timeout_s(180)]
 
 FEED = """
 const page = kclusterPage;

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Tab = Callable[..., Page]
 
-pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.slow, pytest.mark.timeout_s(90)]
+pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.long, pytest.mark.timeout_s(90)]
 
 CARD = LessonCard(
     lesson="Failover",

@@ -52,7 +52,7 @@ def test_actions__a_random_broker_is_the_one_that_is_named(api: Api, cluster: st
         ({"isolate": 1, "for": "5"}, 422, "for: 5: 5 what? Write 5ms, 5s or 5m"),
         ({"kill": 1, "at": "5s"}, 422,
          "a single action is performed now; it takes no at, after, when, every"),
-        ({"kill": "leader(orders-9)"}, 409, "there is no partition 9 of orders, which has 1"),
+        ({"kill": "leader(orders-9)"}, 422, "there is no partition 9 of orders, which has 1"),
         ({"start": 1}, 409, "broker 1 is up"),
     ],
 )  # fmt: skip

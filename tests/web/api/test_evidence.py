@@ -116,7 +116,10 @@ def test_evidence__what_was_processed_in_any_language(api: Api, cluster: str) ->
         ("repeated", 1, 1),
     }
     answer = api.ask("GET", f"{path}?topic=order")
-    assert (answer.status, answer.value["detail"]) == (404, "no topic order; did you mean orders?")
+    assert (answer.status, answer.value["detail"]) == (
+        404,
+        "order: no such topic; did you mean orders?",
+    )
 
 
 def test_evidence__a_verdict_since_a_moment_judges_a_test(api: Api, cluster: str) -> None:

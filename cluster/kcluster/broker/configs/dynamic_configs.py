@@ -1,4 +1,4 @@
-"""Which dynamic configs a running broker accepts, and why it refuses others.
+"""The dynamic configs that a running broker accepts, and the reasons for refusals.
 
 Owns: the checks that Kafka's broker makes of a change for itself, or for all brokers, before the
 controller sees it.  Never: changes anything; knows a request.
@@ -29,7 +29,7 @@ SECURITY: Final = frozenset(
         "truststore.password", "truststore.type",
     )
 )  # fmt: skip
-"""Of a listener only: `listener.name.<listener>.ssl.…`."""
+"""Configs of a listener only: `listener.name.<listener>.ssl.…`."""
 FOR_ALL_LISTENERS: Final = (
     "max.connections",
     "max.connection.creation.rate",
@@ -44,7 +44,7 @@ POOLS: Final = (
     "log.cleaner.threads",
 )
 NOT_HERE: Final = ("listeners", "listener.security.protocol.map")
-"""Dynamic in Kafka.  DIFFERS: here the topology sets a broker's one listener."""
+"""Configs that are dynamic in Kafka.  DIFFERS: here the topology sets a broker's only listener."""
 
 _MIB: Final = 1 << 20
 
@@ -52,8 +52,8 @@ _Check = Callable[[BrokerSettings, BrokerSettings], str | None]
 
 
 def change_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: bool) -> str | None:
-    """Why `level`, by Kafka's names, is refused as the dynamic configs of this broker (or of all
-    brokers, unless `for_one`); None if it is accepted."""
+    """The reason for refusing `level`, by Kafka's names, as the dynamic configs of this broker (or
+    of all brokers, unless `for_one`); None if it is accepted."""
     fixed = [name for name in level if _when(settings, name) == "read-only"]
     if fixed:
         return f"a running broker cannot change {', '.join(fixed)}"
@@ -71,7 +71,8 @@ def change_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: 
 
 
 def _when(settings: BrokerSettings, name: str) -> Dynamic | None:
-    """When a broker takes a new value; None for the configs of listeners and unknown names."""
+    """The moment at which a broker applies a new value; None for the configs of listeners and
+    unknown names."""
     definition = settings.definition(name)
     return None if definition is None or definition.name != name else definition.dynamic
 
@@ -108,7 +109,7 @@ def _whole_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: 
 def after_change(
     settings: BrokerSettings, level: Mapping[str, str], for_one: bool
 ) -> BrokerSettings:
-    """All levels with one of them changed."""
+    """All levels after a change of one of them."""
     if for_one:
         after = replace(settings, dynamic=level)
     else:

@@ -4,9 +4,9 @@ Owns: the names of the loggers, the rules for changing levels.  Never: logs anyt
 as long as the broker's process.
 Kafka: RuntimeLoggerManager, LoggingController; KIP-412.
 
-Kafka's loggers are named after its classes; listed here are those whose levels people change, so
+Kafka's loggers are named after its classes; the list here has those whose levels people change, so
 that their tools work.  Levels have no effect: `kcluster up --trace-requests` and the trace show
-more than they would.
+more than loggers would.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 class Refused(Struct, frozen=True):
-    """Why a change of levels is refused."""
+    """The refusal of a change of levels."""
 
     error: ErrorCode
     message: str | None = None
@@ -61,7 +61,7 @@ def change_levels(
     changes: Iterable[m.IncrementalAlterConfigsRequest.AlterableConfig],
     validate_only: bool,
 ) -> Refused | None:
-    """Change `own`, the levels that are set: all of `changes` or none.  Each change has a name, a
+    """Apply all of `changes` or none to `own`, the levels that are set.  Each change has a name, a
     value and an operation, as in IncrementalAlterConfigs."""
     after = dict(own)
     for change in changes:

@@ -1,4 +1,4 @@
-"""Where each of a broker's configs gets its value: levels, each overriding the next.
+"""The sources of a broker's configs: levels, each overriding the next.
 
 Owns: BrokerSettings: levels, values, synonyms.  Never: answers a request (handlers/), changes one.
 Kafka: DynamicBrokerConfig (currentDynamicBrokerConfigs, …, brokerConfigSynonyms); KIP-226.
@@ -64,13 +64,13 @@ class BrokerSettings(Struct, frozen=True):
     dynamic: Mapping[str, str]
     dynamic_default: Mapping[str, str]
     static: Mapping[str, str]
-    """Set by the topology, or derived from its other keys (ids, listeners)."""
+    """The values that the topology sets, or that follow from its other keys (ids, listeners)."""
     defaults: Mapping[str, str]
     release: ReleaseNumber
-    """The broker's: it has no configs of later ones."""
+    """The broker's release, which has no configs of later ones."""
 
     def value(self, name: str) -> Value:
-        """The effective value, also of a config that nothing here obeys; None for null."""
+        """The effective value, even of a config that nothing here obeys; None for null."""
         if name in BROKER_CONFIGS:
             value: Value = getattr(self.config, BROKER_CONFIGS[name].field)
             return value
@@ -83,20 +83,21 @@ class BrokerSettings(Struct, frozen=True):
         return None if definition is None else definition.default
 
     def definition(self, name: str) -> ConfigDef | None:
-        """Of a broker config, a throttle's rate, or a listener's config; None: unknown to Kafka."""
+        """The definition of a broker config, a throttle's rate, or a listener's config; None:
+        unknown to Kafka."""
         catalog = broker_catalog()
         known = catalog.get(name) or QUOTA_CONFIGS.get(name)
         known = known or catalog.get(listener_config(name) or "")
         return known if known is not None and known.is_in(self.release) else None
 
     def number(self, name: str) -> int:
-        """The same of an INT or a LONG that is never null."""
+        """The effective value of an INT or a LONG that is never null."""
         value = self.value(name)
         assert isinstance(value, int), (name, value)
         return value
 
     def synonyms(self, name: str) -> list[Synonym]:
-        """Where broker config `name` gets its value, the level in force first.
+        """The sources of broker config `name`, the level in force first.
 
         Kafka's list starts with the first entry of exactly this name: a retention that is only set
         in hours does not appear for log.retention.ms.
@@ -130,7 +131,7 @@ def is_sensitive(definition: ConfigDef | None) -> bool:
 
 
 def settings_of(view: BrokerView) -> BrokerSettings:
-    """The levels of the broker, as of its image."""
+    """The levels of the broker, according to its image."""
     listener = f"PLAINTEXT://{view.host}:{view.port}"
     identity = {
         "advertised.listeners": listener,
@@ -150,7 +151,8 @@ def settings_of(view: BrokerView) -> BrokerSettings:
 
 
 def _in_levels(view: BrokerView, identity: Mapping[str, str]) -> BrokerSettings:
-    """Split the configs into levels: what is not Kafka's default counts as set by the topology."""
+    """Split the configs into levels; values other than Kafka's defaults count as set by the
+    topology."""
     release = view.release.number
     defaults = _defaults(release)
     static = dict(identity)

@@ -1,6 +1,6 @@
 """Requests to a classic group and answers to them, without the differences between versions.
 
-Owns: `JoinCall`, the errors of JoinGroup, the shape of answers.  Never: decides what is answered.
+Owns: `JoinCall`, the errors of JoinGroup, the shape of answers.  Never: decides on an answer.
 Kafka: JoinGroupRequest, JoinGroupResponse, SyncGroupResponse; KIP-62 (rebalance timeout), KIP-559
 (protocol in answers), KIP-800 (reasons).
 """
@@ -35,7 +35,7 @@ class JoinCall(Struct, frozen=True):
 
     request: Request
     member_id: str
-    """Empty: the member does not have one yet."""
+    """The member's id; empty if it does not have one yet."""
     instance_id: str | None
     protocol_type: str
     protocols: dict[str, bytes]
@@ -43,7 +43,7 @@ class JoinCall(Struct, frozen=True):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     client_reason: str
-    """Why it joins (KIP-800); empty if it does not say."""
+    """Its reason to join (KIP-800); empty if it gives none."""
 
     @staticmethod
     def read(request: Request) -> JoinCall:
@@ -63,7 +63,7 @@ class JoinCall(Struct, frozen=True):
 
     @property
     def must_join_again(self) -> bool:
-        """A new member is assigned an id, and joins when it sends that id (KIP-394)."""
+        """Whether a new member gets an id first, and joins with it (KIP-394)."""
         is_old = self.request.api_version < MEMBER_ID_REQUIRED_SINCE
         return self.instance_id is None and not is_old
 

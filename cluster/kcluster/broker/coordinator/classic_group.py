@@ -1,11 +1,11 @@
 """A classic consumer group: its generations and every transition of its state.
 
-Owns: what JoinGroup, SyncGroup, Heartbeat and LeaveGroup do in each state, the order of checks and
-the error of each, the phases of a rebalance, all timers of the group, when parked requests are
-answered.  Never: finds a group, reads or writes the log itself (shard.py does both).
-Kafka: ClassicGroup, ClassicGroupState, GroupMetadataManager.classicGroup*; KIP-62 (rebalance
-timeout), KIP-134 (initial delay), KIP-345 (static members), KIP-394 (member id required), KIP-814
-(skip assignment).
+Owns: the effects of JoinGroup, SyncGroup, Heartbeat and LeaveGroup in each state, the order of
+checks and the error of each, the phases of a rebalance, all timers of the group, the answers to
+parked requests.  Never: finds a group, reads or writes the log itself (shard.py does both).  Kafka:
+ClassicGroup, ClassicGroupState, GroupMetadataManager.classicGroup*; KIP-62 (rebalance timeout),
+KIP-134 (initial delay), KIP-345 (static members), KIP-394 (member id required), KIP-814 (skip
+assignment).
 
     EMPTY ──▶ PREPARING_REBALANCE ◀──▶ COMPLETING_REBALANCE ──▶ STABLE ──▶ PREPARING_REBALANCE
       ▲               │                                       any state ──▶ DEAD
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from kcluster.broker.coordinator.group import DescribedGroup
 
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""How long a new member may wait for its first answer, whatever its session timeout: it cannot
-heartbeat meanwhile.  Kafka: classicGroupNewMemberJoinTimeoutMs, not configurable."""
+"""How long a new member may wait for its first answer, independently of its session timeout, since
+it cannot heartbeat meanwhile.  Kafka: classicGroupNewMemberJoinTimeoutMs, not configurable."""
 
 JOIN: Final = "join"
 SYNC: Final = "sync"
@@ -100,7 +100,7 @@ class IllegalTransitionError(AssertionError):
 
 
 class ClassicGroup(Group):
-    """Other modules only read its fields; requests and timers change them."""
+    """A classic group.  Other modules only read its fields; requests and timers change them."""
 
     kind = "classic"
 
@@ -124,9 +124,9 @@ class ClassicGroup(Group):
         self.state_since_ms = created_ms
         self.roster = Roster()
         self._rebalance_reason: AnyRebalanceReason | None = None
-        """Why the last rebalance began; None before the first."""
+        """The reason for the last rebalance; None before the first."""
         self._new_member_added = False
-        """A member joined since the initial delay was last extended."""
+        """Whether a member joined since the initial delay was last extended."""
 
     def _transition_to(self, state: ClassicGroupState, now_ms: int) -> None:
         if state not in TRANSITIONS[self.state]:
@@ -157,7 +157,7 @@ class ClassicGroup(Group):
             self._store_new(now_ms)
 
     def _store_new(self, now_ms: int) -> None:
-        """Write the new group to the log, for the next coordinator; if that fails, its members are
+        """Write the new group to the log, for the next coordinator; if this fails, its members are
         refused."""
 
         def stored(error: ErrorCode, _at_ms: int) -> None:
@@ -191,7 +191,7 @@ class ClassicGroup(Group):
             self._add_member(call, member_id, now_ms)
 
     def _join_pending(self, call: JoinCall, now_ms: int) -> None:
-        """Its first JoinGroup was answered MEMBER_ID_REQUIRED."""
+        """Join a member whose first JoinGroup was answered MEMBER_ID_REQUIRED."""
         if call.instance_id is None:
             self._add_member(call, call.member_id, now_ms)
         else:
@@ -222,7 +222,7 @@ class ClassicGroup(Group):
         self._note_joined(call, new_id)
 
     def _join_again(self, call: JoinCall, now_ms: int) -> None:
-        """A member id that this coordinator, or the one before, has assigned."""
+        """Join a member with an id that this coordinator, or the one before it, has assigned."""
         member_id = call.member_id
         error = self.roster.check_identity(member_id, call.instance_id)
         if error is ErrorCode.NONE and self.state is EMPTY:
@@ -235,7 +235,8 @@ class ClassicGroup(Group):
         same = member.matches(call.protocols)
         completing = self.state is COMPLETING_REBALANCE
         if (completing and same) or (self.state is STABLE and same and not is_leader):
-            # It missed the first answer, or repeats the request unasked: no rebalance.
+            # The member missed the first answer, or repeats the request unasked, so there is no
+            # rebalance.
             reply_join(self._broker, call.request, self.roster.join_answer(member))
             return
         reason: AnyRebalanceReason = MetadataUpdated(member_id, None, call.client_reason)
@@ -245,7 +246,7 @@ class ClassicGroup(Group):
         self._prepare_or_complete(reason, now_ms)
 
     def _replace_static(self, call: JoinCall, instance_id: str, new_id: str, now_ms: int) -> None:
-        """A static member has restarted: it takes its old place under a new id (KIP-345)."""
+        """Give a restarted static member its old place under a new id (KIP-345)."""
         roster, broker = self.roster, self._broker
         old_id = roster.static_members[instance_id]
         old = roster.members[old_id]
@@ -352,7 +353,7 @@ class ClassicGroup(Group):
 
     def leave(self, leavers: list[MemberIdentity], now_ms: int) -> list[MemberResponse]:
         """The outcome for each member, in the order of the request; the group rebalances once for
-        all."""
+        all of them."""
         answers = []
         departures: list[Leaver] = []
         for leaver in leavers:
@@ -387,7 +388,7 @@ class ClassicGroup(Group):
     # ---------------------------------------------------------------------- join phase
 
     def _prepare_or_complete(self, reason: AnyRebalanceReason, now_ms: int) -> None:
-        """Something changed: start a rebalance, or check whether the current one can continue."""
+        """Start a rebalance after a change, or check whether the current one can continue."""
         if self._can_rebalance:
             self._prepare(reason, now_ms)
         else:
@@ -398,7 +399,7 @@ class ClassicGroup(Group):
         return PREPARING_REBALANCE in TRANSITIONS[self.state]
 
     def rebalance(self, reason: AnyRebalanceReason, now_ms: int) -> None:
-        """The group was made from a consumer group, in the middle of a rebalance."""
+        """Start a rebalance of a group that was made from a consumer group in the middle of one."""
         self._prepare(reason, now_ms)
 
     def _prepare(self, reason: AnyRebalanceReason, now_ms: int) -> None:
@@ -420,8 +421,8 @@ class ClassicGroup(Group):
             self._limit_join_phase(now_ms)
 
     def _wait_for_more_members(self, delay_ms: int, remaining_ms: int, now_ms: int) -> None:
-        """group.initial.rebalance.delay.ms: an empty group waits.  The wait is extended while new
-        members arrive, up to the rebalance timeout (KIP-134)."""
+        """Wait for group.initial.rebalance.delay.ms with an empty group.  The wait is extended
+        while new members arrive, up to the rebalance timeout (KIP-134)."""
 
         def delay_over(at_ms: int) -> None:
             if not self._new_member_added or remaining_ms == 0:
@@ -440,7 +441,8 @@ class ClassicGroup(Group):
         self._timers.start_phase(JOIN, ends_ms, self._complete_join)
 
     def _complete_join_if_ready(self, now_ms: int) -> None:
-        """As below, but a group that was empty waits until its initial delay is over."""
+        """End the join phase if every member has joined; a group that was empty first waits until
+        its initial delay is over."""
         if self.previous_state is not EMPTY:
             self._complete_join_if_all_joined(now_ms)
 
@@ -449,7 +451,7 @@ class ClassicGroup(Group):
             self._complete_join(now_ms)
 
     def _complete_join(self, now_ms: int) -> None:
-        """End the join phase: the members that joined are the next generation and agree on a
+        """End the join phase: the members that joined are the next generation, and agree on a
         protocol."""
         roster = self.roster
         self._timers.end_phase(JOIN)
@@ -457,7 +459,8 @@ class ClassicGroup(Group):
             self._note_left(member_id, Departure.NOT_JOINED)
             self._remove(member_id)
         if roster.members and not roster.keep_or_replace_leader():
-            # Only static members, none of which has returned yet: they keep their places (KIP-345).
+            # There are only static members, none of which has returned yet; they keep their places
+            # (KIP-345).
             self._limit_join_phase(now_ms)
             return
         roster.next_generation()
@@ -479,7 +482,7 @@ class ClassicGroup(Group):
     # ---------------------------------------------------------------------- sync phase
 
     def _assign(self, assignment: dict[str, bytes], now_ms: int) -> None:
-        """The leader has assigned: send the assignment to the members once it is on the log."""
+        """Send the leader's assignment to the members once it is in the log."""
         generation = self.roster.generation
 
         def stored(error: ErrorCode, at_ms: int) -> None:
@@ -525,7 +528,7 @@ class ClassicGroup(Group):
     # ------------------------------------------------------------------------ sessions
 
     def _extend_session(self, member: ClassicMember, now_ms: int) -> None:
-        """The member made contact: restart its session timeout."""
+        """Restart a member's session timeout after it made contact."""
         ends_ms = now_ms + member.session_timeout_ms
         self._timers.start_session(member.member_id, ends_ms, self._expire_member)
 
@@ -556,7 +559,8 @@ class ClassicGroup(Group):
         return self.roster.protocol_type or ""
 
     def described(self) -> DescribedGroup:
-        """Only a stable group is certain to have a protocol, to which metadata belongs."""
+        """The group's description; only a stable group certainly has a protocol, and metadata for
+        it."""
         stable = self.state is STABLE
         protocol_name = (self.roster.protocol_name or "") if stable else None
         return m.DescribeGroupsResponse.DescribedGroup(
@@ -578,8 +582,8 @@ class ClassicGroup(Group):
         return [ClassicGroupRecord(self.group_id, None)]
 
     def admit_commit(self, committer: Committer, now_ms: int) -> ErrorCode:
-        """Without a generation (an admin, or a consumer with partitions assigned by hand) only into
-        a group without members."""
+        """Admit a commit.  Without a generation (an admin, or a consumer with partitions assigned
+        by hand) it is admitted only into a group without members."""
         generation = committer.generation
         if self.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -605,8 +609,9 @@ class ClassicGroup(Group):
         return self.roster.is_subscribed_to(topic)
 
     def retention_starts_ms(self, commit_timestamp_ms: int) -> int | None:
-        """In an empty group retention starts when the last member left, in a group that never had
-        members at the commit.  With members, only offsets of a stable consumer group expire."""
+        """The start of an offset's retention: in an empty group the departure of the last member,
+        in a group that never had members the commit.  In a group with members, only offsets of a
+        stable consumer group expire."""
         if self.roster.protocol_type is None:
             return commit_timestamp_ms
         if self.state is EMPTY:
@@ -618,7 +623,7 @@ class ClassicGroup(Group):
     # ------------------------------------------------------------------------- the log
 
     def _store(self, assignment: Mapping[str, bytes], on_settled: Settled, now_ms: int) -> None:
-        """Write the group as it is now, each member with its part of `assignment`."""
+        """Write the present group, each member with its part of `assignment`."""
         value = self.roster.saved(assignment, self.state_since_ms)
         self._home.append([ClassicGroupRecord(self.group_id, value)], on_settled, now_ms)
 
@@ -633,7 +638,7 @@ class ClassicGroup(Group):
         return True
 
     def resume(self, now_ms: int) -> None:
-        """Each member has one session timeout to contact this coordinator."""
+        """Give each member one session timeout to contact this coordinator."""
         for member in list(self.roster.members.values()):
             self._extend_session(member, now_ms)
         size, max_size = len(self.roster.members), self._broker.config.group_max_size
@@ -649,7 +654,7 @@ class ClassicGroup(Group):
 
     def abandon(self) -> None:
         for member in self.roster.members.values():
-            # A consumer group takes the place of this one: its members join again.
+            # A consumer group takes the place of this one, and its members join again.
             self.roster.answer_both(self._broker, member, "", ErrorCode.REBALANCE_IN_PROGRESS)
         self._timers.end_phase(JOIN)
         self._timers.end_phase(SYNC)

@@ -1,19 +1,18 @@
-"""The members of a classic group: their values, and what a generation agreed on.
+"""The members of a classic group: their values, and the agreements of a generation.
 
-Owns: what a member reported about itself, its parked requests, ids and instance ids, the leader,
-the vote for a protocol, the topics that the members read, their rows in messages and records.
-Never: knows the group's state or sets a timer (classic_group.py does).
-Kafka: ClassicGroupMember, the members of ClassicGroup, ConsumerProtocol; KIP-345 (static members).
+Owns: a member's report about itself, its parked requests, ids and instance ids, the leader, the
+vote for a protocol, the topics that the members read, their rows in messages and records.  Never:
+knows the group's state or sets a timer (classic_group.py does).  Kafka: ClassicGroupMember, the
+members of ClassicGroup, ConsumerProtocol; KIP-345 (static members).
 
-Members keep the order in which they joined, so leaders, votes and answers are the same in every
+Members keep the order in which they joined, so leaders, votes and answers do not differ from run to
 run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from struct import Struct as Layout
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -25,6 +24,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.consumer_protocol import (
     ASSIGNMENT,
     CONSUMER_PROTOCOL_TYPE,
+    SUBSCRIPTION,
     decode_consumer_message,
 )
 from kcluster.protocol.errors import ErrorCode
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     DescribedMember = DescribeGroupsResponse.DescribedGroupMember
     MemberIdentity = LeaveGroupRequest.MemberIdentity
     AssignedTopic = ConsumerProtocolAssignment.TopicPartition
-
-_INT16: Final = Layout(">h")
-_INT32: Final = Layout(">i")
 
 
 class ClassicMember(Struct):
@@ -62,7 +59,7 @@ class ClassicMember(Struct):
     join: Request | None = None
     sync: Request | None = None
     is_new: bool = False
-    """Its first JoinGroup has not been answered yet: it may expire while waiting."""
+    """Whether its first JoinGroup is not answered yet, so that it may expire while waiting."""
 
     @staticmethod
     def joining(member_id: str, call: JoinCall) -> ClassicMember:
@@ -81,7 +78,7 @@ class ClassicMember(Struct):
 
     @staticmethod
     def restored(saved: MemberMetadata, protocol_type: str, protocol_name: str) -> ClassicMember:
-        """The member that `saved` was written from; only the chosen protocol was written."""
+        """The member from which `saved` was written, with only the chosen protocol."""
         timeout_ms = saved.rebalance_timeout
         return ClassicMember(
             member_id=saved.member_id,
@@ -96,7 +93,7 @@ class ClassicMember(Struct):
         )
 
     def saved(self, protocol_name: str | None, assignment: bytes) -> MemberMetadata:
-        """Its part of the group's record."""
+        """The member's part of the group's record."""
         subscription = b"" if protocol_name is None else self.protocols.get(protocol_name, b"")
         return m.GroupMetadataValue.MemberMetadata(
             member_id=self.member_id,
@@ -110,7 +107,8 @@ class ClassicMember(Struct):
         )
 
     def described(self, protocol_name: str | None) -> DescribedMember:
-        """Its part of DescribeGroups; `protocol_name` is None while the group is not stable."""
+        """The member's part of DescribeGroups; `protocol_name` is None while the group is not
+        stable."""
         metadata = b"" if protocol_name is None else self.protocols.get(protocol_name, b"")
         return m.DescribeGroupsResponse.DescribedGroupMember(
             member_id=self.member_id,
@@ -129,11 +127,11 @@ class ClassicMember(Struct):
 
     @property
     def excused_from_heartbeat(self) -> bool:
-        """A member that waits for our answer cannot heartbeat."""
+        """Whether it waits for our answer, and so cannot heartbeat."""
         return not self.is_new and (self.join is not None or self.sync is not None)
 
     def matches(self, protocols: dict[str, bytes]) -> bool:
-        """The same protocols with the same metadata in the same order."""
+        """Whether these are its protocols, with equal metadata and in this order."""
         return list(self.protocols.items()) == list(protocols.items())
 
     # ---------------------------------------------------------------------- answers
@@ -148,27 +146,29 @@ class ClassicMember(Struct):
 
 
 class Roster(Struct):
-    """The members and pending members of a group, and what the members agreed on."""
+    """The members and pending members of a group, and their agreements."""
 
     generation: int = 0
     protocol_type: str | None = None
-    """That of the first member; kept when all members have left.  None: there were none yet."""
+    """The first member's protocol type, kept when all members have left.  None: there were none
+    yet."""
     protocol_name: str | None = None
-    """The protocol that this generation agreed on."""
+    """The protocol of this generation."""
     leader: str | None = None
     members: dict[str, ClassicMember] = {}
     static_members: dict[str, str] = {}
     """Instance id -> member id."""
     pending: dict[str, None] = {}
-    """Ids handed out with MEMBER_ID_REQUIRED that have not come back yet (KIP-394)."""
+    """Ids that were assigned with MEMBER_ID_REQUIRED and have not come back yet (KIP-394)."""
     pending_sync: dict[str, None] = {}
-    """Members of this generation whose SyncGroup has not come yet."""
+    """Members of this generation without a SyncGroup so far."""
     subscribed_topics: frozenset[str] | None = None
-    """As of this generation.  None: unknown (no consumers, or metadata that we cannot read)."""
+    """The topics of this generation.  None: unknown (no consumers, or metadata that cannot be
+    read)."""
     joined_count: int = 0
-    """Members whose JoinGroup is parked.  Kafka: numMembersAwaitingJoinResponse."""
+    """The number of members whose JoinGroup is parked.  Kafka: numMembersAwaitingJoinResponse."""
     supporters: dict[str, int] = {}
-    """How many members know each protocol.  Kafka: supportedProtocols."""
+    """The number of members that know each protocol.  Kafka: supportedProtocols."""
 
     # ---------------------------------------------------------------------- changes
 
@@ -199,7 +199,8 @@ class Roster(Struct):
         self.pending_sync.pop(member_id, None)
 
     def rename_static(self, instance_id: str, new_member_id: str) -> ClassicMember:
-        """A static member came back under a new id: same place, same assignment (KIP-345)."""
+        """Give a static member that returned under a new id its old place and assignment
+        (KIP-345)."""
         old_member_id = self.static_members[instance_id]
         member = self.members.pop(old_member_id)
         assert member.join is None, "answered before"
@@ -224,7 +225,7 @@ class Roster(Struct):
         self.joined_count += 1
 
     def set_protocols(self, member: ClassicMember, protocols: dict[str, bytes]) -> None:
-        """These are what the member knows from now on."""
+        """Set the protocols that the member knows from now on."""
         self._count_supporter(member, -1)
         member.protocols = protocols
         self._count_supporter(member, 1)
@@ -253,15 +254,16 @@ class Roster(Struct):
         member.answer_sync(broker, m.SyncGroupResponse(error_code=error))
 
     def next_generation(self) -> None:
-        """Let the current members agree on a protocol; without members there is none."""
+        """Begin the next generation: the current members agree on a protocol; without members there
+        is none."""
         self.protocol_name = self.elect_protocol() if self.members else None
         self.generation += 1
         self.pending_sync = dict.fromkeys(self.members)
         self.subscribed_topics = self._read_subscriptions()
 
     def keep_or_replace_leader(self) -> bool:
-        """Keep the leader if it has joined, else take the first member that has.  False: none
-        has."""
+        """Keep the leader if it has joined, else take the first member that has joined.  False:
+        none has."""
         if self.leader is None:
             return False
         if self.members[self.leader].join is not None:
@@ -275,7 +277,7 @@ class Roster(Struct):
     # -------------------------------------------------------------------- questions
 
     def check_identity(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Is this the member that it says it is?"""
+        """Check that a request comes from the member that it names."""
         if instance_id is not None:
             owner = self.static_members.get(instance_id)
             if owner is None:
@@ -288,7 +290,7 @@ class Roster(Struct):
         return self.check_member(body.member_id, body.group_instance_id, body.generation_id)
 
     def check_member(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Is this a member of this generation?"""
+        """Check that a request comes from a member of this generation."""
         error = self.check_identity(member_id, instance_id)
         if error is ErrorCode.NONE and generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
@@ -312,7 +314,8 @@ class Roster(Struct):
         return not self.pending and self.joined_count == len(self.members)
 
     def late(self) -> list[str]:
-        """Members that lose their place for not having joined; static ones keep it (KIP-345)."""
+        """Members that lose their place because they did not join; static members keep theirs
+        (KIP-345)."""
         members = self.members.values()
         return [one.member_id for one in members if one.join is None and not one.is_static]
 
@@ -352,13 +355,13 @@ class Roster(Struct):
         return any(name in protocols for name in self.common_protocols())
 
     def agreed_on(self, protocol_type: str | None, protocol_name: str | None) -> bool:
-        """Whether these are what this generation agreed on.  SyncGroup before version 5 names
-        none."""
+        """Whether this generation agreed on these.  SyncGroup before version 5 names none."""
         pairs = ((protocol_type, self.protocol_type), (protocol_name, self.protocol_name))
         return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Members of a consumer group whose topics we cannot read count as subscribed."""
+        """Whether a member subscribes to a topic; members of a consumer group whose topics cannot
+        be read count as subscribed."""
         if self.subscribed_topics is not None:
             return topic in self.subscribed_topics
         return self.are_consumers
@@ -378,7 +381,7 @@ class Roster(Struct):
         return frozenset(topics)
 
     def assigned_partitions(self) -> tuple[AssignedPartitions, ...]:
-        """The partitions of each member; none if these are no consumers."""
+        """The partitions of each member; none for members that are no consumers."""
         if not self.are_consumers:
             return ()
         return tuple(
@@ -390,7 +393,8 @@ class Roster(Struct):
     # ------------------------------------------------------------------ in messages
 
     def join_answer(self, member: ClassicMember, to_leader: bool = True) -> m.JoinGroupResponse:
-        """The member's generation; the leader is also sent the members, to assign."""
+        """The answer to a member's JoinGroup, with its generation; the leader also gets the
+        members, to assign."""
         rows = []
         if to_leader and self.leader == member.member_id:
             protocol = self.protocol_name or ""
@@ -414,12 +418,14 @@ class Roster(Struct):
     def answer_to_returned(
         self, member: ClassicMember, call: JoinCall, old_leader: str
     ) -> m.JoinGroupResponse:
-        """To a static member that took its old place in a stable group, without a rebalance."""
+        """The answer to a static member that took its old place in a stable group, without a
+        rebalance."""
         answer = self.join_answer(member, to_leader=call.can_skip_assignment)
         if call.can_skip_assignment:
             answer.skip_assignment = self.leader == member.member_id
         else:
-            # It must not believe that it is the leader, or it would assign without a rebalance.
+            # It must not believe that it is the leader, because it would assign without a
+            # rebalance.
             answer.leader = old_leader
         return answer
 
@@ -451,7 +457,7 @@ class Roster(Struct):
 
     @staticmethod
     def restored(value: GroupMetadataValue) -> Roster:
-        """What `value` was written from."""
+        """The members from which `value` was written."""
         roster = Roster(
             generation=value.generation,
             protocol_type=value.protocol_type or None,
@@ -470,26 +476,13 @@ class Roster(Struct):
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
     """Topics of a ConsumerProtocolSubscription; None for other bytes.
 
-    Version 0 is read: all later versions begin with its fields.
+    Only the fields of version 0 are read, with which all later versions begin.
     """
-    if len(metadata) < _INT16.size + _INT32.size:
-        return None
-    (count,) = _INT32.unpack_from(metadata, _INT16.size)
-    position = _INT16.size + _INT32.size
-    topics: list[str] = []
-    for _ in range(count):
-        if position + _INT16.size > len(metadata):
-            return None
-        (size,) = _INT16.unpack_from(metadata, position)
-        position += _INT16.size
-        if size < 0 or position + size > len(metadata):
-            return None
-        topics.append(metadata[position : position + size].decode("utf-8", "replace"))
-        position += size
-    return topics
+    subscription = decode_consumer_message(SUBSCRIPTION, metadata, highest=0)
+    return None if subscription is None else subscription.topics
 
 
 def partitions_of_assignment(assignment: bytes) -> list[AssignedTopic]:
-    """Topics with their partitions of a ConsumerProtocolAssignment; none if it is none."""
+    """The topics and partitions of a ConsumerProtocolAssignment; none for other bytes."""
     body = decode_consumer_message(ASSIGNMENT, assignment)
     return [] if body is None else list(body.assigned_partitions)

@@ -1,18 +1,20 @@
-"""The group coordinator of one broker: finds the shard and the group of a request.
+"""The group coordinator of one broker: what it does on each request about a group.
 
-Owns: which group a request is for, and making it.  Never: changes a group (the group's own class
-does), has its own way to the log (shards.py, log_shard.py).
-Kafka: GroupCoordinatorService.
+Owns: which shard and group a request is for, making a group, and that the group decides, its shard
+writes, and the sender is answered.  Handlers see nothing else of the groups.  Never: changes a
+group (the group's own class does), has its own way to the log (shards.py, log_shard.py), knows a
+version of a request.
+Kafka: GroupCoordinator, GroupCoordinatorService.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
 from kcluster.broker.coordinator.classic_group import ClassicGroup
-from kcluster.broker.coordinator.group import ClassicSide, Committer, Group
+from kcluster.broker.coordinator.group import ClassicSide, Committer, Group, GroupView
 from kcluster.broker.coordinator.group_kinds import CLASSIC_SIDE
 from kcluster.broker.coordinator.group_log import OffsetRecord
 from kcluster.broker.coordinator.interface import (
@@ -23,7 +25,7 @@ from kcluster.broker.coordinator.interface import (
     RequestRefused,
     Settled,
 )
-from kcluster.broker.coordinator.modern.group import ModernGroup, ToJoin
+from kcluster.broker.coordinator.modern.group import AnyModernGroup, ToJoin
 from kcluster.broker.coordinator.offsets import GroupOffsets
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.shards import ShardedCoordinator
@@ -36,6 +38,7 @@ from kcluster.broker.coordinator.share.offsets import (
     delete_failed,
     delete_offsets,
 )
+from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.contract import Request
@@ -48,18 +51,18 @@ from kcluster.protocol.records.markers import Marker
 if TYPE_CHECKING:
     from kcluster.broker.coordinator.group import MemberIdentity, MemberResponse
 
-G = TypeVar("G", bound=ModernGroup[Any, Any])
+G = TypeVar("G", bound=AnyModernGroup)
 
 
 class GroupCoordinator(ShardedCoordinator[GroupShard]):
-    """`shards` by partition of __consumer_offsets."""
+    """The coordinator.  `shards`: by partition of __consumer_offsets."""
 
     topic = GROUP_METADATA_TOPIC
 
     def __init__(self, broker: CoordinatorBroker) -> None:
         super().__init__(broker)
         self.internal_topics = InternalTopics(broker)
-        """Of streams groups."""
+        """Creates the internal topics of streams groups."""
 
     @property
     def default_partitions(self) -> int:
@@ -100,7 +103,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_answer: OnAnswer[list[MemberResponse]],
         now_ms: int,
     ) -> None:
-        """LeaveGroup: the outcome of each, once the last of them has left the log, too."""
+        """LeaveGroup: the outcome of each member, once the last of them has left the log, too."""
         shard = self._named_shard(group_id)
         if isinstance(shard, ErrorCode):
             on_answer(RequestRefused(shard), now_ms)
@@ -117,10 +120,10 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         shard.write(CoordinatorResult((), left), on_answer, now_ms)
 
     def _classic_group(self, group_id: str) -> ClassicSide | ErrorCode:
-        """The group of a classic member; UNKNOWN_MEMBER_ID if there is none that has such."""
+        """The group of a classic member; UNKNOWN_MEMBER_ID if there is none for classic members."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
-        group = self.group(group_id)
+        group = self._group(group_id)
         if isinstance(group, ErrorCode):
             missing = group is ErrorCode.GROUP_ID_NOT_FOUND
             return ErrorCode.UNKNOWN_MEMBER_ID if missing else group
@@ -128,8 +131,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return ErrorCode.UNKNOWN_MEMBER_ID if side_of is None else side_of(group)
 
     def _joined_group(self, group_id: str, member_id: str, now_ms: int) -> ClassicSide | ErrorCode:
-        """The group of a JoinGroup: without a member id it is created if need be, also in the place
-        of an empty group of another kind."""
+        """The group of a JoinGroup: without a member id it is created if necessary, even in the
+        place of an empty group of another kind."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         shard = self.shard_for(group_id)
@@ -170,17 +173,36 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         decided = found if isinstance(found, RequestRefused) else decide(found, request, now_ms)
         shard.write(decided, on_answer, now_ms)
 
-    def modern_group(self, group_id: str, kind: type[G]) -> G | RequestRefused:
+    def describe(
+        self, group_id: str, kind: type[G], describe: Callable[[G], A]
+    ) -> A | RequestRefused:
+        """What `describe` makes of a group that exists."""
+        group = self._modern_group(group_id, kind)
+        return group if isinstance(group, RequestRefused) else describe(group)
+
+    def _modern_group(self, group_id: str, kind: type[G]) -> G | RequestRefused:
         """The group of a request that is not of its members."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return RequestRefused(shard)
         return kind.find(shard.groups.get(group_id), group_id, "group")
 
+    def share_partitions(self, group_id: str) -> list[SharePartition] | ErrorCode:
+        """The share partitions of a group that are initialized, of topics that exist; of none, if
+        there is no such group."""
+        group = self._group(group_id)
+        if group is ErrorCode.NOT_COORDINATOR:
+            return group
+        if not isinstance(group, ShareGroup) or group.states is None:
+            return []
+        names = self.broker.image.topic_names
+        initialized = group.states.initialized.items()
+        return group.share_partitions({id_: one for id_, one in initialized if id_ in names})
+
     def alter_share_offsets(
         self, body: m.AlterShareGroupOffsetsRequest, on_done: OnAltered, now_ms: int
     ) -> None:
-        """Initialize share partitions again; a group that does not exist is made."""
+        """Initialize share partitions again; a missing group is created."""
         shard = self.shard_for(body.group_id)
         if isinstance(shard, ErrorCode):
             on_done(alter_failed(shard), now_ms)
@@ -196,7 +218,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         self, body: m.DeleteShareGroupOffsetsRequest, on_done: OnDeleted, now_ms: int
     ) -> None:
         """Delete the states of topics."""
-        group = self.modern_group(body.group_id, ShareGroup)
+        group = self._modern_group(body.group_id, ShareGroup)
         if isinstance(group, RequestRefused):
             on_done(delete_failed(group.error, group.message), now_ms)
         else:
@@ -212,8 +234,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_settled: Settled,
         now_ms: int,
     ) -> None:
-        """Store these offsets, of topics that exist.  `committer` None: it is not known who
-        commits (version 0)."""
+        """Store these offsets, of topics that exist.  `committer` None: unknown (version 0)."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             on_settled(shard, now_ms)
@@ -236,8 +257,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_settled: Settled,
         now_ms: int,
     ) -> None:
-        """Store these offsets when the producer's transaction commits.  `guard`: as long as it
-        holds the transaction is open; None: no verification was needed."""
+        """Store these offsets when the producer's transaction commits.  `guard`: the transaction is
+        open as long as this holds; None: no verification was needed."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             on_settled(shard, now_ms)
@@ -277,8 +298,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_answer: OnAnswer[GroupOffsets],
         now_ms: int,
     ) -> None:
-        """The committed offsets of a group.  `member`: id and epoch of a sender that has to name
-        them.  `is_stable`: as of what is written now, once it is committed."""
+        """The committed offsets of a group.  `member`: id and epoch of a sender that must name
+        them.  `is_stable`: wait until everything that is written now is committed."""
         shard = self.shard_for(group_id)
         unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
         if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
@@ -326,12 +347,15 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     # --------------------------------------------------------------------------- groups
 
     @property
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[GroupView]:
         """All groups that this broker coordinates."""
         return (group for shard in self.shards.values() for group in shard.groups.values())
 
-    def group(self, group_id: str) -> Group | ErrorCode:
+    def group(self, group_id: str) -> GroupView | ErrorCode:
         """The group, of whatever kind; NOT_COORDINATOR or GROUP_ID_NOT_FOUND."""
+        return self._group(group_id)
+
+    def _group(self, group_id: str) -> Group | ErrorCode:
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -355,12 +379,12 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
 
     def _deletable_group(self, group_id: str) -> Group | ErrorCode:
         """The group, if it may be deleted now."""
-        group = self.group(group_id)
+        group = self._group(group_id)
         error = group if isinstance(group, ErrorCode) else group.check_deletion()
         return group if error is ErrorCode.NONE else error
 
     def _delete_prepared(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
-        """It may have changed since."""
+        """Delete the group, which may have changed since its preparation."""
         group = self._deletable_group(group_id)
         if isinstance(group, ErrorCode):
             on_settled(group, now_ms)

@@ -4,8 +4,8 @@ Owns: `Group`, `Committer`.  Never: members, generations or epochs, which differ
 Kafka: org.apache.kafka.coordinator.group.Group.
 
 A kind is a subclass of `Group`, its records with their readers (group_records.py has the table),
-and a row per record type in group_kinds.py.  classic_group.py: classic groups; modern/: what groups
-with epochs have in common; consumer/: consumer groups.
+and a row per record type in group_kinds.py.  classic_group.py: classic groups; modern/: the common
+part of groups with epochs, whose kinds are in consumer/, share/ and streams/.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Committer(Struct, frozen=True):
     member_id: str
     instance_id: str | None
     generation: int
-    """Generation of a classic member, epoch of any other; negative: not a member."""
+    """The generation of a classic member, or the epoch of any other; negative: not a member."""
     api_version: int
     is_in_transaction: bool = False
-    """TxnOffsetCommit; older producers do not say which member they commit for."""
+    """Whether it is a TxnOffsetCommit; older producers do not name the member."""
 
 
 class ClassicSide(Protocol):
-    """A group as classic members see it."""
+    """A group's interface for classic members."""
 
     def join(self, request: Request, now_ms: int) -> None:
         """Answer JoinGroup, now or later."""
@@ -59,12 +59,24 @@ class ClassicSide(Protocol):
     def heartbeat(self, body: m.HeartbeatRequest, now_ms: int) -> ErrorCode: ...
 
     def leave(self, leavers: list[MemberIdentity], now_ms: int) -> list[MemberResponse] | ErrorCode:
-        """The outcome for each, or an error for all: the write was refused."""
+        """The outcome for each member, or an error for all if the write was refused."""
+
+
+class GroupView(Protocol):
+    """A group as the handlers see it: to be shown, not to be changed."""
+
+    kind: ClassVar[str]
+
+    @property
+    def state_name(self) -> str: ...
+
+    def listed(self) -> ListedGroup: ...
+
+    def described(self) -> DescribedGroup | None: ...
 
 
 class Group(ABC):
-    """One group.  Its shard calls all of these methods; the handlers call only those that change
-    nothing."""
+    """One group, for its shard."""
 
     kind: ClassVar[str]
     """Name of the kind as clients see it.  Kafka: Group.GroupType."""
@@ -74,19 +86,20 @@ class Group(ABC):
         self._home = home
 
     yields_to_classic: ClassVar[bool] = False
-    """Whether a classic group takes its place when a classic member joins while it is empty."""
+    """Whether a classic group takes its place when a classic member joins and it is empty."""
 
     # ----------------------------------------------------------------- what clients see
 
     @property
     @abstractmethod
     def state_name(self) -> str:
-        """The state as ListGroups and the Describe requests name it."""
+        """The state's name in ListGroups and the Describe requests."""
 
     @property
     @abstractmethod
     def protocol_type(self) -> str:
-        """As ListGroups names it; a classic group has its members' type, "" if there were none."""
+        """The protocol type in ListGroups; a classic group has its members' type, "" if it never
+        had members."""
 
     def listed(self) -> ListedGroup:
         """The group's row of ListGroups."""
@@ -106,14 +119,15 @@ class Group(ABC):
     @property
     @abstractmethod
     def is_unused(self) -> bool:
-        """Without members and pending members: the group may be deleted with its last offset."""
+        """Whether it has neither members nor pending members, so that it may be deleted with its
+        last offset."""
 
     @abstractmethod
     def check_deletion(self) -> ErrorCode:
         """Whether the group may be deleted; NON_EMPTY_GROUP if not."""
 
     def prepare_deletion(self, on_ready: Settled, now_ms: int) -> None:
-        """Delete what the group has elsewhere; then its records are deleted, unless it fails."""
+        """Delete the group's state elsewhere; then its records are deleted, unless this fails."""
         on_ready(ErrorCode.NONE, now_ms)
 
     @abstractmethod
@@ -121,7 +135,7 @@ class Group(ABC):
         """The records that delete the group, without its offsets."""
 
     def without_deleted_topics(self) -> list[LogRecord]:
-        """What is to be written when the broker's image has lost a topic."""
+        """The records to write when the broker's image has lost a topic."""
         return []
 
     # -------------------------------------------------------------------------- offsets
@@ -144,12 +158,12 @@ class Group(ABC):
 
     @abstractmethod
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member subscribes to `topic`: then its offsets neither expire nor can be
+        """Whether a member subscribes to `topic`, so that its offsets neither expire nor can be
         deleted."""
 
     @abstractmethod
     def retention_starts_ms(self, commit_timestamp_ms: int) -> int | None:
-        """When an offset's retention starts; None: no offset expires in this state."""
+        """The start of an offset's retention; None: no offset expires in this state."""
 
     # ------------------------------------------------------------------------ lifecycle
 
@@ -159,12 +173,13 @@ class Group(ABC):
 
     @abstractmethod
     def resume(self, now_ms: int) -> None:
-        """The log has been replayed: set the timers."""
+        """Set the timers, because the log has been replayed."""
 
     @abstractmethod
     def unload(self, now_ms: int) -> None:
-        """This broker no longer coordinates the group: cancel timers, answer parked requests."""
+        """Cancel timers and answer parked requests, because this broker no longer coordinates the
+        group."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """The group is being deleted: cancel timers, forget pending members."""
+        """Cancel timers and forget pending members, because the group is being deleted."""

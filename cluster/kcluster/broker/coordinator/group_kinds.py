@@ -1,8 +1,8 @@
-"""The kinds of groups: which class each group record on the log belongs to.
+"""The kinds of groups: the class to which each group record in the log belongs.
 
-Owns: that table, which kinds have classic members, and the kind of a group that no member has
-joined.  Never: knows what a kind does.
-Kafka: GroupMetadataManager.replay (one method per record type).
+Owns: that table, the list of kinds with classic members, and the kind of a group that no member has
+joined.  Never: knows the behaviour of a kind.  Kafka: GroupMetadataManager.replay (one method per
+record type).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLASSIC_SIDE: Final[Mapping[type[Group], Callable[[Any], ClassicSide]]] = {
     ClassicGroup: lambda group: group,
     ConsumerGroup: ConsumerGroupClassicSide,
 }
-"""How classic members see a group, of the kinds that may have such members."""
+"""The classic members' interface of the kinds that may have such members."""
 
 WITHOUT_MEMBERS: Final[Callable[[str, GroupHome], Group]] = ClassicGroup
-"""A group that only has offsets: of an admin, or of a consumer of assigned partitions."""
+"""The kind of a group that only has offsets, by an admin or a consumer of assigned partitions."""

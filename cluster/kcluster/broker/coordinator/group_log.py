@@ -1,10 +1,9 @@
 """Formats of the coordinator's records on __consumer_offsets: offsets, and classic groups.
 
-Owns: those records, what records of groups of all kinds have in common, and their bytes, equal to
-Kafka's.  Never: decides what is written, keeps state, knows the records of another kind of group
-(<kind>/records.py).
-Kafka: CoordinatorRecordType, GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde;
-OffsetCommitKey/Value, GroupMetadataKey/Value.
+Owns: these records, the common part of records of all kinds, and their bytes, equal to Kafka's.
+Never: decides on a write, keeps state, knows the records of another kind of group
+(<kind>/records.py).  Kafka: CoordinatorRecordType, GroupCoordinatorRecordHelpers,
+GroupCoordinatorRecordSerde; OffsetCommitKey/Value, GroupMetadataKey/Value.
 
 A key starts with its kind (int16), a value with its version (int16).  A record class can encode
 itself; READERS has a reader per kind of key (group_records.py has those of all kinds).

@@ -1,4 +1,4 @@
-"""The records of a batch of __consumer_offsets, whatever kinds of groups they are of.
+"""The records of a batch of __consumer_offsets, for groups of any kind.
 
 Owns: the readers of all kinds of records, in one table.  Never: knows a format (group_log.py and
 <kind>/records.py do).  Kafka: GroupCoordinatorRecordSerde.

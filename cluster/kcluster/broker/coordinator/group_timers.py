@@ -1,8 +1,8 @@
 """The timers of one group: the sessions of its members, and its phases.
 
-Owns: their keys, ("group", id, "member", member id), ("group", id, timer, member id) and
-("group", id, phase).  Never: knows what
-happens when one runs out.  Kafka: CoordinatorTimer, as GroupMetadataManager uses it.
+Owns: their keys, ("group", id, "member", member id), ("group", id, timer, member id) and ("group",
+id, phase).  Never: knows the effect of a timer.  Kafka: CoordinatorTimer, as GroupMetadataManager
+uses it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from kcluster.timers import Timers
 
 
 class GroupTimers:
-    """A view of the broker's timers: setting one again moves it, cancelling none is no error."""
+    """A view of the broker's timers: setting one again moves it, and cancelling a missing one is no
+    error."""
 
     def __init__(self, timers: Timers, group_id: str) -> None:
         self._timers = timers
@@ -22,7 +23,8 @@ class GroupTimers:
     def start_session(
         self, member_id: str, ends_ms: int, on_expired: Callable[[str, int], None]
     ) -> None:
-        """`on_expired(member_id, now_ms)` at `ends_ms`, unless the session is started again."""
+        """Call `on_expired(member_id, now_ms)` at `ends_ms`, unless the session is started
+        again."""
         key = ("group", self._group_id, "member", member_id)
         self._timers.set(key, ends_ms, lambda now_ms: on_expired(member_id, now_ms))
 

@@ -1,9 +1,8 @@
-"""The coordinators' ports: what they use of their broker, and a group of its shard.
+"""The coordinators' ports: their interface to their broker, and a group's to its shard.
 
-Owns: `CoordinatorBroker`, `GroupHome`; `CoordinatorResult` and `RequestRefused`, what a request to
-any coordinator comes down to.  Never: any behaviour (broker.py, shard.py).
-Kafka: PartitionWriter, CoordinatorTimer, AutoTopicCreationManager as GroupCoordinatorService sees
-them; CoordinatorResult.
+Owns: `CoordinatorBroker`, `GroupHome`; `CoordinatorResult` and `RequestRefused`, the results of a
+request to any coordinator.  Never: any behaviour (broker.py, shard.py).  Kafka: PartitionWriter,
+CoordinatorTimer, AutoTopicCreationManager for GroupCoordinatorService; CoordinatorResult.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from kcluster.timers import Timers
 
 Committed = Callable[["ErrorCode", int], None]
-"""(error, now_ms): NONE when the records are on all in-sync replicas."""
+"""Called with (error, now_ms); NONE when the records are on all in-sync replicas."""
 
 Settled = Callable[["ErrorCode", int], None]
-"""(error as a client of the coordinator should see it, now_ms)."""
+"""Called with (error for a client of the coordinator, now_ms)."""
 
 Effect = Callable[[int], None]
 """Called with now_ms."""
@@ -38,40 +37,41 @@ A = TypeVar("A")
 
 
 def no_effect(_now_ms: int) -> None:
-    """Nothing but the records."""
+    """An effect that does nothing."""
 
 
 class RequestRefused(Struct, frozen=True):
-    """Why a request is not served.  `message` None: the log has failed, or the error says all."""
+    """A request that is not served.  `message` None: the log has failed, or the error needs no
+    text."""
 
     error: ErrorCode
     message: str | None = None
 
 
 def invalid(message: str) -> RequestRefused:
-    """The request itself is wrong."""
+    """The refusal of a wrong request."""
     return RequestRefused(ErrorCode.INVALID_REQUEST, message)
 
 
 class CoordinatorResult(Struct, Generic[A]):
-    """What a request comes down to, decided on what is in effect, before anything is written."""
+    """The result of a request, decided on the state in effect, before anything is written."""
 
     records: Sequence[Any]
-    """One batch; none: the answer waits for what was written before."""
+    """The records of one batch; none: the answer waits for earlier writes."""
     response: A
-    """Sent when the records are committed."""
+    """The response, sent when the records are committed."""
     on_written: Effect = no_effect
-    """The records are in the log, and in effect: set timers, note events."""
+    """Called when the records are in the log, and in effect: sets timers, notes events."""
     on_committed: Effect = no_effect
-    """They are on all in-sync replicas: ask others.  It comes before the response, and may add to
-    it."""
+    """Called when they are on all in-sync replicas: sends requests to others.  It comes before the
+    response, and may add to it."""
     at_once: bool = True
     """Whether the records take effect as soon as they are in the log, or when they are committed
-    (log_shard.py says which do)."""
+    (log_shard.py has the rule)."""
 
 
 OnAnswer = Callable[[A | RequestRefused, int], None]
-"""(the response, or why there is none; now_ms)."""
+"""Called with (the response, or the reason why there is none; now_ms)."""
 
 
 class CoordinatorBroker(Protocol):
@@ -92,30 +92,32 @@ class CoordinatorBroker(Protocol):
     @property
     def persister(self) -> SharePersister: ...
 
-    def reply(self, request: Request, body: Any) -> None:
+    def reply(self, request: Request, body: object) -> None:
         """Answer a request that was parked."""
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId: ...
 
     def ask_controller(
-        self, body: Any, on_answer: Callable[[Any, int], None], timeout_ms: int, now_ms: int
+        self, body: object, on_answer: Callable[[Any, int], None], timeout_ms: int, now_ms: int
     ) -> None:
-        """`on_answer(body | None, now_ms)`: None when no answer came in time."""
+        """Send a request to the controller; `on_answer(body | None, now_ms)`, with None if no
+        answer came in time."""
 
     def ask_broker(
         self,
         broker_id: int,
-        body: Any,
+        body: object,
         on_answer: Callable[[Any, int], None],
         timeout_ms: int,
         now_ms: int,
     ) -> None:
-        """Ask a broker, maybe this one; `on_answer` as for the controller."""
+        """Send a request to a broker, maybe this one; `on_answer` as for the controller."""
 
     def generate_producer_id(
         self, on_producer_id: Callable[[int | None, int], None], now_ms: int
     ) -> None:
-        """`on_producer_id(producer id | None, now_ms)`: None when the controller gave none."""
+        """Get a producer id; `on_producer_id(producer id | None, now_ms)`, with None if the
+        controller gave none."""
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode: ...
 
@@ -137,7 +139,7 @@ class CoordinatorBroker(Protocol):
 
 
 class GroupHome(Protocol):
-    """The shard that a group belongs to, as the group sees it."""
+    """A group's interface to its shard."""
 
     @property
     def broker(self) -> CoordinatorBroker: ...
@@ -147,7 +149,8 @@ class GroupHome(Protocol):
         """The groups of this shard by id."""
 
     def put_back(self, group_id: str, group: Any) -> None:
-        """What had this id before a group that could not be written; None: nothing had."""
+        """Restore the previous holder of this id after a group could not be written; None: there
+        was none."""
 
     def after_writes(self, on_settled: Settled, now_ms: int) -> None:
         """Call back when everything written so far is committed; at once if it is."""
@@ -155,10 +158,10 @@ class GroupHome(Protocol):
     def append(
         self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int, at_once: bool = False
     ) -> bool:
-        """Append `records` in one batch; `at_once`: and replay them.  `on_settled` is called once,
-        maybe before this returns: when they are committed, or cannot be.  False: they are not in
-        the log, and nothing has changed."""
+        """Append `records` in one batch; with `at_once`, also replay them.  `on_settled` is called
+        once, maybe before this returns, when they are committed or cannot be.  False: they are not
+        in the log, and nothing has changed."""
 
 
 def ignore_outcome(_error: ErrorCode, _now_ms: int) -> None:
-    """For a write that no client waits for: if it fails, the next round repeats it."""
+    """The outcome of a write that no client waits for: if it fails, the next round repeats it."""

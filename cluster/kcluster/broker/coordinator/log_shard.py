@@ -15,8 +15,8 @@ Writes take effect in the order in which they were appended.  A write that timed
 the log.  It keeps its place in the queue and takes effect when the high watermark passes it after
 all, as it would for a broker that loads the log.
 
-When a record takes effect depends on who reads what it changes.  Every write is answered when it is
-committed.
+The time at which a record takes effect depends on the readers of its state.  Every write is
+answered when it is committed.
 
     apply, when it is committed     offsets and transactions: others read them at any time, and must
                                     not see what a failover could take back
@@ -79,11 +79,11 @@ class _Write(Struct):
     on_settled: Settled | None
     """None once it has been called."""
     waiters: list[Settled]
-    """To be called when this write and all before it are settled."""
+    """Callbacks for the time when this write and all before it are settled."""
     end_offset: int = -1
-    """Log end offset behind it; -1 when it has not been appended."""
+    """The log end offset after it; -1 if it is not appended."""
     is_refused: bool = False
-    """It never came into the log."""
+    """Whether it was refused, and never came into the log."""
 
 
 class LogShard(ABC, Generic[R]):
@@ -95,7 +95,7 @@ class LogShard(ABC, Generic[R]):
         self.broker = broker
         self.partition = partition
         self.active = True
-        """False from resignation on."""
+        """False from the resignation on."""
         self._writes: deque[_Write] = deque()
         self._writes_made = 0
         self._loaded_end_offset = 0
@@ -104,46 +104,48 @@ class LogShard(ABC, Generic[R]):
 
     @property
     def write_timeout_ms(self) -> int:
-        """After it, a write that is not committed is answered with COORDINATOR_NOT_AVAILABLE."""
+        """The time after which a write that is not committed is answered with
+        COORDINATOR_NOT_AVAILABLE."""
         return self.broker.config.offsets_commit_timeout_ms
 
     @property
     def load_bytes(self) -> int:
-        """How much of the log is read at a time, at most."""
+        """The most bytes of the log that are read at a time."""
         return self.broker.config.offsets_load_buffer_size
 
     @property
     def compression(self) -> int:
-        """The codec of what is appended; 0 for none."""
+        """The codec of appended batches; 0 for none."""
         return 0
 
     def put(self, record: R, offset: int) -> None:
-        """A record takes effect as soon as it is in the log, at `offset`."""
+        """Put a record into effect that is in the log, at `offset`."""
         raise AssertionError(f"{self.topic}: {record} takes effect when it is committed")
 
     def apply(self, record: R, now_ms: int) -> None:
-        """A record takes effect when it is committed."""
+        """Put a record into effect that is committed."""
         raise AssertionError(f"{self.topic}: {record} takes effect when it is written")
 
     @abstractmethod
     def replay(self, batch: Batch) -> None:
-        """A batch read from the log, in the order of the log."""
+        """Replay a batch read from the log, in the order of the log."""
 
     @abstractmethod
     def resume(self, now_ms: int) -> None:
-        """The whole log has been replayed: set timers."""
+        """Set timers, because the whole log has been replayed."""
 
     @abstractmethod
     def forget(self, now_ms: int) -> None:
-        """This broker no longer leads the partition: cancel timers, answer parked requests."""
+        """Cancel timers and answer parked requests, because this broker no longer leads the
+        partition."""
 
     # ----------------------------------------------------------------------- writing
 
     def write(
         self, decided: CoordinatorResult[A] | RequestRefused, on_answer: OnAnswer[A], now_ms: int
     ) -> None:
-        """Do what was decided: the records, the effects, the answer.
-        Kafka: CoordinatorRuntime.scheduleWriteOperation."""
+        """Carry out a decision: write the records, then the effects, then answer. Kafka:
+        CoordinatorRuntime.scheduleWriteOperation."""
         if isinstance(decided, RequestRefused):
             on_answer(decided, now_ms)
             return
@@ -165,8 +167,8 @@ class LogShard(ABC, Generic[R]):
     def append(
         self, records: Iterable[R], on_settled: Settled, now_ms: int, at_once: bool = False
     ) -> bool:
-        """Append `records` in one batch; `on_settled` when they are committed, or cannot be.
-        False: they are not in the log, and nothing has changed.
+        """Append `records` in one batch; `on_settled` is called when they are committed, or cannot
+        be. False: they are not in the log, and nothing has changed.
 
         `at_once`: they take effect as soon as they are in the log.
         """
@@ -223,7 +225,7 @@ class LogShard(ABC, Generic[R]):
         if not self._writes:
             on_settled(ErrorCode.NONE, now_ms)
         elif self._writes[-1].on_settled is None:
-            # It timed out, so no callback will report when it is committed.
+            # It timed out, so no callback will report its commit.
             on_settled(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
         else:
             self._writes[-1].waiters.append(on_settled)
@@ -288,10 +290,10 @@ class LogShard(ABC, Generic[R]):
         self.resume(now_ms)
 
     def check_loaded(self) -> ErrorCode:
-        """COORDINATOR_LOAD_IN_PROGRESS until all that was loaded is known to be committed.
+        """COORDINATOR_LOAD_IN_PROGRESS until everything loaded is known to be committed.
 
-        A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark then
-        and may return an offset older than one that it has acknowledged.
+        A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark
+        then, and may return an offset older than one that it has acknowledged.
         """
         replica = self.replica
         if replica is None:
@@ -301,7 +303,7 @@ class LogShard(ABC, Generic[R]):
         return ErrorCode.NONE
 
     def when_loaded(self, callback: Callable[[int], None], now_ms: int) -> None:
-        """Call `callback(now_ms)` when all that was loaded is known to be committed; at once if it
+        """Call `callback(now_ms)` when everything loaded is known to be committed; at once if it
         is.  Never, if this broker resigns first."""
         replica = self.replica
         if replica is None:
@@ -311,14 +313,14 @@ class LogShard(ABC, Generic[R]):
         else:
 
             def answered(error: ErrorCode, at_ms: int) -> None:
-                # Any error but the loss of leadership comes with a watermark past the offset.
+                # Every error but the loss of leadership comes with a watermark past the offset.
                 if self.active and error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     callback(at_ms)
 
             replica.wait_for_ack(CommitWait(self._loaded_end_offset, answered))
 
     def unload(self, now_ms: int) -> None:
-        """No longer the coordinator: ignore the outcome of writes, and answer NOT_COORDINATOR to
+        """Stop being the coordinator: ignore the outcome of writes, and answer NOT_COORDINATOR to
         waiting requests."""
         writes = list(self._writes)
         self._writes.clear()

@@ -1,8 +1,8 @@
-"""Committed offsets of the groups of one __consumer_offsets partition, whatever kind they are of.
+"""Committed offsets of the groups of one __consumer_offsets partition, of any kind.
 
-Owns: the offsets, what a commit is as a record, which offsets have expired.  Never: appends to the
-log (shard.py does, and calls `apply` when a record is committed), knows members.
-Kafka: OffsetMetadataManager, OffsetExpirationCondition; KIP-211 (when offsets expire).
+Owns: the offsets, the record of a commit, the expiry of offsets.  Never: appends to the log
+(shard.py does, and calls `apply` when a record is committed), knows members.  Kafka:
+OffsetMetadataManager, OffsetExpirationCondition; KIP-211 (when offsets expire).
 
 Offsets that are written but not yet on all in-sync replicas are not included, so a reader never
 sees an offset that a failover could take back.  Offsets of a transaction are pending until its
@@ -33,21 +33,21 @@ OffsetKey = tuple[str, str, int]
 
 
 class OffsetStore(Struct):
-    """By group, topic, partition; in order of first commit."""
+    """Offsets by group, topic, partition; in order of first commit."""
 
     by_group: dict[str, dict[str, TopicOffsets]] = {}
     pending: dict[int, dict[OffsetKey, OffsetRecord | None]] = {}
     """By producer id: the offsets of its open transaction.  None: a later commit outside of the
-    transaction has taken the place."""
+    transaction has replaced it."""
 
     # ------------------------------------------------------------------ in a transaction
 
     def put_pending(self, producer_id: int, record: OffsetRecord) -> None:
-        """`record` is written in a transaction."""
+        """Add `record`, which is written in a transaction."""
         self.pending.setdefault(producer_id, {})[record.key] = record
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> list[OffsetRecord]:
-        """The transaction is over: the offsets to apply."""
+        """End a transaction; returns the offsets to apply."""
         ended = self.pending.pop(producer_id, {})
         return [record for record in ended.values() if record is not None and is_commit]
 
@@ -63,7 +63,7 @@ class OffsetStore(Struct):
     # ------------------------------------------------------------------------- committed
 
     def apply(self, record: OffsetRecord) -> None:
-        """`record` is committed: remember or forget the offset."""
+        """Remember or forget the offset of `record`, which is committed."""
         for offsets in self.pending.values():
             if record.key in offsets:
                 offsets[record.key] = None
@@ -115,7 +115,7 @@ class OffsetStore(Struct):
     ) -> tuple[list[OffsetRecord], bool]:
         """(tombstones of the group's expired offsets, whether no offset is left after them).
 
-        The group decides when retention starts and which topics its members still read.
+        The group decides on the start of retention, and on the topics that its members still read.
         """
         topics = self.topics_of(group.group_id)
         if not topics:
@@ -138,7 +138,7 @@ class OffsetStore(Struct):
 
 
 class GroupOffsets(Struct, frozen=True):
-    """The offsets of one group, to be read."""
+    """The offsets of one group, for readers."""
 
     topics: Mapping[str, TopicOffsets]
     unstable: Collection[tuple[str, int]]
@@ -152,7 +152,7 @@ def committed_offset(
     commit_timestamp_ms: int,
     expire_timestamp_ms: int = NO_EXPIRY,
 ) -> CommittedOffset:
-    """What a commit of one partition stores.  Kafka: OffsetAndMetadata.fromRequest."""
+    """The stored form of a commit of one partition.  Kafka: OffsetAndMetadata.fromRequest."""
     return CommittedOffset(
         offset=commit.committed_offset,
         leader_epoch=commit.committed_leader_epoch,

@@ -1,6 +1,6 @@
-"""What the records of all coordinators have in common: they encode themselves, and share a batch.
+"""The common part of the records of all coordinators: they encode themselves, and share a batch.
 
-Owns: that interface, and the batch.  Never: knows a kind of record (group_log.py,
+Owns: this interface, and the batch.  Never: knows a kind of record (group_log.py,
 transactions/transaction_log.py).  Kafka: CoordinatorRecord, CoordinatorRecordSerde.
 """
 
@@ -19,7 +19,7 @@ Encoded = tuple[bytes, bytes | None]
 
 R = TypeVar("R")
 _MALFORMED: Final = (ProtocolError, KeyError, ValueError, StructError)
-"""What decoding wrong bytes raises."""
+"""The errors of decoding wrong bytes."""
 
 
 class CoordinatorRecord(Protocol):
@@ -34,8 +34,9 @@ def decode_records(
     """(offset, record) of a batch, in the order in which they were written.  Records that `decode`
     does not know are skipped, never lost: the log keeps them.
 
-    DIFFERS: what cannot be decoded is skipped, too.  Kafka's coordinator then fails for good, and
-    anybody can have it: a client that is called __admin_client may write to internal topics.
+    DIFFERS: records that cannot be decoded are skipped, too.  Kafka's coordinator then fails for
+    good, and any client can cause that: one that is called __admin_client may write to internal
+    topics.
     """
     if batch.is_control:
         return

@@ -13,7 +13,7 @@ from typing import Final
 
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_kinds import KIND_OF_RECORD, WITHOUT_MEMBERS
-from kcluster.broker.coordinator.group_log import GroupRecord, LogRecord, OffsetRecord
+from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, GroupRecord, LogRecord, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.interface import (
     CoordinatorBroker,
@@ -34,7 +34,7 @@ from kcluster.protocol.records.records import Batch
 GROUP_ERRORS_SINCE: Final = 9
 """OffsetCommit version from which clients know GROUP_ID_NOT_FOUND (KIP-848)."""
 TXN_GROUP_ERRORS_SINCE: Final = 6
-"""The same of TxnOffsetCommit (KIP-1319)."""
+"""TxnOffsetCommit version from which clients know GROUP_ID_NOT_FOUND (KIP-1319)."""
 
 
 _AS_OF_LEADER: Final = {
@@ -42,7 +42,8 @@ _AS_OF_LEADER: Final = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What the sender of a marker, another coordinator, expects of a partition's leader."""
+"""Errors in the form that the sender of a marker, another coordinator, expects of a partition's
+leader."""
 
 
 class GroupShard(LogShard[LogRecord]):
@@ -62,8 +63,8 @@ class GroupShard(LogShard[LogRecord]):
     # ------------------------------------------------------------------------- state
 
     def apply(self, record: LogRecord, now_ms: int) -> None:
-        """Offsets take effect when they are committed; classic groups changed when they were
-        written."""
+        """Apply a committed record.  Only offsets take effect here; classic groups changed when
+        they were written."""
         if isinstance(record, OffsetRecord):
             self._apply_offset(record)
 
@@ -99,8 +100,8 @@ class GroupShard(LogShard[LogRecord]):
         on_done: Settled,
         now_ms: int,
     ) -> None:
-        """Append the marker that ends a transaction here; NONE when it is applied, or an error of
-        a partition's leader."""
+        """Append the marker that ends a transaction here; NONE when it is applied, or an error in
+        the form of a partition's leader."""
         replica = self.replica
         producer_id, producer_epoch = producer.producer_id, producer.producer_epoch
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -136,7 +137,7 @@ class GroupShard(LogShard[LogRecord]):
         self.offsets.apply(record)
 
     def _ensure_group(self, group_id: str) -> None:
-        """Offsets alone make a group."""
+        """Create a group for offsets alone, if there is none."""
         if group_id not in self.groups:
             self.groups[group_id] = WITHOUT_MEMBERS(group_id, self)
 
@@ -195,9 +196,8 @@ class GroupShard(LogShard[LogRecord]):
             error = group.admit_commit(committer, now_ms)
             if error is not ErrorCode.NONE:
                 return error
-            topics = self.broker.image.topics
             checks = (
-                group.check_commit_of(committer, topics[one.topic].topic_id, one.partition)
+                group.check_commit_of(committer, self._topic_id_of(one), one.partition)
                 for one in records
             )
             return next((one for one in checks if one is not ErrorCode.NONE), ErrorCode.NONE)
@@ -208,10 +208,16 @@ class GroupShard(LogShard[LogRecord]):
         knows_of_groups = committer.api_version >= since
         return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
 
+    def _topic_id_of(self, record: OffsetRecord) -> bytes:
+        """Older versions of OffsetCommit name topics only."""
+        topic_id = NO_TOPIC_ID if record.committed is None else record.committed.topic_id
+        known = topic_id != NO_TOPIC_ID
+        return topic_id if known else self.broker.image.topics[record.topic].topic_id
+
     def decide_deletion(
         self, group_id: str, partitions: Iterable[tuple[str, int]]
     ) -> CoordinatorResult[frozenset[str]] | RequestRefused:
-        """Delete offsets (KIP-496).  The answer: the topics that a member subscribes to, whose
+        """Delete offsets (KIP-496).  The answer names the topics that a member subscribes to, whose
         offsets stay.  Kafka: OffsetMetadataManager.deleteOffsets."""
         group = self.groups.get(group_id)
         error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_deletion()
@@ -230,7 +236,7 @@ class GroupShard(LogShard[LogRecord]):
     # ---------------------------------------------------------------------- deletion
 
     def delete_group(self, group: Group, on_settled: Settled, now_ms: int) -> None:
-        """Delete a group without members, and its offsets.  If that is not in the log, nothing has
+        """Delete a group without members, and its offsets.  If the write fails, nothing has
         changed."""
         records = [*self.offsets.tombstones(group.group_id), *group.tombstones()]
         if self.append(records, on_settled, now_ms):
@@ -238,8 +244,8 @@ class GroupShard(LogShard[LogRecord]):
             del self.groups[group.group_id]
 
     def forget_topic(self, name: str, now_ms: int) -> None:
-        """Delete the offsets of a deleted topic, and what else groups know of it: that is not valid
-        for a new topic of that name."""
+        """Delete the offsets of a deleted topic, and all other state of groups about it, which is
+        not valid for a new topic of that name."""
         tombstones = list(self.offsets.tombstones_of_topic(name))
         if tombstones:
             self.append(tombstones, ignore_outcome, now_ms)
@@ -256,7 +262,7 @@ class GroupShard(LogShard[LogRecord]):
         self.broker.timers.set(("group-expiry", self.partition), now_ms + interval_ms, expire)
 
     def _expire(self, now_ms: int) -> None:
-        """Delete offsets past offsets.retention.minutes, and groups that have nothing left."""
+        """Delete offsets past offsets.retention.minutes, and groups that are then empty."""
         retention_ms = self.broker.config.offsets_retention_minutes * MINUTE_MS
         records: list[LogRecord] = []
         unused: list[str] = []

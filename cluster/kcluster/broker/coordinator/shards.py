@@ -1,12 +1,12 @@
-"""The shards of one kind of coordinator on one broker, and the internal topic that they are of.
+"""The shards of one kind of coordinator on one broker, and their internal topic.
 
-Owns: which shards this broker has, the shard of a key, creating the topic when first needed.
-Never: knows what a shard holds (its class does), answers a request.
-Kafka: CoordinatorRuntime (without its threads), AutoTopicCreationManager (for internal topics).
+Owns: this broker's shards, the shard of a key, creating the topic when first needed. Never: knows
+the state of a shard (its class does), answers a request.  Kafka: CoordinatorRuntime (without its
+threads), AutoTopicCreationManager (for internal topics).
 
-The broker calls `on_elected` and `on_resigned` when it becomes leader of a partition of `topic`,
-and when it ceases to be.  Loading takes no time here.  COORDINATOR_LOAD_IN_PROGRESS is returned
-where an answer depends on records that the new leader does not yet know to be committed.
+The broker calls `on_elected` and `on_resigned` at the beginning and at the end of its leadership of
+a partition of `topic`.  Loading takes no time here.  COORDINATOR_LOAD_IN_PROGRESS is returned where
+an answer depends on records that the new leader does not yet know to be committed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ S = TypeVar("S", bound=LogShard[Any])
 
 
 class ShardedCoordinator(ABC, Generic[S]):
-    """`shards` by partition of `topic`: only those that this broker leads."""
+    """A sharded coordinator.  `shards`: by partition of `topic`, for the partitions that this
+    broker leads."""
 
     topic: ClassVar[str]
 
@@ -44,7 +45,7 @@ class ShardedCoordinator(ABC, Generic[S]):
     @property
     @abstractmethod
     def default_partitions(self) -> int:
-        """How many partitions the topic will have when it is created."""
+        """The number of partitions that the topic will have when it is created."""
 
     @abstractmethod
     def new_shard(self, partition: int) -> S:
@@ -69,7 +70,7 @@ class ShardedCoordinator(ABC, Generic[S]):
         return ErrorCode.NOT_COORDINATOR if shard is None else shard
 
     def ready_shard(self, key: str, now_ms: int) -> S | ErrorCode:
-        """The shard that has `key`, with all that is committed applied; NOT_COORDINATOR, or
+        """The shard that has `key`, after applying everything committed; NOT_COORDINATOR, or
         COORDINATOR_LOAD_IN_PROGRESS."""
         shard = self.shard_for(key)
         if isinstance(shard, ErrorCode):
@@ -98,7 +99,7 @@ class ShardedCoordinator(ABC, Generic[S]):
     # ----------------------------------------------------------------------------- topic
 
     def create_topic(self, now_ms: int) -> None:
-        """Ask the controller for the topic, unless that request is in flight."""
+        """Have the controller create the topic, unless that request is in flight."""
         if self._creating_topic:
             return
         self._creating_topic = True
@@ -109,25 +110,25 @@ class ShardedCoordinator(ABC, Generic[S]):
         )
         self.broker.ask_controller(request, self._on_topic_answer, timeout_ms, now_ms)
 
-    def _on_topic_answer(self, _body: Any, _now_ms: int) -> None:
-        # Ignore the result: the client asks again, and either finds the topic or triggers a new
+    def _on_topic_answer(self, _body: object, _now_ms: int) -> None:
+        # Ignore the result: the client asks again, and either finds the topic or causes a new
         # request.
         self._creating_topic = False
 
     # ---------------------------------------------------------------- the broker's calls
 
     def on_elected(self, partition: int, now_ms: int) -> None:
-        """This broker leads `partition` of the topic: load its log."""
+        """Load the log of `partition`, which this broker now leads."""
         if partition in self.shards:
             return
         shard = self.shards[partition] = self.new_shard(partition)
         shard.load(now_ms)
 
     def on_resigned(self, partition: int, now_ms: int) -> None:
-        """Another broker leads `partition`, or none does: forget what it holds."""
+        """Forget the state of `partition`, which this broker no longer leads."""
         shard = self.shards.pop(partition, None)
         if shard is not None:
             shard.unload(now_ms)
 
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
-        """A topic, of any name, was deleted."""
+        """Take note that a topic, of any name, was deleted."""

@@ -1,4 +1,4 @@
-"""Requests that only the controller can answer: pass them on, return its answer as it is.
+"""Requests that only the controller can answer: passed on, and answered with its answer.
 
 Owns: the wait for that answer.  Never: reads a request (its handler does, before).
 Kafka: ForwardingManager, KIP-590.
@@ -32,11 +32,11 @@ def forward(
     timed_out: Callable[..., Message],
     now_ms: int,
 ) -> Parked | Message:
-    """Have the controller answer `request`.  `timed_out(request.body)` is the answer after
+    """Forward `request` to the controller.  `timed_out(request.body)` is the answer after
     `timeout_ms`.
 
-    Without a timeout the controller is not asked, and nothing is done.  That is Kafka's outcome
-    too: its controller drops what is overdue when its turn comes.
+    With a timeout of 0 the request is not forwarded and has no effect, as in Kafka, whose
+    controller drops overdue requests.
     """
     if request.api_key in CONTROLLERS_OWN and is_not_controller(
         broker.release, broker.image, broker.node_id

@@ -1,9 +1,10 @@
-"""Client quotas: what clients have used lately, and how long a client over its quota is muted.
+"""Client quotas: the recent use of clients, and the time for which a client over its quota is
+muted.
 
-Owns: rates by client and quota, how long a client is throttled and why, which connections are muted
-and until when.  Never: stores a quota (the image has them), counts topics (the controller does) or
-connections (connection_quotas.py).
-Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils; KIP-13, KIP-124, KIP-219.
+Owns: rates by client and quota, the time and reason of throttling, the muted connections.  Never:
+stores a quota (the image has them), counts topics (the controller does) or connections
+(connection_quotas.py).  Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils; KIP-13,
+KIP-124, KIP-219.
 
     producer_byte_rate    bytes per second of Produce requests
     consumer_byte_rate    bytes per second of Fetch answers; an answer above it is not sent
@@ -43,32 +44,33 @@ from kcluster.protocol.apis import ApiKey, codec
 from kcluster.timers import Timers
 
 REQUEST_TIME_PERCENT: Final = 0.01
-"""What one request adds to request_percentage, in percent of a thread's second: 0.1 ms.
+"""The share of each request in request_percentage, in percent of a thread's second: 0.1 ms.
 DIFFERS: Kafka measures the time of its threads; a simulated broker has no clock, and every request
 costs the same."""
 
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
-"""The controller answers these and sets the throttle time of controller_mutation_rate."""
+"""APIs that the controller answers, with the throttle time of controller_mutation_rate."""
 
 LENGTH_BYTES: Final = 4
-"""The length field: Kafka counts it in Fetch answers, not in Produce requests."""
+"""The size of the length field, which Kafka counts in Fetch answers, but not in Produce
+requests."""
 
 EXEMPT: Final = frozenset({ApiKey.WRITE_TXN_MARKERS})
 MAX_KNOWN: Final = 4096
-"""Clients whose quotas are remembered; beyond that, idle ones are forgotten."""
+"""The number of clients whose quotas are remembered; beyond it, idle ones are forgotten."""
 
 
 def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
-    """How long a client must use nothing until `rate`, measured over `window_ms`, is `limit`.
+    """How long a client must pause until `rate`, measured over `window_ms`, is down to `limit`.
     Kafka: QuotaUtils.throttleTime."""
     return int((rate - limit) / limit * window_ms + 0.5) if rate > limit else 0
 
 
 @final
 class ClientQuotas:
-    """All quotas as one broker enforces them.
+    """All quotas, as one broker enforces them.
 
-    `is_active`: there are quotas, or clients are still muted because of earlier ones.
+    `is_active`: whether there are quotas, or clients are still muted because of earlier ones.
     """
 
     def __init__(
@@ -90,19 +92,19 @@ class ClientQuotas:
     def _forget_usage(self) -> None:
         self._rates: dict[tuple[str, str, str], SampledRate] = {}
         self._limits: dict[tuple[str, str], Limit | None] = {}
-        """By quota and client id, as far as looked up."""
+        """The limits that were looked up, by quota and client id."""
         self._muted_until_ms: dict[int, int] = {}
-        """By connection: its next request waits until this time."""
+        """The time until which a connection's next request waits, by connection."""
         self._produced_bytes: dict[int, int] = {}
-        """By connection: the size of the Produce request that is being served."""
+        """The size of the Produce request that is being served, by connection."""
         self._held = 0
-        """How many requests wait."""
+        """The number of waiting requests."""
         self._violated: set[tuple[str, str, str]] = set()
         self._connection_rates: dict[str | None, int] | None = None
-        """By address, None for all others; None until it is looked up."""
+        """The limits by address, None for all other addresses; None until they are looked up."""
 
     def on_changed(self) -> None:
-        """The quotas of the image have changed."""
+        """Drop all limits and look them up again, because the quotas of the image have changed."""
         if not self.is_active:
             self.is_active = True
             self._forget_usage()
@@ -110,7 +112,7 @@ class ClientQuotas:
         self._connection_rates = None
 
     def connection_rate(self, address: str) -> int:
-        """How many connections per second an address may open; 2**31 - 1: any number."""
+        """The number of connections per second that an address may open; 2**31 - 1: any number."""
         rates = self._connection_rates
         if rates is None:
             rates = self._connection_rates = {None: IP_QUOTAS[CONNECTION_RATE] or 0}
@@ -124,10 +126,10 @@ class ClientQuotas:
     # ----------------------------------------------------------------------------------- muting
 
     def holds(self, request: Request, now_ms: int) -> bool:
-        """Whether a request has to wait, because its connection is muted; it is served later."""
+        """Whether a request must wait because its connection is muted; it is served later."""
         client_id = request.client_id or ""
         if request.api_key == ApiKey.PRODUCE and self._limit(PRODUCER_RATE, client_id):
-            # Measured now, as the request drops its records once they are appended.
+            # Measured now, because the request drops its records once they are appended.
             self._produced_bytes[request.connection_id] = _request_bytes(request)
         until_ms = self._muted_until_ms.pop(request.connection_id, 0)
         if until_ms <= now_ms:
@@ -144,7 +146,7 @@ class ClientQuotas:
         return True
 
     def connection_closed(self, connection_id: int) -> None:
-        """Forget the connection; a request that waits is not served."""
+        """Forget the connection; its waiting request is not served."""
         self._muted_until_ms.pop(connection_id, None)
         self._produced_bytes.pop(connection_id, None)
         if ("throttled", connection_id) in self._timers:
@@ -154,7 +156,7 @@ class ClientQuotas:
     # -------------------------------------------------------------------------------- the rates
 
     def throttle(self, request: Request, body: Any, now_ms: int) -> Any:
-        """Count a request's use, mute its connection if that is too much; return the answer to
+        """Count a request's use, mute its connection if that is too much, and return the answer to
         send.  `body` None: no answer is due."""
         api_key, client_id = request.api_key, request.client_id or ""
         mute_ms = size_bytes = 0
@@ -168,7 +170,7 @@ class ClientQuotas:
             mute_ms = body.throttle_time_ms
         if body is not None and api_key not in EXEMPT:
             busy_ms = self._use(REQUEST_PERCENTAGE, client_id, REQUEST_TIME_PERCENT, now_ms)
-            # At most one window: the time of a thread is harder to foresee than bytes.
+            # At most one window, because the time of a thread is harder to foresee than bytes.
             longest_ms = self._view.config.quota_window_size_seconds * 1000
             mute_ms = max(mute_ms, min(busy_ms, longest_ms))
         if not mute_ms:
@@ -182,7 +184,9 @@ class ClientQuotas:
             body = _without_acquired(body)
         return _with_throttle_time(body, mute_ms)
 
-    def _without_records(self, request: Request, body: Any, mute_ms: int) -> m.FetchResponse:
+    def _without_records(
+        self, request: Request, body: m.FetchResponse, mute_ms: int
+    ) -> m.FetchResponse:
         """The answer in place of one that is too large: an incremental session continues as if
         the fetch had not been made, a full fetch creates no session."""
         sessions = self._sessions
@@ -193,7 +197,8 @@ class ClientQuotas:
         return m.FetchResponse(throttle_time_ms=mute_ms)
 
     def fetch_limit_bytes(self, client_id: str | None, max_bytes: int) -> int:
-        """The most that a client may fetch after a pause: a larger answer would never be sent."""
+        """The most bytes that a client may fetch after a pause; a larger answer would never be
+        sent."""
         limit = self._limit(CONSUMER_RATE, client_id or "")
         if limit is None:
             return max_bytes
@@ -211,7 +216,7 @@ class ClientQuotas:
         return self._limits[key]
 
     def _use(self, quota: str, client_id: str, amount: float, now_ms: int) -> int:
-        """Record what a client used; return for how many ms it is muted."""
+        """Record a client's use; return the time in ms for which it is muted."""
         limit = self._limit(quota, client_id)
         if limit is None:
             return 0
@@ -239,7 +244,7 @@ class ClientQuotas:
             rate = self._rates[key] = SampledRate(config.quota_window_num, window_ms)
         return rate
 
-    def _answer_bytes(self, request: Request, body: Any) -> int:
+    def _answer_bytes(self, request: Request, body: object) -> int:
         """The size of a Fetch or ShareFetch answer; 0 where no quota asks for it."""
         if self._limit(CONSUMER_RATE, request.client_id or "") is None:
             return 0
@@ -256,8 +261,8 @@ def _request_bytes(request: Request) -> int:
 
 
 def _without_acquired(body: m.ShareFetchResponse) -> m.ShareFetchResponse:
-    """The answer in place of one that is too large.  As from Kafka the member does not learn what
-    it has acquired: it is delivered again when the locks end."""
+    """The answer in place of one that is too large.  As in Kafka the member does not learn of its
+    acquired records, which are delivered again when the locks end."""
     for topic in body.responses:
         for partition in topic.partitions:
             partition.records = b""
@@ -265,7 +270,7 @@ def _without_acquired(body: m.ShareFetchResponse) -> m.ShareFetchResponse:
     return body
 
 
-def _with_throttle_time(body: Any, mute_ms: int) -> Any:
+def _with_throttle_time(body: object, mute_ms: int) -> object:
     """The answer with this throttle time, if it has such a field."""
     if body is None or not hasattr(body, "throttle_time_ms"):
         return body

@@ -1,8 +1,8 @@
-"""Limits on connections: which new connections are served, which are delayed, which are refused.
+"""Limits on connections, by which new ones are served, delayed or refused.
 
-Owns: how many connections a broker has, from which address, and how fast they arrive; the
-decisions.  Never: sees a socket (drivers/sockets/listener.py asks, and obeys), waits.
-Kafka: SocketServer's ConnectionQuotas, ClientQuotaMetadataManager.handleIpQuota; KIP-402, KIP-612.
+Owns: the number of a broker's connections by address, the rate of their arrival, and the decisions.
+Never: sees a socket (drivers/sockets/listener.py asks, and obeys), waits.  Kafka: SocketServer's
+ConnectionQuotas, ClientQuotaMetadataManager.handleIpQuota; KIP-402, KIP-612.
 
     max.connection.creation.rate      per second; above it, accepting pauses: `arrived`
     max.connections                   above it, accepting pauses; if it is lowered, the longest idle
@@ -30,16 +30,16 @@ from kcluster.metadata.records import BROKER_RESOURCE, CLUSTER_DEFAULT
 
 UNLIMITED: Final = 2**31 - 1
 LISTENER_PREFIX: Final = "listener.name.plaintext."
-"""The one listener of every broker."""
+"""The prefix of configs for the only listener of every broker."""
 
 
 class RefusedConnection(Struct, frozen=True):
     """A connection that is refused."""
 
     keep_ms: int
-    """How long it stays open unserved, so that its client does not reconnect at once."""
+    """The time for which it stays open unserved, so that its client does not reconnect at once."""
     reason: str
-    """For the log; empty where it was already reported."""
+    """The reason for the log; empty if it was reported already."""
 
 
 class ConnectionQuotas:
@@ -54,9 +54,9 @@ class ConnectionQuotas:
         self._by_address: dict[str, int] = {}
         self._rate = self._new_rate()
         self._rates: dict[str, SampledRate] = {}
-        """By address, for those with a quota."""
+        """The rates by address, for addresses with a quota."""
         self._throttled: set[str] = set()
-        """Addresses above their quota, for which that was reported."""
+        """Addresses above their quota, once this was reported."""
 
     # ----------------------------------------------------------------------------- the limits
 
@@ -77,12 +77,12 @@ class ConnectionQuotas:
 
     @property
     def max_rate(self) -> int:
-        """New connections per second, as currently limited."""
+        """The present limit on new connections per second."""
         name = "max.connection.creation.rate"
         return self._limit(name, self._view.config.max_connection_creation_rate)
 
     def max_of(self, address: str) -> int:
-        """How many connections an address may have."""
+        """The number of connections that an address may have."""
         config = self._view.config
         if config.max_connections_per_ip_overrides:
             limits = parse_overrides(config.max_connections_per_ip_overrides)
@@ -91,31 +91,33 @@ class ConnectionQuotas:
         return config.max_connections_per_ip
 
     def max_rate_of(self, address: str) -> int:
-        """How many new connections per second an address may open."""
+        """The number of new connections per second that an address may open."""
         quotas = self._quotas
         return quotas.connection_rate(address) if quotas.is_active else UNLIMITED
 
     # -------------------------------------------------------------------------- the decisions
 
     def arrived(self, now_ms: int) -> int:
-        """A connection has arrived: returns how many ms it, and all that follow, must wait."""
+        """Count a connection that has arrived; return the time in ms that it, and all later ones,
+        must wait."""
         self._rate.record(1, now_ms)
         return self._wait_ms(self._rate, self.max_rate, now_ms)
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may be served; otherwise new ones wait until one is closed."""
+        """Whether one more connection may be served; otherwise new ones wait until one is
+        closed."""
         return self._total < self.max_connections
 
     @property
     def excess(self) -> int:
-        """By how many connections the broker is above its limit; as in Kafka the listener's own
-        limit does not count here."""
+        """The number of connections above the broker's limit; as in Kafka the listener's own limit
+        does not count here."""
         return max(0, self._total - self._view.config.max_connections)
 
     def admit(self, address: str, now_ms: int) -> RefusedConnection | None:
-        """Serve a connection that has waited long enough: it counts until it is `closed`.  Or
-        refuse it: it does not count."""
+        """Decide whether to serve a connection that has waited long enough.  A served one counts
+        until it is `closed`; a refused one does not count."""
         limit = self.max_rate_of(address)
         if limit != UNLIMITED:
             refusal = self._throttle(address, limit, now_ms)
@@ -131,7 +133,7 @@ class ConnectionQuotas:
         return None
 
     def closed(self, address: str) -> None:
-        """A connection that was admitted is closed."""
+        """Stop counting a connection that was admitted."""
         self._total -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:
@@ -169,7 +171,7 @@ class ConnectionQuotas:
         return SampledRate(config.quota_window_num, config.quota_window_size_seconds * 1000)
 
     def _wait_ms(self, rate: SampledRate, limit: int, now_ms: int) -> int:
-        """At most one window.  Kafka: boundedThrottleTime."""
+        """The time to wait, at most one window.  Kafka: boundedThrottleTime."""
         if limit == UNLIMITED:
             return 0
         measured, longest_ms = rate.measure(now_ms), self._view.config.quota_window_size_seconds

@@ -1,9 +1,9 @@
-"""Replication throttles: how fast replicas that are behind may catch up.
+"""Replication throttles: limits on the rate at which replicas that are behind catch up.
 
-Owns: which replicas are throttled here, how many bytes per second passed for them, and whether that
-is too much.  Never: fetches or answers (replication/fetcher.py and handlers/data/fetch.py ask here
-first), watches configs (publisher.py reports changes).
-Kafka: ReplicationQuotaManager, TopicConfigHandler; KIP-73.
+Owns: the throttled replicas of this broker, their rate in bytes per second, and its comparison with
+the limit.  Never: fetches or answers (replication/fetcher.py and handlers/data/fetch.py ask here
+first), watches configs (publisher.py reports changes).  Kafka: ReplicationQuotaManager,
+TopicConfigHandler; KIP-73.
 
     leader.replication.throttled.replicas     topic    `0:1,0:2`, partition:broker, or `*`
     follower.replication.throttled.replicas   topic
@@ -37,7 +37,8 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 ANSWER_BYTES: Final = 16
 TOPIC_BYTES: Final = 18
 PARTITION_BYTES: Final = 42
-"""What a FetchResponse has around records: Kafka counts that of throttled partitions too."""
+"""The size of a FetchResponse's fields around records, which Kafka also counts for throttled
+partitions."""
 
 
 class Throttle:
@@ -47,7 +48,7 @@ class Throttle:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._topics: dict[str, frozenset[int] | None] = {}
-        """Throttled partitions by topic; None: all."""
+        """Throttled partitions by topic; None: all of them."""
         self._rate = SimpleRate(
             config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
         )
@@ -128,7 +129,7 @@ class Throttle:
             self._rate.record(size_bytes, now_ms)
 
     def forget(self, replica: Replica) -> None:
-        """A replica is no longer here."""
+        """Forget a replica that is no longer here."""
         self._lagging.pop(replica, None)
 
 
@@ -141,8 +142,8 @@ class Throttles:
         self.follower: Throttle | None = None
 
     def on_topic(self, topic: str, has_followers: bool, now_ms: int) -> None:
-        """A topic's configs have changed, or it was deleted.  `has_followers`: some broker has
-        fetched from this one as a follower."""
+        """Update the throttle of a topic whose configs have changed, or that was deleted.
+        `has_followers`: whether any broker has fetched from this one as a follower."""
         configs = self._view.image.topic_configs(topic)
         before = self.leader
         self.leader = self._changed(before, topic, configs.get(LEADER_REPLICAS, ""))
@@ -152,7 +153,7 @@ class Throttles:
         self.on_rates()
 
     def forget(self, replica: Replica) -> None:
-        """A replica is no longer here."""
+        """Forget a replica that is no longer here."""
         if self.follower is not None:
             self.follower.forget(replica)
 
@@ -165,7 +166,7 @@ class Throttles:
         return throttle if throttle.set_topic(topic, wanted, self._view.node_id) else None
 
     def on_rates(self) -> None:
-        """The configs of this broker, or of all brokers, have changed."""
+        """Update the limits, because configs of this broker, or of all brokers, have changed."""
         configs = self._view.image.configs
         own = configs.get((BROKER_RESOURCE, str(self._view.node_id)), {})
         default = configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})

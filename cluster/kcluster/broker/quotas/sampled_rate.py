@@ -1,8 +1,8 @@
 """Rates over a ring of sample windows, in Kafka's two ways of counting the time.
 
-Owns: the samples and the arithmetic.  Never: a limit, or what follows from exceeding one
-(client_quotas.py, connection_quotas.py, replication_throttle.py).
-Kafka: org.apache.kafka.common.metrics.stats.SampledStat, Rate, SimpleRate.
+Owns: the samples and the arithmetic.  Never: a limit, or the consequences of exceeding one
+(client_quotas.py, connection_quotas.py, replication_throttle.py).  Kafka:
+org.apache.kafka.common.metrics.stats.SampledStat, Rate, SimpleRate.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import final
 
 @final
 class _Sample:
-    """What was recorded within one window."""
+    """The amount recorded within one window."""
 
     __slots__ = ("last_event_ms", "start_ms", "value")
 
@@ -30,8 +30,8 @@ class _Sample:
 class SampledRate:
     """Amount per second over the last `window_count` windows of `window_ms`.  Kafka: Rate.
 
-    All windows but the current one count in full, even those before the first record: a client
-    that starts, or returns after a pause, may at once use what it could have used before.
+    All windows but the current one count in full, even those before the first record: a client that
+    starts, or returns after a pause, may at once use the allowance of those windows.
     """
 
     __slots__ = ("_current", "_samples", "_window_count", "_window_ms")
@@ -43,7 +43,7 @@ class SampledRate:
         self._current = 0
 
     def record(self, amount: float, now_ms: int) -> None:
-        """Add `amount`; a negative amount takes back what was recorded before."""
+        """Add `amount`; a negative amount takes back an earlier one."""
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
@@ -53,7 +53,7 @@ class SampledRate:
         sample.last_event_ms = now_ms
 
     def _next_window(self, now_ms: int) -> _Sample:
-        # One sample more than windows: the oldest may lie half within the measured time.
+        # One sample more than windows, because the oldest may lie half within the measured time.
         self._current = (self._current + 1) % (self._window_count + 1)
         if self._current == len(self._samples):
             self._samples.append(_Sample(now_ms))
@@ -89,7 +89,8 @@ class SampledRate:
 
 @final
 class SimpleRate(SampledRate):
-    """The same over the time since the oldest sample, but at least one window.  Kafka: SimpleRate.
+    """Amount per second over the time since the oldest sample, but at least one window.  Kafka:
+    SimpleRate.
 
     The first window counts in full from its start, so that the first bytes are no burst.
     """

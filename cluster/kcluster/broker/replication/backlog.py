@@ -1,10 +1,10 @@
-"""The replicas that one periodic task has to look at: those that changed, and those that are due.
+"""The replicas that one periodic task must look at: changed ones, and due ones.
 
-Owns: which replicas those are.  Never: looks at a replica, sets a timer (maintenance.py does both).
+Owns: this set of replicas.  Never: looks at a replica, sets a timer (maintenance.py does both).
 Kafka: no counterpart; its tasks look at every replica, but a hundred times less often than those of
 profile fast.
 
-So a task costs what has changed since its last run, not how many replicas there are.
+So the cost of a task depends on the changes since its last run, not on the number of replicas.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Backlog:
     def __init__(self) -> None:
         self._changed: dict[Replica, None] = {}
         self._due: dict[int, tuple[int, Replica]] = {}
-        """By the replica's number: when to look at it even if nothing changes."""
+        """The time at which to look at a replica even if nothing changes, by the replica's
+        number."""
         self._heap: list[tuple[int, int]] = []
         """(due_ms, number) of each entry of `_due`, and stale ones."""
 
@@ -37,11 +38,11 @@ class Backlog:
         return len(self._changed) + len(self._due)
 
     def add(self, replicas: Iterable[Replica]) -> None:
-        """These have changed."""
+        """Add replicas that have changed."""
         self._changed.update(dict.fromkeys(replicas))
 
     def take(self, now_ms: int) -> list[Replica]:
-        """Those to look at now; they are in the backlog no longer."""
+        """Take out the replicas to look at now."""
         taken, self._changed = self._changed, {}
         heap, due = self._heap, self._due
         while heap and heap[0][0] <= now_ms:
@@ -58,7 +59,8 @@ class Backlog:
         return hosted
 
     def look_again(self, replica: Replica, at_ms: int) -> None:
-        """Take `replica` again at this time, or as soon as it changes.  NEVER_MS: only then."""
+        """Take `replica` again at this time, or as soon as it changes.  NEVER_MS: only when it
+        changes."""
         if at_ms == NEVER_MS:
             return
         self._due[replica.number] = at_ms, replica
@@ -68,7 +70,7 @@ class Backlog:
             heapify(self._heap)
 
     def forget(self, replica: Replica) -> None:
-        """This broker hosts it no longer."""
+        """Forget a replica that this broker no longer hosts."""
         self._changed.pop(replica, None)
         self._due.pop(replica.number, None)
 

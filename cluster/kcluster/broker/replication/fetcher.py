@@ -1,8 +1,8 @@
 """The follower's side of replication: one fetcher per leader, pulling for many partitions.
 
-Owns: what is asked of each leader, and what its answer leads to: append, watermark, truncation.
-Never: changes a log except through `Replica`, decides who leads.
-Kafka: ReplicaFetcherThread, AbstractFetcherThread; KIP-101, KIP-227, KIP-279, KIP-595.
+Owns: the requests to each leader, and the effects of its answers: append, watermark, truncation.
+Never: changes a log except through `Replica`, decides who leads.  Kafka: ReplicaFetcherThread,
+AbstractFetcherThread; KIP-101, KIP-227, KIP-279, KIP-595.
 
     put(replica)      -> named in the next fetch, with its log end and last epoch
     data              -> appended, watermark followed, named again at its new end
@@ -42,8 +42,8 @@ ReplicaState: Final = m.FetchRequest.ReplicaState
 
 @final
 class AskedPosition:
-    """What the last fetch that named a replica said of it: its leader epoch (-1: no longer what
-    would be asked now) and its log end."""
+    """The position in the last fetch that named a replica: its leader epoch (-1: no longer the
+    present request's) and its log end."""
 
     __slots__ = ("end_offset", "leader_epoch")
 
@@ -54,7 +54,7 @@ class AskedPosition:
 
 @final
 class FetchCall(PeerCall):
-    """One fetch under way."""
+    """A fetch under way."""
 
     __slots__ = ("_fetcher",)
 
@@ -62,7 +62,7 @@ class FetchCall(PeerCall):
         super().__init__(leader)
         self._fetcher = fetcher
 
-    def answered(self, body: Any, now_ms: int) -> None:
+    def answered(self, body: m.FetchResponse | None, now_ms: int) -> None:
         self._fetcher.on_answer(body, now_ms)
 
 
@@ -89,24 +89,27 @@ class ReplicaFetcher:
         self._throttles = throttles
         self._replicas: dict[tuple[bytes, int], Replica] = {}
         self._named: dict[Replica, None] = {}
-        """To be named in the next request: new partitions, and those whose position has changed."""
+        """The replicas to name in the next request: new ones, and those whose position has
+        changed."""
         self._forgotten: dict[Replica, None] = {}
         self._in_session: dict[Replica, AskedPosition] = {}
-        """What the leader's session has, as far as this side knows, and what was asked last."""
+        """The replicas in the leader's session, as far as this side knows, with their last
+        requested positions."""
         self._state = ReplicaState(view.node_id, view.epoch)
         self._state_epoch = view.epoch
         self._configure()
         self._session_id = 0
         self._session_epoch = 0
         self._full: list[m.FetchRequest.FetchTopic] | None = None
-        """What the last fetch named, if that was a full one."""
+        """The content of the last fetch, if that was a full one."""
         self._is_unanswered = False
-        """It is to be sent again."""
+        """Whether that fetch must be sent again, because it had no answer."""
         self._held: dict[Replica, None] = {}
-        """Left out while a throttle holds them back (quotas/replication_throttle.py)."""
+        """Replicas that are left out while a throttle holds them back
+        (quotas/replication_throttle.py)."""
         self._under_way: FetchCall | None = None
         self._is_backing_off = False
-        """The leader did not answer: no fetch for replica.fetch.backoff.ms."""
+        """Whether it waits for replica.fetch.backoff.ms, because the leader did not answer."""
 
     def _configure(self) -> None:
         """Read the configs that every fetch needs, once for all fetches."""
@@ -114,7 +117,7 @@ class ReplicaFetcher:
         self._wait_max_ms: Any = config.replica_fetch_wait_max_ms
         self._min_bytes: Any = config.replica_fetch_min_bytes
         self._response_max_bytes: Any = config.replica_fetch_response_max_bytes
-        self._max_bytes: Any = config.replica_fetch_max_bytes
+        self._max_bytes: object = config.replica_fetch_max_bytes
         self._timeout_ms = config.replica_socket_timeout_ms
 
     @property
@@ -127,7 +130,7 @@ class ReplicaFetcher:
         self._forgotten.pop(replica, None)
         asked = self._in_session.get(replica)
         if asked is not None:
-            asked.leader_epoch = -1  # what is under way was asked before
+            asked.leader_epoch = -1  # an answer under way was requested earlier
 
     def remove(self, replica: Replica) -> None:
         key = replica.key
@@ -141,7 +144,7 @@ class ReplicaFetcher:
             self._forgotten[replica] = None
 
     def stop(self) -> None:
-        """No replica here follows that leader any more."""
+        """Stop, because no replica here follows that leader any more."""
         if self._under_way is not None:
             self._peers.forget(self._under_way)
             self._under_way = None
@@ -195,11 +198,11 @@ class ReplicaFetcher:
         self._peers.put(call, request, self._timeout_ms, now_ms)
 
     def _has_partitions(self) -> bool:
-        """False while all partitions are left out: an empty fetch would be answered at once."""
+        """Whether any partition is to be fetched; an empty fetch would be answered at once."""
         return bool(self._named) or len(self._forgotten) < len(self._in_session)
 
     def _hold_back(self, now_ms: int) -> None:
-        """Leave out replicas that a throttle holds back; fetch again for those that it has
+        """Leave out replicas that a throttle holds back, and fetch again for replicas that it has
         released."""
         timers, throttle = self._timers, self._throttles.follower
         held_back: dict[Replica, None] = {}
@@ -264,14 +267,15 @@ class ReplicaFetcher:
     def on_answer(self, response: m.FetchResponse | None, now_ms: int) -> None:
         self._under_way = None
         if response is None:
-            # While its leader is down, each of its followers asks for the same every few ms.
+            # While their leader is down, each of its followers would ask again every few ms.
             self._is_unanswered = self._full is not None
             if not self._is_unanswered:
                 self._restart_session()
             self._back_off(now_ms)
             return
         if response.error_code:
-            # The leader does not know the session (it restarted, or made room): a full fetch.
+            # The leader does not know the session (it restarted, or made room), so the next fetch
+            # is a full one.
             self._restart_session()
             self.send(now_ms)
             return
@@ -288,8 +292,9 @@ class ReplicaFetcher:
         self.send(now_ms)
 
     def _is_current(self, replica: Replica) -> bool:
-        """Whether the answer is to what would be asked now.  If not, the replica has followed
-        another leader or was truncated since.  Kafka: processFetchRequest's check."""
+        """Whether the answer fits the present position of a replica.  If not, the replica has
+        followed another leader or was truncated since the request.  Kafka: processFetchRequest's
+        check."""
         asked = self._in_session.get(replica)
         return (
             asked is not None
@@ -298,12 +303,12 @@ class ReplicaFetcher:
         )
 
     def _restart_if_unanswered(self) -> None:
-        """The full fetch that was not answered is out of date."""
+        """Drop a full fetch without an answer that is out of date."""
         if self._is_unanswered:
             self._restart_session()
 
     def _restart_session(self) -> None:
-        """Make the next fetch a full one; it names all partitions but those that are left out."""
+        """Make the next fetch a full one, with all partitions except those that are left out."""
         self._is_unanswered = False
         self._session_id = 0
         self._session_epoch = 0
@@ -325,7 +330,7 @@ class ReplicaFetcher:
         self.send(now_ms)
 
     def _take(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
-        """Act on the answer for one partition."""
+        """Apply the answer for one partition."""
         error = data.error_code
         if not error:
             diverging = data.diverging_epoch
@@ -336,7 +341,7 @@ class ReplicaFetcher:
         elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._ask_offset(replica, LATEST_TIMESTAMP, now_ms)
         else:
-            # Fenced, unknown, not (yet) the leader: new metadata or a later try resolves it.
+            # Fenced, unknown, not (yet) the leader: new metadata or a later try resolves the error.
             self._leave_out_for_a_while(replica, now_ms)
 
     def _append(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
@@ -367,7 +372,7 @@ class ReplicaFetcher:
             self._all_replicas.touch_if_waited_for(replica)
 
     def _truncate(self, replica: Replica, diverging: m.FetchResponse.EpochEndOffset) -> None:
-        """Truncate what the leader does not have, as far as this answer shows; the next answer may
+        """Truncate the records that the leader lacks according to this answer; the next answer may
         show more.  Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-279)."""
         log = replica.log
         epoch, end_offset = log.epochs.end_offset_for(diverging.epoch, log.log_end_offset)
@@ -420,7 +425,7 @@ class ReplicaFetcher:
     # ----------------------------------------------------------------------- out of range
 
     def _ask_offset(self, replica: Replica, timestamp: int, now_ms: int) -> None:
-        """Ask where the leader's log ends or begins.  Kafka: fetchOffsetAndTruncate."""
+        """Request the end or the beginning of the leader's log.  Kafka: fetchOffsetAndTruncate."""
         self._leave_out(replica)
         asked_in = replica.leader_epoch
         partition = m.ListOffsetsRequest.ListOffsetsPartition(
@@ -433,7 +438,7 @@ class ReplicaFetcher:
             ],
         )
 
-        def on_answer(response: Any, now_ms: int) -> None:
+        def on_answer(response: m.ListOffsetsResponse | None, now_ms: int) -> None:
             if self._replicas.get(replica.key) is not replica or replica.leader_epoch != asked_in:
                 return
             answer = None if response is None else response.topics[0].partitions[0]
@@ -455,7 +460,8 @@ class ReplicaFetcher:
             self._ask_offset(replica, EARLIEST_TIMESTAMP, now_ms)
 
     def _start_at(self, replica: Replica, leader_start: int) -> None:
-        """The leader no longer has what this replica lacks: start where its log starts."""
+        """Start at the beginning of the leader's log, which no longer has the records that this
+        replica lacks."""
         if leader_start > replica.log.log_end_offset:
             replica.truncate_fully_and_start_at(leader_start)
             self._all_replicas.touch(replica)

@@ -1,4 +1,4 @@
-"""Which leaders this broker fetches from, and which of its replicas follow each.
+"""The leaders from which this broker fetches, and the replicas that follow each.
 
 Owns: one fetcher per leader, and the fetcher of each replica.  Never: fetches (fetcher.py does).
 Kafka: ReplicaFetcherManager, AbstractFetcherManager.
@@ -19,7 +19,7 @@ from kcluster.timers import Timers
 
 @final
 class Fetchers:
-    """One fetcher for each broker that leads something this broker follows."""
+    """One fetcher for each broker that leads a partition that this broker follows."""
 
     __slots__ = (
         "_by_leader",
@@ -51,7 +51,7 @@ class Fetchers:
         self._by_leader: dict[int, ReplicaFetcher] = {}
         self._leader_of: dict[Replica, int] = {}
         self._without_leader: dict[Replica, None] = {}
-        """Followers that have no leader, or one that is not registered."""
+        """Followers without a leader, or whose leader is not registered."""
 
     def put(self, replica: Replica) -> None:
         """Follow the leader that the replica's registration names, from its log end on."""
@@ -85,12 +85,12 @@ class Fetchers:
             self._by_leader[leader].remove(replica)
 
     def on_brokers_changed(self) -> None:
-        """Followers whose leader was not registered when they were put try again."""
+        """Try again with followers whose leader was not registered."""
         for replica in sorted(self._without_leader, key=_number):
             self.put(replica)
 
     def send(self, now_ms: int) -> None:
-        """Fetch from every leader from which no fetch is under way."""
+        """Fetch from every leader without a fetch under way."""
         for leader, fetcher in list(self._by_leader.items()):
             if fetcher.is_idle:
                 fetcher.stop()

@@ -1,13 +1,13 @@
-"""Asking the controller for changes of ISRs.
+"""Requests to the controller for changes of ISRs.
 
-Owns: which followers are outside of which ISR, the queue of proposals, and the one AlterPartition
-request under way.  Never: decides an ISR: partition/replica.py proposes, the controller agrees or
-not.  Kafka: AlterPartitionManager, KIP-497.
+Owns: the followers outside of ISRs, the queue of proposals, and the one AlterPartition request
+under way.  Never: decides an ISR; partition/replica.py proposes, and the controller decides.
+Kafka: AlterPartitionManager, KIP-497.
 """
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from msgspec.structs import replace
 
@@ -31,9 +31,10 @@ _WAIT_FOR_METADATA = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     )
 )
-"""The partition has changed meanwhile: the proposal is void, and new metadata is on its way."""
+"""Errors of a partition that has changed meanwhile: the proposal is void, and new metadata is on
+its way."""
 RETRY_MS = 50
-"""Also a constant in Kafka."""
+"""The time before a retry, a constant in Kafka, too."""
 
 
 @final
@@ -59,7 +60,7 @@ class IsrChanges:
         self._peers = peers
         self._replicas = replicas
         self._outsiders: dict[int, dict[Replica, None]] = {}
-        """Per follower broker, the replicas led here whose ISR it is not in."""
+        """The replicas led here whose ISR lacks a follower, by that follower's broker."""
         self._waiting: dict[Replica, IsrProposal] = {}
         self._under_way: dict[Replica, IsrProposal] = {}
         self._asking = False
@@ -67,8 +68,7 @@ class IsrChanges:
     # -------------------------------------------------------------------------------- proposals
 
     def track(self, replica: Replica) -> None:
-        """The role or the ISR of `replica` has changed: update which followers are outside the
-        ISR."""
+        """Update the followers outside of the ISR of `replica`, whose role or ISR has changed."""
         for outside in self._outsiders.values():
             outside.pop(replica, None)
         for follower_id in replica.followers:
@@ -76,7 +76,7 @@ class IsrChanges:
                 self._outsiders.setdefault(follower_id, {})[replica] = None
 
     def propose_expansions(self, follower_id: int, now_ms: int) -> None:
-        """A follower has fetched: ask for it to join each ISR for which it qualifies."""
+        """Propose every ISR that a follower, after its fetch, qualifies to join."""
         outsiders = self._outsiders.get(follower_id)
         if not outsiders:
             return
@@ -86,7 +86,7 @@ class IsrChanges:
                 self._submit(replica, proposal, now_ms)
 
     def propose_shrink(self, replica: Replica, now_ms: int) -> None:
-        """Ask for an ISR without the followers that have been behind for too long."""
+        """Propose an ISR without the followers that have been behind for too long."""
         proposal = replica.propose_shrink(now_ms)
         if proposal is not None:
             self._submit(replica, proposal, now_ms)
@@ -98,7 +98,7 @@ class IsrChanges:
     # ------------------------------------------------------------------------------ one request
 
     def _send(self, now_ms: int) -> None:
-        """Send all proposals, unless a request is under way or to be retried."""
+        """Send all proposals, unless a request is under way or waits for its retry."""
         if self._asking or not self._waiting or ("isr", "retry") in self._timers:
             return
         self._under_way = {r: p for r, p in self._waiting.items() if r.proposal is p}
@@ -110,7 +110,7 @@ class IsrChanges:
         timeout_ms = self._view.config.controller_quorum_request_timeout_ms
         self._peers.ask_controller(request, self._on_answer, timeout_ms, now_ms)
 
-    def _on_answer(self, response: Any, now_ms: int) -> None:
+    def _on_answer(self, response: m.AlterPartitionResponse | None, now_ms: int) -> None:
         self._asking = False
         under_way, self._under_way = self._under_way, {}
         if response is None or response.error_code != ErrorCode.NONE:
@@ -130,8 +130,15 @@ class IsrChanges:
             self._retry(again, now_ms)
         self._send(now_ms)
 
-    def _settle(self, replica: Replica, proposal: IsrProposal, answer: Any, now_ms: int) -> bool:
-        """False if the proposal must be sent again.  Kafka: handleAlterPartitionError/Update."""
+    def _settle(
+        self,
+        replica: Replica,
+        proposal: IsrProposal,
+        answer: m.AlterPartitionResponse.PartitionData | None,
+        now_ms: int,
+    ) -> bool:
+        """Apply the answer to a proposal; False if it must be sent again.  Kafka:
+        handleAlterPartitionError/Update."""
         if replica.proposal is not proposal:
             return True
         if answer is None:
@@ -145,7 +152,9 @@ class IsrChanges:
             return True
         return answer.error_code in _WAIT_FOR_METADATA
 
-    def _commit(self, replica: Replica, answer: Any, now_ms: int) -> None:
+    def _commit(
+        self, replica: Replica, answer: m.AlterPartitionResponse.PartitionData, now_ms: int
+    ) -> None:
         registration: PartitionRegistration = replica.registration
         if answer.leader_epoch != registration.leader_epoch:
             return
@@ -186,7 +195,7 @@ def _alter_partition(
                     m.AlterPartitionRequest.BrokerState(
                         broker_id=member, broker_epoch=_epoch_of(view, replica, member)
                     )
-                    for member in sorted(proposal.isr)  # the order of Kafka's hash set
+                    for member in sorted(proposal.isr)  # in the order of Kafka's hash set
                 ],
                 leader_recovery_state=0,
                 partition_epoch=proposal.partition_epoch,

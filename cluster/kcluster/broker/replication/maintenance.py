@@ -1,12 +1,12 @@
 """The periodic work on a broker's replicas, and the final work before a clean stop.
 
-Owns: when ISRs are checked, watermarks checkpointed, segments deleted, logs compacted and flushed,
-and producers forgotten.  Never: decides what is deleted (partition/log/retention.py) or compacted
-(partition/log/compaction.py).
-Kafka: LogManager's and ReplicaManager's scheduled tasks; LogCleaner's threads; Linux's write-back.
+Owns: the times at which ISRs are checked, watermarks checkpointed, segments deleted, logs compacted
+and flushed, and producers forgotten.  Never: chooses records to delete (partition/log/retention.py)
+or compact (partition/log/compaction.py).  Kafka: LogManager's and ReplicaManager's scheduled tasks;
+LogCleaner's threads; Linux's write-back.
 
-Kafka's tasks go through all replicas; these look only where something can have come due since their
-last run (backlog.py), with the same result.
+Kafka's tasks go through all replicas; these look only at replicas that may have become due since
+the last run (backlog.py), with equal results.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kcluster.partition.replica import Replica
 from kcluster.timers import NEVER_MS, Timers
 
 WRITE_BACK_CHECK_MS: Final = 5_000
-"""Linux looks for dirty pages to write every 5 s (dirty_writeback_centisecs)."""
+"""The interval at which Linux looks for dirty pages to write: 5 s (dirty_writeback_centisecs)."""
 
 Check = Callable[[Replica, int], int]
-"""(replica, now_ms) -> when to look at it again if nothing changes there: NEVER_MS, or a time; a
-time that has come means the next run."""
+"""(replica, now_ms) -> the time of the next look if nothing changes: NEVER_MS, or a time; a time
+that has passed means the next run."""
 
 
 class Maintenance:
@@ -45,9 +45,9 @@ class Maintenance:
         self._changed = replicas.read_changes()
         self._isr = isr
         self._of_roles: list[Backlog] = []
-        """The backlogs of tasks that any change of a replica is for."""
+        """The backlogs of tasks that every change of a replica concerns."""
         self._of_logs: list[Backlog] = []
-        """Those of tasks that have nothing to do with an empty log."""
+        """The backlogs of tasks that skip empty logs."""
         replicas.on_removed = self._forget
 
     def start(self, now_ms: int) -> None:
@@ -97,7 +97,7 @@ class Maintenance:
         self._timers.set(("replicas", name), now_ms + interval_ms(), run)
 
     def _hand_out_changed(self) -> None:
-        """Give the replicas that changed to all tasks that they may be for."""
+        """Pass the changed replicas to all tasks that they may concern."""
         changed = self._changed.take()
         if not changed:
             return

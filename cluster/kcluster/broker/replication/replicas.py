@@ -1,9 +1,10 @@
-"""The replicas on this broker: found by name or id, and what happens when one has moved.
+"""The replicas on this broker: finding them by name or id, and completing requests when one has
+moved.
 
-Owns: which replicas are here; those that moved in this step, and completing the requests that wait
-for them; those that changed, for each who reads them.
-Never: creates or deletes a replica by itself (publisher.py decides), changes a replica's state.
-Kafka: ReplicaManager (getPartitionOrError, tryCompleteActions).
+Owns: the set of replicas; those that moved in this step, and completing the requests that wait for
+them; those that changed, for each reader.  Never: creates or deletes a replica by itself
+(publisher.py decides), changes a replica's state.  Kafka: ReplicaManager (getPartitionOrError,
+tryCompleteActions).
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from kcluster.protocol.errors import ErrorCode
 
 @final
 class ChangedReplicas:
-    """The replicas of one broker that changed since one reader took them last.  Readers do not take
-    them away from each other."""
+    """The replicas of one broker that changed since a reader last took them.  Each reader gets
+    every change."""
 
     __slots__ = ("_replicas", "waiting")
 
     def __init__(self, replicas: Replicas, waiting: dict[Replica, None]) -> None:
         self._replicas = replicas
         self.waiting = waiting
-        """Those that have been handed out to this reader."""
+        """The replicas that have been passed to this reader."""
 
     def take(self) -> dict[Replica, None]:
-        """The replicas here that changed since the last call, in the order of their first change.
-        At first: all replicas."""
+        """The replicas here that changed since the last call, in the order of their first change;
+        all replicas at the first call."""
         self._replicas.hand_out_changed()
         taken, self.waiting = self.waiting, {}
         return taken
@@ -41,9 +42,8 @@ class ChangedReplicas:
 class Replicas:
     """Replicas by (topic id, partition).
 
-    `moved`: those to check when the step ends, because something that requests wait for has
-    changed.
-    `changed`: those of which anything has changed since the readers were last handed them out.
+    `moved`: replicas to check when the step ends, because something that requests wait for has
+    changed. `changed`: replicas that changed since they were last passed to the readers.
     """
 
     __slots__ = (
@@ -58,14 +58,14 @@ class Replicas:
         self._by_topic: dict[str, dict[int, Replica]] = {}
         """By topic name, then by partition."""
         self._hosted = 0
-        """How many replicas this broker has hosted so far."""
+        """The number of replicas that this broker has hosted so far."""
         self.moved: dict[Replica, None] = {}
         self.changed: dict[Replica, None] = {}
         self._readers: list[ChangedReplicas] = []
         self.on_removed: Callable[[Replica], None] | None = None
-        """Called with each replica that is hosted no longer."""
+        """Called with each replica that is no longer hosted."""
         self.last_fetches: dict[int, int] = {}
-        """Per follower broker, when it last fetched from this one."""
+        """The time of each follower broker's last fetch from this broker."""
 
     # ---------------------------------------------------------------------------------- look-up
 
@@ -73,7 +73,7 @@ class Replicas:
         return self._by_key.get((topic_id, partition))
 
     def find(self, topic: str, partition: int) -> Replica | ErrorCode:
-        """The replica hosted here, in any role, or why there is none.
+        """The replica hosted here, in any role, or the reason why there is none.
 
         Kafka: ReplicaManager.getPartitionOrError.
         """
@@ -89,7 +89,7 @@ class Replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if replica is None else replica
 
     def find_by_id(self, topic_id: bytes, partition: int) -> Replica | ErrorCode:
-        """The same by topic id."""
+        """The replica hosted here, by topic id, or the reason why there is none."""
         replica = self._by_key.get((topic_id, partition))
         if replica is not None:
             return replica
@@ -113,7 +113,7 @@ class Replicas:
         return replica
 
     def find_leader(self, topic: str, partition: int) -> Replica | ErrorCode:
-        """The replica here that leads `topic`-`partition`, or why there is none."""
+        """The replica here that leads `topic`-`partition`, or the reason why there is none."""
         replica = self.find(topic, partition)
         if isinstance(replica, ErrorCode) or replica.is_leader:
             return replica
@@ -132,7 +132,7 @@ class Replicas:
         self._by_topic.setdefault(replica.topic, {})[replica.partition] = replica
 
     def remove(self, replica: Replica) -> None:
-        """Host a replica no longer."""
+        """Stop hosting a replica."""
         del self._by_key[replica.key]
         partitions = self._by_topic[replica.topic]
         del partitions[replica.partition]
@@ -147,14 +147,14 @@ class Replicas:
     # ---------------------------------------------------------------------------------- changes
 
     def read_changes(self) -> ChangedReplicas:
-        """Let one more reader know what changes from now on."""
+        """Let one more reader receive changes from now on."""
         self.hand_out_changed()
         reader = ChangedReplicas(self, dict.fromkeys(self._by_key.values()))
         self._readers.append(reader)
         return reader
 
     def hand_out_changed(self) -> None:
-        """Give all readers the replicas that changed."""
+        """Pass the changed replicas to all readers."""
         changed = self.changed
         if changed:
             for reader in self._readers:
@@ -164,16 +164,19 @@ class Replicas:
     # ----------------------------------------------------------------------------------- waking
 
     def touch(self, replica: Replica) -> None:
-        """Something that requests may wait for has changed: check them when the step ends."""
+        """Check a replica when the step ends, because something that requests may wait for has
+        changed."""
         self.moved[replica] = None
 
     def touch_if_waited_for(self, replica: Replica) -> None:
-        """The same, if a fetch waits for it; nothing else waits for a follower's records."""
+        """Check a replica when the step ends if a fetch waits for it; nothing else waits for a
+        follower's records."""
         if replica in self._watchers or replica.fetches_waiting:
             self.moved[replica] = None
 
     def wake(self, now_ms: int) -> None:
-        """Complete what waits for the replicas that moved in this step, until none moves."""
+        """Complete requests that wait for the replicas that moved in this step, until none
+        moves."""
         while self.moved:
             moved, self.moved = self.moved, {}
             parked_fetches: list[ParkedFetch] = []

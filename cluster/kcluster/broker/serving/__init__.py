@@ -1,5 +1,5 @@
-"""What serves Produce and Fetch beyond one request: sessions, reads, appends that wait.
+"""The state behind Produce and Fetch beyond one request: sessions, reads, waiting appends.
 
-Owns: the state of fetchers and producers that wait.  Never: answers (handlers/ do).
-Kafka: FetchSession, DelayedProduce, ReplicaManager.readFromLog.
+Owns: the state of fetchers and producers that wait.  Never: answers (handlers/ do). Kafka:
+FetchSession, DelayedProduce, ReplicaManager.readFromLog.
 """

@@ -1,7 +1,7 @@
-"""Appends that wait for acks=all: a producer's, and those of the broker itself.
+"""Appends that wait for acks=all: producers' and the broker's own.
 
-Owns: the parked append and when it is answered.  Never: appends (its creator has), decides what is
-committed (partition/replica.py).  Kafka: ReplicaManager.appendRecords, DelayedProduce.
+Owns: the parked append and the time of its answer.  Never: appends (its creator has), commits
+(partition/replica.py).  Kafka: ReplicaManager.appendRecords, DelayedProduce.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PartitionAppend(AckWait):
 
     __slots__ = ("answer", "delayed", "is_done")
 
-    def __init__(self, delayed: DelayedAppend, required_offset: int, answer: Any) -> None:
+    def __init__(self, delayed: DelayedAppend, required_offset: int, answer: object) -> None:
         super().__init__(required_offset)
         self.delayed = delayed
         self.answer = answer
@@ -46,22 +46,22 @@ class DelayedAppend(DelayedOperation):
         self._left = 0
 
     def on_failed(self, answer: Any, error: ErrorCode) -> None:
-        """One partition's append ended in an error."""
+        """Called when one partition's append has ended in an error."""
         raise AssertionError("a subclass answers")
 
     def on_done(self, now_ms: int) -> None:
-        """All partitions are committed or have failed."""
+        """Called when all partitions are committed or have failed."""
         raise AssertionError("a subclass answers")
 
-    def wait_for(self, replica: Replica, required_offset: int, answer: Any) -> None:
-        """Wait until all before `required_offset` is committed in `replica`."""
+    def wait_for(self, replica: Replica, required_offset: int, answer: object) -> None:
+        """Wait until everything before `required_offset` is committed in `replica`."""
         wait = PartitionAppend(self, required_offset, answer)
         self._waits.append(wait)
         self._left += 1
         replica.wait_for_ack(wait)
 
     def on_partition_done(self, wait: PartitionAppend, error: ErrorCode, now_ms: int) -> None:
-        """One partition is committed, or never will be."""
+        """Called when one partition is committed, or never will be."""
         if self.done or wait.is_done:
             return
         wait.is_done = True
@@ -72,7 +72,7 @@ class DelayedAppend(DelayedOperation):
             self._finish(now_ms)
 
     def expire(self, now_ms: int) -> None:
-        """The time is up: the records are appended, but not known to be committed."""
+        """Answer after the timeout: the records are appended, but not known to be committed."""
         for wait in self._waits:
             if not wait.is_done:
                 self.on_failed(wait.answer, ErrorCode.REQUEST_TIMED_OUT)
@@ -80,7 +80,7 @@ class DelayedAppend(DelayedOperation):
 
     def _finish(self, now_ms: int) -> None:
         self.done = True
-        self._waits = []  # they refer to this object: no cycle is left for the garbage collector
+        self._waits = []  # they refer to this object; no cycle remains for the garbage collector
         self.on_done(now_ms)
 
 

@@ -1,7 +1,7 @@
-"""Which broker leads a partition, for clients that asked the wrong one (KIP-951).
+"""The leader of a partition, for clients that asked the wrong broker (KIP-951).
 
-Owns: the leader and its address as this broker's image has them.  Never: decides which errors come
-with a hint (the handlers of Produce and Fetch do).  Kafka: KafkaApis.getCurrentLeader.
+Owns: the leader and its address in this broker's image.  Never: chooses the errors that come with a
+hint (the handlers of Produce and Fetch do).  Kafka: KafkaApis.getCurrentLeader.
 """
 
 from __future__ import annotations

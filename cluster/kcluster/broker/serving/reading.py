@@ -1,8 +1,8 @@
-"""Reads partitions for one fetch: checks, and how far a reader may read.
+"""Reads partitions for one fetch: the checks, and the end up to which a reader may read.
 
-Owns: the order of checks, and what was read.  Never: waits or answers (handlers/data/fetch.py
-does), keeps anything between fetches (sessions.py does).
-Kafka: ReplicaManager.readFromLog, Partition.fetchRecords; KIP-320, KIP-392, KIP-595.
+Owns: the order of checks, and the result.  Never: waits or answers (handlers/data/fetch.py does),
+keeps anything between fetches (sessions.py does).  Kafka: ReplicaManager.readFromLog,
+Partition.fetchRecords; KIP-320, KIP-392, KIP-595.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from kcluster.protocol.records.records import Batch
 NO_ERROR: Final = ErrorCode.NONE
 READ_COMMITTED: Final = 1
 NO_EPOCH: Final = -1
-"""Of a fetch that names no leader epoch; any number below means the same."""
+"""The epoch of a fetch that names no leader epoch; any number below means that, too."""
 NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
-"""Shared by all answers without a divergence: it is replaced, never changed."""
+"""The value that all answers without a divergence share; it is replaced, never changed."""
 
 
 @final
 class Bounds:
-    """What transactions, or a last offset, have to do with a read.
+    """The limits that transactions, or a last offset, set to a read.
 
     `aborted`: with records among those read, for a read_committed consumer.  `is_cut`: there is
     more behind the last offset that was asked for.
@@ -47,7 +47,7 @@ class Bounds:
 @mypyc_attr(free_list_len=1)
 @final
 class PartitionRead:
-    """What was read of one partition for the fetcher that `wanted` it.
+    """The read of one partition for the fetcher that `wanted` it.
 
     `is_urgent`: to be answered at once: Kafka does not let an error or a divergence wait.
     `bounds`: None if all up to the high watermark is decided, and no last offset was asked for.
@@ -150,7 +150,7 @@ def _read_within(
     end_offset: int,
     last_offset: int | None,
 ) -> PartitionRead:
-    """`read_partition` where transactions, or a last offset, may end it before `end_offset`."""
+    """Do `read_partition` where transactions, or a last offset, may end it before `end_offset`."""
     log, offset, producers = replica.log, wanted.fetch_offset, replica.log.producer_table
     is_committed = reader.isolation_level == READ_COMMITTED
     stable_offset = replica.last_stable_offset
@@ -181,7 +181,7 @@ def _read_within(
 
 
 def _reading_error(replica: Replica, wanted: SessionPartition, reader: Reader) -> ErrorCode:
-    """Why `reader` may not read from `replica`; NONE if it may."""
+    """The error for which `reader` may not read from `replica`; NONE if it may."""
     asked_epoch = max(NO_EPOCH, wanted.current_leader_epoch)
     if reader.leader_only or reader.is_follower:
         error = replica.check_leader(asked_epoch)
@@ -194,7 +194,7 @@ def _reading_error(replica: Replica, wanted: SessionPartition, reader: Reader) -
         if error:
             return error
     if reader.is_follower and reader.follower_id not in replica.followers:
-        # Kafka: the leader's metadata may be behind the follower's, or the other way round.
+        # In Kafka the leader's metadata may be behind the follower's, or the other way round.
         if asked_epoch >= 0:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -202,7 +202,7 @@ def _reading_error(replica: Replica, wanted: SessionPartition, reader: Reader) -
 
 
 def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | None:
-    """Where the fetcher's log diverges from ours; None if it does not (KIP-595)."""
+    """The place where the fetcher's log diverges from ours; None if it does not (KIP-595)."""
     epoch, end_offset = replica.log.epochs.end_offset_for(
         wanted.last_fetched_epoch, replica.log.log_end_offset
     )

@@ -1,8 +1,8 @@
 """Fetchers and what they request: readers, their partitions, incremental fetch sessions.
 
-Owns: what is remembered of a fetcher between its fetches; sessions, their epochs and eviction.
-Never: reads a log (reading.py), answers a fetch (handlers/data/fetch.py).
-Kafka: FetchParams, FetchManager.newContext, FetchSession, FetchSessionCache; KIP-227.
+Owns: the state of a fetcher between its fetches; sessions, their epochs and eviction.  Never: reads
+a log (reading.py), answers a fetch (handlers/data/fetch.py).  Kafka: FetchParams,
+FetchManager.newContext, FetchSession, FetchSessionCache; KIP-227.
 
 Replicas.wake notifies a session when one of its replicas moves.  So a fetch checks only the
 partitions that it names or that have moved since: ten thousand idle partitions cost nothing.
@@ -10,7 +10,7 @@ partitions that it names or that have moved since: ten thousand idle partitions 
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -34,7 +34,7 @@ MIN_EVICTION_MS: Final = 120_000
 """Kafka: FetchSession.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
 ZERO_UUID: Final = bytes(16)
 
-PartitionKey = tuple[Any, int]
+PartitionKey = tuple[bytes | str, int]
 """(topic id, or topic name before Fetch v13; partition)."""
 
 
@@ -44,8 +44,8 @@ class Reader:
     """A fetcher, and the rules that apply to it.
 
     `follower_id`: broker id, or CONSUMER_ID.  `leader_only`: False for a consumer that may read
-    from any replica (KIP-392, Fetch v11+).  `wants_hints`: the answer names the leader where this
-    broker does not lead (KIP-951, Fetch v16+).
+    from any replica (KIP-392, Fetch v11+).  `wants_hints`: the answer names the leader of
+    partitions that this broker does not lead (KIP-951, Fetch v16+).
     """
 
     __slots__ = (
@@ -68,9 +68,9 @@ class Reader:
         self.wants_hints = version >= FIRST_VERSION_WITH_HINTS
 
     def sent(self, body: m.FetchRequest, version: int) -> bool:
-        """Whether `body` certainly comes from this reader.  True of a follower, which sends the
-        same replica state object with every fetch of its life; for a client, whose requests are
-        decoded from bytes, a new Reader is made."""
+        """Whether `body` certainly comes from this reader.  True for a follower, which sends one
+        replica state object with every fetch of its life; for a client, whose requests are decoded
+        from bytes, a new Reader is made."""
         return (
             body.replica_state is self._state
             and version == self._version
@@ -108,7 +108,7 @@ class SessionPartition:
         self.ask(requested)
 
     def ask(self, requested: m.FetchRequest.FetchPartition) -> None:
-        """Take over what a fetch requests, whether the first or a later one."""
+        """Apply the request of a fetch, whether the first or a later one."""
         self.fetch_offset: int = requested.fetch_offset
         self.current_leader_epoch: int = requested.current_leader_epoch
         self.last_fetched_epoch: int = requested.last_fetched_epoch
@@ -126,15 +126,15 @@ class ParkedFetch(DelayedOperation):
         raise AssertionError("a subclass knows what it waits for")
 
     def try_complete(self, now_ms: int) -> None:
-        """A partition has moved: answer if there is enough to answer with."""
+        """Answer if there is enough, after a partition has moved."""
         raise AssertionError("a subclass knows what it waits for")
 
     def supersede(self) -> None:
-        """A later fetch has continued the session: answer with an error."""
+        """Answer with an error, because a later fetch has continued the session."""
         raise AssertionError("a subclass knows whom it answers")
 
     def abandon(self) -> None:
-        """Stop waiting without an answer: its client is gone."""
+        """Stop waiting without an answer, because the client is gone."""
         raise AssertionError("a subclass knows where it is registered")
 
 
@@ -164,13 +164,13 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, SessionPartition] = {}
         self.moved: dict[SessionPartition, None] = {}
-        """Those that may have news, in the order in which they are served; the others have none."""
+        """The partitions that may have news, in the order in which they are served."""
         self.parked: ParkedFetch | None = None
         self.reader: Reader | None = None
-        """Who fetched last; mostly the next fetch's reader too."""
+        """The reader that fetched last, and mostly fetches next."""
 
     def update(self, body: m.FetchRequest, image: MetadataImage) -> None:
-        """Add what a request names, remove what it forgets."""
+        """Add the partitions that a request names, and remove those that it forgets."""
         by_id = self.uses_topic_ids
         for forgotten in body.forgotten_topics_data:
             id_or_name = forgotten.topic_id if by_id else forgotten.topic
@@ -222,7 +222,7 @@ class FetchSession:
 
 
 Watchers = dict[Replica, dict[FetchSession, SessionPartition]]
-"""By replica: the sessions that are notified when it moves, and their partition that it serves."""
+"""By replica, the sessions that are notified when it moves, and their partition that it serves."""
 
 
 @final
@@ -235,7 +235,7 @@ class FetchSessions:
         self._view = view
         self._rng = rng
         self._sessions: dict[int, FetchSession] = {}
-        """By session id, the least recently used first."""
+        """The sessions by id, the least recently used first."""
         self.watchers: Watchers = {}
 
     def __len__(self) -> int:
@@ -244,7 +244,8 @@ class FetchSessions:
     def session_of(
         self, body: m.FetchRequest, version: int, now_ms: int
     ) -> FetchSession | ErrorCode | None:
-        """The session that a fetch starts or continues, with what it names; None: it has none.
+        """The session that a fetch starts or continues, updated with the partitions that it names;
+        None: it has none.
 
         Kafka: FetchManager.newContext.
         """
@@ -288,7 +289,7 @@ class FetchSessions:
         return session
 
     def _create(self, is_follower: bool, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
-        """A new session; None: there is no room, and the fetch is served without one."""
+        """Create a session; None if there is no room, so that the fetch is served without one."""
         if not self._make_room(is_follower, now_ms):
             return None
         session_id = 0
@@ -314,14 +315,14 @@ class FetchSessions:
         return False
 
     def forget_answer(self, session_id: int) -> None:
-        """The last answer was not sent: the next one repeats its content."""
+        """Have the next answer repeat the content of the last one, which was not sent."""
         session = self._sessions.get(session_id)
         if session is not None:
             for wanted in session.moved:
                 wanted.sent_high_watermark = -1
 
     def peek(self, session_id: int) -> list[SessionPartition]:
-        """What a session has named so far; empty if there is no such session."""
+        """The partitions that a session has named so far; empty if there is no such session."""
         session = self._sessions.get(session_id)
         return [] if session is None else list(session.partitions.values())
 

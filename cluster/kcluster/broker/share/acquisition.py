@@ -1,9 +1,9 @@
-"""Acquisition: which of the fetched records a member gets.
+"""Acquisition: the choice of the fetched records that a member gets.
 
-Owns: how a window grows by fetched batches, and which available records are given out: the limits,
-the two acquire modes (KIP-1206), isolation of records near the delivery limit, aborted
-transactions.  Never: reads a log, or changes a window in other ways (window.py does).
-Kafka: SharePartition.acquire (4.3.1).
+Owns: the growth of a window by fetched batches, and the choice of available records to deliver: the
+limits, the two acquire modes (KIP-1206), isolation of records near the delivery limit, aborted
+transactions.  Never: reads a log, or changes a window in other ways (window.py does).  Kafka:
+SharePartition.acquire (4.3.1).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kcluster.protocol.records.markers import read_marker
 
 
 class Acquired(NamedTuple):
-    """Records that a member now holds, and how often each was delivered, this time included."""
+    """Records that a member now holds, with their delivery count, this delivery included."""
 
     first_offset: int
     last_offset: int
@@ -35,14 +35,14 @@ class Acquired(NamedTuple):
 
 
 class Acquirer(Struct, frozen=True):
-    """Who wants records, and how many."""
+    """A member that wants records, with its limits."""
 
     member_id: str
     max_records: int
     batch_size: int
-    """Records per in-flight batch, so that a client can acknowledge each at once."""
+    """The number of records per in-flight batch, so that a client can acknowledge each at once."""
     is_record_limit: bool = False
-    """`max_records` is never exceeded; otherwise a batch of the log is not divided."""
+    """Whether `max_records` is never exceeded; otherwise a batch of the log is not divided."""
 
 
 def acquire(
@@ -53,7 +53,7 @@ def acquire(
     fetched: Sequence[Batch],
     now_ms: int,
 ) -> list[Acquired]:
-    """Acquire from the batches that were read at `fetch_offset`, in order of offset."""
+    """Acquire records from the batches that were read at `fetch_offset`, in order of offset."""
     if not fetched or acquirer.max_records <= 0 or fetched[-1].last_offset < window.start_offset:
         return []
     last_offset = fetched[-1].last_offset
@@ -61,11 +61,11 @@ def acquire(
     if max_records <= 0:
         if fetch_offset > window.end_offset:
             return []
-        # The window is full; but something within it was released.
+        # The window is full, but some records within it were released.
         max_records = min(acquirer.max_records, window.end_offset - fetch_offset + 1)
         last_offset = min(last_offset, window.end_offset)
     if fetch_offset < fetched[0].base_offset:
-        # Compaction has removed what was to be delivered again.
+        # Compaction has removed records that were to be delivered again.
         window.archive(fetch_offset, fetched[0].base_offset - 1, AVAILABLE)
     acquisition = _Acquisition(window, acquirer, limits, fetched, max_records, last_offset, now_ms)
     acquisition.run()
@@ -92,7 +92,7 @@ class _Acquisition:
         self.first_offset = fetched[0].base_offset
         self.last_offset = last_offset
         self.left = max_records
-        """How many more may be acquired; the last batch may exceed it."""
+        """The number of records that may still be acquired; the last batch may exceed it."""
         self.deadline_ms = now_ms + limits.lock_duration_ms
         self.acquired: list[Acquired] = []
 
@@ -127,7 +127,7 @@ class _Acquisition:
     # ------------------------------------------------------------------------- delivered before
 
     def _acquire_again(self, batch: InFlightBatch) -> bool:
-        """Acquire what is available of a batch in flight.  False: nothing more, of any batch."""
+        """Acquire the available records of a batch in flight.  False: no more, of any batch."""
         limit = self.limits.delivery_count
         first = max(self.first_offset, self.window.start_offset)
         available = [run for run in batch.overlapping(first, self.last_offset) if run.is_available]
@@ -161,7 +161,7 @@ class _Acquisition:
         return not (is_throttled and taken)
 
     def _take(self, batch: InFlightBatch, run: InFlightRun, wanted: int, may_join: bool) -> int:
-        """Acquire the first `wanted` records of an available run; how many there were."""
+        """Acquire the first `wanted` records of an available run; returns their number."""
         last = min(run.last_offset, run.first_offset + wanted - 1)
         for part in batch.within(run.first_offset, last):
             part.state = ACQUIRED
@@ -255,7 +255,7 @@ def without_aborted(
     aborted: Sequence[AbortedTransaction],
 ) -> list[Acquired]:
     """For a read_committed group: archive the records of aborted transactions among those just
-    acquired; the others."""
+    acquired, and return the others."""
     for batch in _aborted_batches(fetched, aborted):
         window.archive(batch.base_offset, batch.last_offset, ACQUIRED)
         acquired = [
@@ -278,8 +278,8 @@ def _without(acquired: Acquired, first: int, last: int) -> list[Acquired]:
 def _aborted_batches(
     fetched: Sequence[Batch], aborted: Sequence[AbortedTransaction]
 ) -> list[Batch]:
-    """As a consumer finds them: a transaction that was aborted begins at its first offset, and ends
-    with its marker."""
+    """The batches of aborted transactions, found as by a consumer: an aborted transaction begins at
+    its first offset, and ends with its marker."""
     found: list[Batch] = []
     ahead = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     open_producers: set[int] = set()

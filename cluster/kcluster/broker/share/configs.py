@@ -1,4 +1,4 @@
-"""What a share group's configs say about its share partitions.
+"""The configs of a share group that concern its share partitions.
 
 Owns: their values, from the group's own configs or else the broker's.  Never: checks them
 (config/kafka/group.py does).
@@ -27,7 +27,7 @@ READ_COMMITTED: Final = "read_committed"
 DEAD_LETTERS_ENABLED: Final = "errors.deadletterqueue.group.enable"
 """The config of a topic that share groups may use as their dead letter queue (KIP-1191)."""
 DEAD_LETTERS_SINCE: Final = 2
-"""share.version."""
+"""The level of share.version from which on dead letter queues exist."""
 _PART: Final = re.compile(r"\+?([0-9]+)(?:[.,]([0-9]*))?([DHMS])")
 _UNIT_MS: Final = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1_000}
 
@@ -39,7 +39,7 @@ class ShareSettings(Struct, frozen=True):
     reset: str
     """share.auto.offset.reset: latest, earliest, or by_duration: and a duration."""
     is_read_committed: bool
-    """Whether records of open and aborted transactions are kept from the group."""
+    """Whether the group is spared records of open and aborted transactions."""
     dead_letter_topic: str
     """errors.deadletterqueue.topic.name; empty: the group has no dead letter queue."""
     copies_dead_letters: bool
@@ -54,7 +54,7 @@ class ShareConfigs:
         self._broker = broker
         self._known: dict[str, ShareSettings] = {}
         self._known_at = -1
-        """The metadata offset of which they are."""
+        """The metadata offset to which they belong."""
 
     def of(self, group_id: str) -> ShareSettings:
         """The settings in force for a group."""
@@ -89,13 +89,14 @@ class ShareConfigs:
 
 
 def is_dead_letter_queue(image: MetadataImage, topic: str) -> bool:
-    """Whether share groups may use a topic as their dead letter queue: brokers write it."""
+    """Whether share groups may use a topic as their dead letter queue, which brokers write."""
     own = image.topic_configs(topic).get(DEAD_LETTERS_ENABLED)
     return own is not None and parse_value(TOPIC_CONFIGS[DEAD_LETTERS_ENABLED], own) is True
 
 
 def reset_duration_ms(reset: str) -> int:
-    """Of `by_duration:` and an ISO 8601 duration, as in `by_duration:PT1H30M`."""
+    """The duration in ms of `by_duration:` and an ISO 8601 duration, as in
+    `by_duration:PT1H30M`."""
     return sum(
         int(number) * _UNIT_MS[unit] + (int(fraction.ljust(3, "0")[:3]) if fraction else 0)
         for number, fraction, unit in _PART.findall(reset.upper().partition(":")[2])

@@ -1,17 +1,16 @@
-"""Dead letter queues of share groups: records that a group does not deliver again go to a topic.
+"""Dead letter queues of share groups: topics for records that a group does not deliver again.
 
-Owns: the checks of the topic, its creation, what a dead letter consists of, the requests to the
-leaders of the topic, their retries.  Never: changes the state of a record (share_partition.py
-does, when it is told that a batch is finished with).
-Kafka: ShareGroupDLQStateManager, ShareGroupDLQRecordFetcher; KIP-1191.
+Owns: the checks of the topic, its creation, the content of a dead letter, the requests to the
+leaders of the topic, their retries.  Never: changes the state of a record (share_partition.py does,
+when a batch is finished).  Kafka: ShareGroupDLQStateManager, ShareGroupDLQRecordFetcher; KIP-1191.
 
 A dead letter is a record of its own: headers that name the group and the record, and, if the group
 wants a copy, the record's key and value.  There is one for each offset, also for one without a
-record.  A leader that dies after the write and before it has stored that leaves it to the next
-leader, which writes it again.
+record.  If a leader dies between the write and storing its outcome, the next leader writes the
+letter again.
 
-Requests go over the fabric, also to this broker.  There is one request in flight per leader; what
-is to be sent meanwhile is sent together.
+Requests go over the fabric, also to this broker.  There is one request in flight per leader; later
+letters wait, and are sent together.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ from kcluster.protocol.records.records import (
 )
 
 MAX_ATTEMPTS: Final = 5
-"""Of a creation, and of a write.  Kafka: ShareGroupDLQStateManager.MAX_REQUEST_ATTEMPTS."""
+"""The most attempts of a creation, and of a write.  Kafka:
+ShareGroupDLQStateManager.MAX_REQUEST_ATTEMPTS."""
 _BACKOFFS_PER_TIMEOUT: Final = 30
 """Kafka's first backoff is 1 s, a 30th of request.timeout.ms; profiles scale both."""
 _MAX_BACKOFFS: Final = 30
@@ -49,17 +49,17 @@ _MAX_BACKOFFS: Final = 30
 
 _RESERVED: Final = "__"
 _READ_BYTES: Final = 1 << 20
-"""How much of the log is read at once for copies.  Kafka: DLQ_MAX_FETCH_BYTES."""
+"""How many bytes of the log are read at once for copies.  Kafka: DLQ_MAX_FETCH_BYTES."""
 
 _REASONS: Final = {
     DeadLetterCause.REJECTED: b"Offset rejected by client.",
     DeadLetterCause.EXHAUSTED: b"Offset delivery count exceeded the threshold.",
 }
-"""Contents of the header __dlq.errors.message."""
+"""The contents of the header __dlq.errors.message."""
 
 
 OnFinished = Callable[[int], None]
-"""(now_ms): the batch is in the queue, or cannot get there."""
+"""Called with (now_ms) when the batch is in the queue, or cannot get there."""
 
 
 @final
@@ -83,15 +83,15 @@ class _Letters:
         """The last record in the request in flight."""
         self.creations = 0
         self.writes = 0
-        """Attempts that failed, or are in flight."""
+        """The number of attempts that failed, or are in flight."""
         self.topic = ""
         self.topic_id = b""
         self.index = -1
-        """The queue's partition."""
+        """The number of the queue's partition."""
 
 
 class _Round(Struct):
-    """What goes into one request, to one partition of a queue."""
+    """The letters in one request, for one partition of a queue."""
 
     records: list[Record]
     size_bytes: int
@@ -99,16 +99,16 @@ class _Round(Struct):
 
 @final
 class DeadLetters:
-    """What this broker, as the leader of share partitions, sends to dead letter queues."""
+    """The dead letters that this broker, as the leader of share partitions, sends."""
 
-    # DIFFERS: neighbours that were acknowledged one by one go there together; in Kafka each is a
-    # request of its own, unless others wait for the same leader.
+    # DIFFERS: neighbours that were acknowledged one by one go there together; in Kafka each has a
+    # request of its own, unless others wait for that leader.
 
     def __init__(self, broker: CoordinatorBroker, configs: ShareConfigs) -> None:
         self._broker = broker
         self._configs = configs
         self._waiting: dict[int, list[_Letters]] = {}
-        """By leader: what is to be sent to it."""
+        """The letters to send, by leader."""
         self._in_flight: set[int] = set()
         """The leaders with a request."""
         self._delays = 0
@@ -128,7 +128,7 @@ class DeadLetters:
     # ------------------------------------------------------------------------------- the topic
 
     def _problem_of(self, group_id: str) -> DeadLetterProblem | None:
-        """Why the group's queue cannot be used."""
+        """The reason why the group's queue cannot be used."""
         name = self._configs.of(group_id).dead_letter_topic
         config, image = self._broker.config, self._broker.image
         if not name:
@@ -152,14 +152,14 @@ class DeadLetters:
             return
         leader = self._find_leader(letters)
         if leader is None:
-            # As in Kafka, also for a topic without a leader: that it exists is a reason to wait.
+            # As in Kafka, even for a topic without a leader: its existence is a reason to wait.
             self._create(letters, now_ms)
         else:
             self._enqueue(leader, letters, now_ms)
 
     def _find_leader(self, letters: _Letters) -> int | None:
-        """Choose the queue's partition by the number of the records' own.  Returns its leader,
-        None if that is not up."""
+        """Choose the queue's partition by the number of the records' partition.  Returns its
+        leader, None if that is not up."""
         image = self._broker.image
         name = self._configs.of(letters.key.group_id).dead_letter_topic
         topic = image.topics.get(name)
@@ -183,7 +183,7 @@ class DeadLetters:
         timeout_ms = self._broker.config.request_timeout_ms
         letters.creations += 1
 
-        def created(body: Any, at_ms: int) -> None:
+        def created(body: m.CreateTopicsResponse | None, at_ms: int) -> None:
             error = ErrorCode.NETWORK_EXCEPTION if body is None else error_of(_first_error(body))
             self._on_created(letters, error, at_ms)
 
@@ -207,7 +207,7 @@ class DeadLetters:
         self._send_to(leader, now_ms)
 
     def _send_to(self, leader: int, now_ms: int) -> None:
-        """Send to a leader what waits for it, unless a request to it is in flight."""
+        """Send the waiting letters to a leader, unless a request to it is in flight."""
         waiting = self._waiting.get(leader)
         if not waiting or leader in self._in_flight:
             return
@@ -240,7 +240,9 @@ class DeadLetters:
             now_ms,
         )
 
-    def _on_written(self, leader: int, sent: list[_Letters], body: Any, now_ms: int) -> None:
+    def _on_written(
+        self, leader: int, sent: list[_Letters], body: m.ProduceResponse | None, now_ms: int
+    ) -> None:
         self._in_flight.discard(leader)
         errors = {} if body is None else _errors_of(body)
         missing = ErrorCode.NETWORK_EXCEPTION if body is None else ErrorCode.UNKNOWN_SERVER_ERROR
@@ -316,8 +318,8 @@ class DeadLetters:
 class _Copies:
     """The original records of some offsets, as far as they fit into `limit` bytes.
 
-    `resolved_offset`: up to which is known what there is: the rest is for the next round.  A record
-    that is too large by itself, or that cannot be read, has no copy.
+    `resolved_offset`: the offset up to which the copies are complete; the rest is for the next
+    round.  A record that is too large by itself, or that cannot be read, has no copy.
     """
 
     __slots__ = ("_end_offset", "_limit", "_size_bytes", "records", "resolved_offset")
@@ -348,7 +350,7 @@ class _Copies:
         self.resolve_all()
 
     def _take(self, batch: Batch) -> bool:
-        """Copy what is wanted of a batch.  False: the rest is for the next round."""
+        """Copy the wanted records of a batch.  False: the rest is for the next round."""
         first, last = self.resolved_offset + 1, min(batch.last_offset, self._end_offset - 1)
         is_compressed = batch.codec != compression.NONE
         try:
@@ -383,7 +385,8 @@ _WRITE_MAY_PASS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NETWORK_EX
 
 
 def _round_of(letters: _Letters, limit: int, copies: _Copies, now_ms: int) -> _Round:
-    """The dead letters of the next request: at least one, else `limit` bytes at most."""
+    """The dead letters of the next request: at least one, and no more than fit into `limit`
+    bytes."""
     last_offset = max(letters.next_offset, copies.resolved_offset)
     round_ = _Round([], HEADER_BYTES)
     for offset in range(letters.next_offset, last_offset + 1):
@@ -416,7 +419,7 @@ def _headers(letters: _Letters, offset: int) -> Iterator[Header]:
 
 def _produce_request(rounds: dict[tuple[bytes, int], _Round], timeout_ms: int) -> m.ProduceRequest:
     kind = m.ProduceRequest
-    topics: dict[bytes, Any] = {}
+    topics: dict[bytes, m.ProduceRequest.TopicProduceData] = {}
     for (topic_id, index), round_ in rounds.items():
         if topic_id not in topics:
             topics[topic_id] = kind.TopicProduceData(topic_id=topic_id)
@@ -438,7 +441,7 @@ def _first_error(body: m.CreateTopicsResponse) -> int:
 
 
 def _place(letters: _Letters) -> dict[str, Any]:
-    """What every event says of the records."""
+    """The place of the records, for every event about them."""
     return {
         "group": letters.key.group_id,
         "topic": letters.replica.topic,

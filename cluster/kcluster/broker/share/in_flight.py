@@ -1,11 +1,11 @@
 """Records in flight: batches that a share group has fetched, and the state of each record in them.
 
-Owns: `RecordState`, `AcknowledgeType`, and the runs of equal state that a batch consists of.
-Never: decides that a state changes (window.py does).
-Kafka: InFlightBatch, InFlightState, RecordState; KIP-932.
+Owns: `RecordState`, `AcknowledgeType`, and the runs of equal state that a batch consists of. Never:
+decides on a change of state (window.py does).  Kafka: InFlightBatch, InFlightState, RecordState;
+KIP-932.
 
 Kafka keeps one state for each batch until it must keep one for each record.  Here a batch is always
-a list of runs: neighbours in one state.  A batch that was never split has one.
+a list of runs, which are neighbours in one state.  A batch that was never split has one run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ NO_MEMBER: Final = ""
 
 
 class RecordState(IntEnum):
-    """Of one record, for one group.  ARCHIVING: on its way to the dead letter queue (KIP-1191)."""
+    """The state of a record for one group.  ARCHIVING: on its way to the dead letter queue
+    (KIP-1191)."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -31,7 +32,7 @@ class RecordState(IntEnum):
 
 
 class AcknowledgeType(IntEnum):
-    """What a member reports of a record.
+    """A member's report on a record.
 
     GAP: there is no record at this offset.  RENEW: it needs more time (KIP-1222).
     """
@@ -51,11 +52,11 @@ ARCHIVED: Final = RecordState.ARCHIVED
 
 
 class DeadLetterCause(Enum):
-    """Why records are not delivered again."""
+    """The reason why records are not delivered again."""
 
     REJECTED = "rejected"
     EXHAUSTED = "exhausted"
-    """Delivered as often as the group allows."""
+    """They were delivered as often as the group allows."""
 
 
 class DeadLetterBatch(Struct, frozen=True):
@@ -75,8 +76,8 @@ class DeadLetterBatch(Struct, frozen=True):
 class Transition:
     """State changes that take effect, or are undone, together: when the persister has stored them.
 
-    `state_batches`: what is to be stored; nothing if the changes need no storing.  `dead_letters`:
-    what goes to the dead letter queue once it is stored.
+    `state_batches`: the batches to store; none if the changes need no storing.  `dead_letters`: the
+    batches for the dead letter queue, once the others are stored.
     """
 
     __slots__ = ("dead_letters", "runs", "state_batches")
@@ -85,12 +86,13 @@ class Transition:
         self.state_batches: list[StateBatch] = []
         self.dead_letters: list[DeadLetterBatch] = []
         self.runs: list[InFlightRun] = []
-        """Those that this has changed, also the parts into which they were split since."""
+        """The runs that this has changed, including the parts into which they were split since
+        then."""
 
 
 @final
 class InFlightRun:
-    """Neighbouring records of one batch in the same state.
+    """Neighbouring records of one batch in one state.
 
     `member_id`, `lock_deadline_ms`: who has acquired them, and until when; also while `transition`
     is under way, because its failure gives them back to that member.  `transition`: the change to
@@ -158,7 +160,7 @@ class InFlightRun:
         return rest
 
     def continues(self, before: InFlightRun) -> bool:
-        """Whether this and the run before it are one."""
+        """Whether this and the previous run can be one."""
         return (
             self.state is before.state
             and self.delivery_count == before.delivery_count
@@ -170,8 +172,8 @@ class InFlightRun:
 
 @final
 class InFlightBatch:
-    """Records that were fetched together; their number decides how near the delivery limit they are
-    split."""
+    """Records that were fetched together.  Their number decides how far below the delivery limit
+    they are split."""
 
     __slots__ = ("first_offset", "last_offset", "runs")
 
@@ -179,13 +181,13 @@ class InFlightBatch:
         self.first_offset = run.first_offset
         self.last_offset = run.last_offset
         self.runs = [run]
-        """Without gaps, in order of offset."""
+        """The runs, without gaps, in order of offset."""
 
     def __repr__(self) -> str:
         return f"<InFlightBatch {self.runs}>"
 
     def within(self, first_offset: int, last_offset: int) -> list[InFlightRun]:
-        """The runs of these offsets alone: those that reach beyond are split."""
+        """The runs of exactly these offsets: runs that reach beyond are split."""
         self._split_at(first_offset)
         self._split_at(last_offset + 1)
         return self.overlapping(first_offset, last_offset)
@@ -205,11 +207,11 @@ class InFlightBatch:
                 return
 
     def join(self) -> None:
-        """Make one of neighbours that no longer differ."""
+        """Join neighbouring runs that no longer differ."""
         joined = self.runs[:1]
         for run in self.runs[1:]:
             before = joined[-1]
-            # One with a transition stays: the transition holds it.
+            # A run with a transition stays, because the transition refers to it.
             if run.transition is None and run.continues(before):
                 before.last_offset = run.last_offset
             else:

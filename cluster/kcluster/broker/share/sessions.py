@@ -1,8 +1,8 @@
-"""Share sessions: which partitions a member of a share group fetches from this broker.
+"""Share sessions: the partitions that a member of a share group fetches from this broker.
 
-Owns: the sessions, their epochs, and which partitions an answer must name.  Never: acquires or
-releases a record (the callers do).
-Kafka: ShareSessionCache, ShareSession, SharePartitionManager.newContext; KIP-932.
+Owns: the sessions, their epochs, and the choice of partitions that an answer must name.  Never:
+acquires or releases a record (the callers do).  Kafka: ShareSessionCache, ShareSession,
+SharePartitionManager.newContext; KIP-932.
 
 A session belongs to a group's member and lives as long as its connection.
 """
@@ -26,7 +26,8 @@ PartitionKey = tuple[bytes, int]
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition that a request names.  `topic`: as its id was known then; empty if it was not."""
+    """A partition that a request names.  `topic`: the name of its id at that time; empty if
+    unknown."""
 
     topic_id: bytes
     partition: int
@@ -40,16 +41,16 @@ class ParkedShareFetch(DelayedOperation):
     __slots__ = ()
 
     def abandon(self) -> None:
-        """Stop waiting without an answer: its client is gone."""
+        """Stop waiting without an answer, because the client is gone."""
         raise AssertionError("a subclass knows where it is registered")
 
 
 @final
 class ShareSession:
-    """Of one member.
+    """The session of one member.
 
-    `partitions`: those it fetches, in their order.  `unanswered`: those that the next answer must
-    name even if there is nothing new: added since the first fetch, or reported with an error.
+    `partitions`: those it fetches, in their order.  `unanswered`: partitions that the next answer
+    must name even without news: they were added since the first fetch, or reported with an error.
     """
 
     __slots__ = ("connection_id", "epoch", "group_id", "member_id", "partitions", "unanswered")
@@ -71,16 +72,16 @@ class ShareSession:
                 self.unanswered[key] = None
 
     def forget(self, key: PartitionKey) -> None:
-        """Fetch a partition no longer."""
+        """Stop fetching a partition."""
         self.partitions.pop(key, None)
         self.unanswered.pop(key, None)
 
     def key_of(self, named: TopicIdPartition) -> SharePartition:
-        """The share partition that a partition is for this group."""
+        """This group's share partition of a partition."""
         return SharePartition(self.group_id, named.topic_id, named.partition)
 
     def advance(self) -> None:
-        """The next request has the next epoch."""
+        """Move to the next epoch, that of the next request."""
         self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
 
 
@@ -92,7 +93,7 @@ class ShareSessions:
         self._view = view
         self._sessions: dict[tuple[str, str], ShareSession] = {}
         self._by_connection: dict[int, ShareSession] = {}
-        """The last session that each connection has opened, also if it has ended since."""
+        """The last session that each connection has opened, even if it has ended since then."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -108,7 +109,8 @@ class ShareSessions:
         return session
 
     def find(self, group_id: str, member_id: str, epoch: int) -> ShareSession | ErrorCode:
-        """The session that a request continues, which advances it, or ends (FINAL_EPOCH)."""
+        """The session that a request continues; the request advances it, or ends it
+        (FINAL_EPOCH)."""
         session = self._sessions.get((group_id, member_id))
         if session is None:
             return ErrorCode.SHARE_SESSION_NOT_FOUND
@@ -127,7 +129,7 @@ class ShareSessions:
         return True
 
     def of_connection(self, connection_id: int) -> ShareSession | None:
-        """The session that a connection, now closed, opened last."""
+        """The last session that a connection, now closed, has opened."""
         return self._by_connection.pop(connection_id, None)
 
     def has_group(self, group_id: str) -> bool:

@@ -1,11 +1,10 @@
 """A share partition at its leader: its window, the timer of its locks, and its persisted state.
 
-Owns: loading, and that what needs storing is stored before it is answered.  Never: changes a
-record's state by itself (window.py, acquisition.py), or decides who leads (the replica's role
-does).
-Kafka: SharePartition; KIP-932, KIP-1191.
+Owns: loading, and storing changes before they are answered.  Never: changes a record's state by
+itself (window.py, acquisition.py), or decides who leads (the replica's role does).  Kafka:
+SharePartition; KIP-932, KIP-1191.
 
-    first fetch            loading: the persister is asked for the state
+    first fetch            loading: a request for the state to the persister
     its answer             active, from the stored start offset or the one that the reset chooses
     acknowledge, release   stored, then answered; undone if it cannot be stored
     a lock ends            taken back at once, then stored
@@ -73,7 +72,7 @@ _MEANING: Final = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What an error of the persister means to a member."""
+"""The meaning of the persister's errors for a member."""
 FENCING: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.GROUP_ID_NOT_FOUND,
@@ -89,11 +88,11 @@ for _reader in (_UNCOMMITTED, _COMMITTED):
     _reader.leader_only = True
 
 OnDone = Callable[[AcknowledgeOutcome, int], None]
-"""(NONE, or the reason why nothing has changed; now_ms)."""
+"""Called with (NONE, or the reason why nothing has changed; now_ms)."""
 
 
 class ShareLeaderState(Enum):
-    """Kafka: SharePartitionState."""
+    """The states of a share partition's leader.  Kafka: SharePartitionState."""
 
     LOADING = "loading"
     ACTIVE = "active"
@@ -103,9 +102,9 @@ class ShareLeaderState(Enum):
 
 @final
 class ShareLeader:
-    """See the module's head.  `error`: why it failed to load, or NONE.
+    """See the module's head.  `error`: the error of a failed load, or NONE.
 
-    `on_useless`: called when it has failed, or was fenced by the persister.
+    `on_useless`: called after it has failed, or was fenced by the persister.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class ShareLeader:
 
     @property
     def settings(self) -> ShareSettings:
-        """As the group's and the broker's configs are now."""
+        """The present settings of the group, or else the broker."""
         return self._configs.of(self.key.group_id)
 
     @property
@@ -159,12 +158,12 @@ class ShareLeader:
     # --------------------------------------------------------------------------------- loading
 
     def load(self, now_ms: int) -> None:
-        """Ask the persister for the state."""
+        """Request the state from the persister."""
         self._persister.read(self.key, self.leader_epoch, self._on_read, now_ms)
 
     def _on_read(self, read: ReadState | ErrorCode, now_ms: int) -> None:
         if self.state is not ShareLeaderState.LOADING:
-            return  # fenced meanwhile
+            return  # it was fenced in between
         if isinstance(read, ErrorCode):
             self._fail(_MEANING.get(read, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
@@ -202,7 +201,7 @@ class ShareLeader:
         self._on_useless(self.key)
 
     def _choose_start_offset(self, now_ms: int) -> int | ErrorCode:
-        """By share.auto.offset.reset."""
+        """Choose the start offset by share.auto.offset.reset."""
         replica, log = self.replica, self.replica.log
         error = replica.check_leader(self.leader_epoch)
         if error:
@@ -211,7 +210,7 @@ class ShareLeader:
         if reset == EARLIEST:
             return log.log_start_offset
         if replica.high_watermark < replica.leader_epoch_start_offset:
-            # A new leader does not know yet what was committed before it.
+            # A new leader does not know yet which records were committed before it.
             return ErrorCode.OFFSET_NOT_AVAILABLE
         if reset == LATEST:
             return replica.high_watermark
@@ -225,7 +224,8 @@ class ShareLeader:
         return found[1]
 
     def fence(self) -> None:
-        """This broker does not lead the partition any more, or its state is somebody else's."""
+        """Stop, because this broker does not lead the partition any more, or the state belongs to
+        another leader."""
         if self.state is not ShareLeaderState.FAILED:
             self.state = ShareLeaderState.FENCED
         self._timers.cancel(self._timer)
@@ -234,8 +234,9 @@ class ShareLeader:
     # ------------------------------------------------------------------- reading and acquiring
 
     def read(self, max_bytes: int, max_records: int, at_least_one: bool) -> PartitionRead:
-        """Read at the next fetch offset, `max_bytes` at most; `at_least_one`: but one batch.  What
-        lies beyond the window and `max_records` behind it cannot be acquired, and is not read."""
+        """Read at the next fetch offset, `max_bytes` at most; `at_least_one`: one batch, even if it
+        is larger.  Records beyond the window and `max_records` after it cannot be acquired, and are
+        not read."""
         window, wanted = self.window, self._wanted
         wanted.fetch_offset = window.next_fetch_offset()
         wanted.current_leader_epoch = self.replica.leader_epoch
@@ -256,7 +257,7 @@ class ShareLeader:
         aborted: Sequence[AbortedTransaction],
         now_ms: int,
     ) -> list[Acquired]:
-        """Acquire from what was read at `fetch_offset`.  `aborted`: for a read_committed group."""
+        """Acquire records from a read at `fetch_offset`.  `aborted`: for a read_committed group."""
         if not self.is_active:
             return []
         window = self.window
@@ -268,7 +269,7 @@ class ShareLeader:
         return acquired
 
     def move_log_start(self) -> None:
-        """The log starts later than the offset that was to be fetched."""
+        """Move the start, because the log starts after the offset that was to be fetched."""
         self.window.move_log_start(self.replica.log.log_start_offset)
 
     # --------------------------------------------------------------------------- acknowledging
@@ -280,7 +281,7 @@ class ShareLeader:
         on_done: OnDone,
         now_ms: int,
     ) -> None:
-        """Take in what a member reports; `on_done` is called once, maybe before this returns."""
+        """Apply a member's report; `on_done` is called once, maybe before this returns."""
         begun = self.window.acknowledge(member_id, acknowledgements, self.limits, now_ms)
         if isinstance(begun, AcknowledgeOutcome):
             on_done(begun, now_ms)
@@ -288,7 +289,7 @@ class ShareLeader:
             self._store(begun, on_done, now_ms)
 
     def release(self, member_id: str, now_ms: int) -> None:
-        """Make available what a member has acquired, whose session has ended."""
+        """Release the records that a member has acquired, after its session has ended."""
         self._store(self.window.release(member_id, self.limits), _ignore, now_ms)
 
     def _store(self, transition: Transition, on_done: OnDone, now_ms: int) -> None:
@@ -300,7 +301,7 @@ class ShareLeader:
             self.window.complete(transition, not error, self.limits, at_ms)
             self._replicas.touch(self.replica)
             if error:
-                self._await_locks(self.window.next_deadline_ms)  # members have them again
+                self._await_locks(self.window.next_deadline_ms)  # members hold them again
                 meaning = _MEANING.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
                 if meaning in FENCING:
                     self._on_useless(self.key)
@@ -335,20 +336,20 @@ class ShareLeader:
             )
 
     def _on_dead_letters(self, batch: DeadLetterBatch, now_ms: int) -> None:
-        """They are in the queue, or cannot get there: archived they are either way."""
+        """Archive the records, which are in the queue or cannot get there."""
         self.window.archive(batch.first_offset, batch.last_offset, ARCHIVING)
         archived = StateBatch(batch.first_offset, batch.last_offset, ARCHIVED, batch.delivery_count)
         self._write([archived], self._on_archived, now_ms)
 
     def _on_archived(self, _error: ErrorCode, _now_ms: int) -> None:
-        """If it is not stored, the next leader sends them again."""
+        """Finish; if the change was not stored, the next leader sends the records again."""
         if self.window.advance_start():
             self._replicas.touch(self.replica)
 
     # ----------------------------------------------------------------------------------- locks
 
     def _await_locks(self, deadline_ms: int) -> None:
-        """One timer for all locks, not later than the first of them."""
+        """Set the one timer for all locks, not later than the first of them."""
         if deadline_ms < self._timer_ms and self.is_active:
             self._timer_ms = deadline_ms
             self._timers.set(self._timer, deadline_ms, self._on_timer)
@@ -380,11 +381,11 @@ class ShareLeader:
     def _on_expiry_written(
         self, expired: Sequence[StateBatch], _error: ErrorCode, now_ms: int
     ) -> None:
-        """Stored or not, the locks have ended; the next write reports it again."""
+        """Finish; the locks have ended, stored or not, and the next write reports it again."""
         if self.window.advance_start():
             self._replicas.touch(self.replica)
         self._send_dead_letters(expired_for_good(expired), now_ms)
 
 
 def _ignore(_outcome: AcknowledgeOutcome, _now_ms: int) -> None:
-    """Nobody waits for it; if it cannot be stored, the locks end by themselves."""
+    """Ignore the outcome: if the change cannot be stored, the locks end by themselves."""

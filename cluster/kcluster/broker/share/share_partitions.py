@@ -1,8 +1,8 @@
 """The share partitions that this broker leads.
 
-Owns: which there are: made by the first fetch, dropped with the leadership, a failure, or the last
-session of the group.  Never: knows their records (share_partition.py).
-Kafka: SharePartitionManager, SharePartitionCache.
+Owns: creating them at the first fetch, and dropping them with the leadership, after a failure, or
+with the last session of the group.  Never: knows their records (share_partition.py).  Kafka:
+SharePartitionManager, SharePartitionCache.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ class SharePartitions:
         return len(self._leaders)
 
     def in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
-        """Those that may deliver records later although no member does anything: (key, whether it
-        is still loading; else records are in flight, maybe locked for members that are gone)."""
+        """The share partitions that may deliver records later without any action of a member: (key,
+        whether it is still loading; else records are in flight, maybe locked for members that are
+        gone)."""
         for key, leader in self._leaders.items():
             if leader.state is ShareLeaderState.LOADING:
                 yield key, True
@@ -58,7 +59,7 @@ class SharePartitions:
         return self._leaders.get(key)
 
     def get_or_load(self, key: SharePartition, now_ms: int) -> ShareLeader | ErrorCode:
-        """The share partition, which may be loading still; or why it is not led here."""
+        """The share partition, which may still be loading; or the error why it is not led here."""
         known = self._leaders.get(key)
         if known is not None:
             return known
@@ -88,13 +89,14 @@ class SharePartitions:
             leader.fence()
 
     def on_resigned(self, topic_id: bytes, partition: int) -> None:
-        """This broker does not lead the partition any more, or it was deleted."""
+        """Drop a share partition that this broker does not lead any more, or that was deleted."""
         self._remove_all(
             [key for key in self._leaders if key[1] == topic_id and key[2] == partition]
         )
 
     def remove_group(self, group_id: str) -> None:
-        """Nobody of the group fetches from this broker any more."""
+        """Drop the share partitions of a group of which no member fetches from this broker any
+        more."""
         self._remove_all([key for key in self._leaders if key.group_id == group_id])
 
     def _remove_all(self, keys: list[SharePartition]) -> None:

@@ -1,16 +1,16 @@
-"""The window of a share partition: from its start offset to what was fetched last, and each state.
+"""The window of a share partition: the records from its start offset to the last fetched one, with
+their states.
 
 Owns: every change of the window but acquisition: loading, acknowledgement, release, the end of
-locks, the start offset.  Never: reads a log or a clock, stores anything, answers anybody
-(share_partition.py does).
-Kafka: SharePartition (4.4.0); KIP-932, KIP-1191, KIP-1222.
+locks, the start offset.  Never: reads a log or a clock, stores anything, answers a request
+(share_partition.py does).  Kafka: SharePartition (4.4.0); KIP-932, KIP-1191, KIP-1222.
 
-    start offset       all before it is settled: acknowledged, archived, or gone from the log
+    start offset       every earlier record is settled: acknowledged, archived, or gone from the log
     in-flight batches  each record available, acquired, acknowledged, archiving or archived
-    end offset         what comes behind it has not been fetched yet
+    end offset         later records have not been fetched yet
 
-A change that must be stored is made at once, as a `Transition`: nobody can change these records
-again before `complete` says whether it was stored.
+A change that must be stored is made at once, as a `Transition`: these records cannot change again
+before `complete` reports whether it was stored.
 """
 
 from __future__ import annotations
@@ -51,30 +51,31 @@ NO_GAP: Final = -1
 
 
 class ShareLimits(Struct, frozen=True):
-    """What a group's configs, or else its broker's, allow."""
+    """The limits of a group's configs, or else its broker's."""
 
     delivery_count: int = 5
-    """share.delivery.count.limit: after that many a record is archived instead of released."""
+    """share.delivery.count.limit: the number of deliveries after which a record is archived instead
+    of released."""
     record_locks: int = 2_000
-    """share.partition.max.record.locks: how many records can be in flight."""
+    """share.partition.max.record.locks: the number of records that can be in flight."""
     lock_duration_ms: int = 30_000
     """share.record.lock.duration.ms."""
     is_renewal_enabled: bool = True
     """share.renew.acknowledge.enable."""
     has_dead_letters: bool = False
-    """errors.deadletterqueue.topic.name is set, and share.version allows it (KIP-1191)."""
+    """Whether errors.deadletterqueue.topic.name is set, and share.version allows it (KIP-1191)."""
 
 
 class Acknowledgement(Struct, frozen=True):
-    """What a member reports of the records of `first_offset` to `last_offset`: one type for all of
-    them, or one for each."""
+    """A member's report on the records `first_offset` to `last_offset`: one type for all of them,
+    or one for each."""
 
     first_offset: int
     last_offset: int
     types: tuple[AcknowledgeType, ...]
 
     def ranges(self) -> Iterable[tuple[int, int, AcknowledgeType]]:
-        """(first offset, last offset, type) of neighbours with the same type."""
+        """(first offset, last offset, type) of neighbours of one type."""
         if len(self.types) == 1:
             yield self.first_offset, self.last_offset, self.types[0]
             return
@@ -87,7 +88,7 @@ class Acknowledgement(Struct, frozen=True):
 
 
 class AcknowledgeOutcome(Struct, frozen=True):
-    """What became of an acknowledgement: NONE, or why it has no effect."""
+    """The outcome of an acknowledgement: NONE, or the reason why it has no effect."""
 
     error: ErrorCode
     message: str
@@ -126,20 +127,20 @@ class InFlightWindow:
         self.end_offset = start_offset
         self.batches: list[InFlightBatch] = []
         self.has_available = False
-        """Something within the window may be available, or not fetched yet."""
+        """Whether a record within the window may be available, or not fetched yet."""
         self.gap_start_offset = NO_GAP
-        """Where to look for records that the last leader delivered, and stored nothing about
-        (KAFKA-18494)."""
+        """The offset from which to look for records that the last leader delivered without storing
+        anything about them (KAFKA-18494)."""
         self.gap_end_offset = NO_GAP
-        """Such gaps can only be before this, the end of what was loaded."""
+        """The end of the loaded window; such gaps can only be before it."""
 
     def __repr__(self) -> str:
         return f"<InFlightWindow {self.start_offset} {self.batches} {self.end_offset}>"
 
     @classmethod
     def load(cls, state: ReadState, start_offset: int) -> InFlightWindow | None:
-        """The window of a new leader; None if what was stored makes no sense: anybody may write a
-        share state.  `start_offset`: the stored one, or as the reset chose."""
+        """The window of a new leader; None if the stored state makes no sense, since any client may
+        write one.  `start_offset`: the stored one, or the reset's choice."""
         window = cls(state.state_epoch, start_offset)
         expected = start_offset
         for stored in state.batches:
@@ -174,12 +175,13 @@ class InFlightWindow:
 
     @property
     def may_have_gaps(self) -> bool:
-        """Whether the end is still the one that was loaded."""
+        """Whether the end is still the loaded one, so that there may be gaps."""
         return self.gap_start_offset != NO_GAP and self.gap_end_offset == self.end_offset
 
     @property
     def delivery_complete_count(self) -> int:
-        """Records from the start offset on that need no further delivery; for the group's lag."""
+        """The number of records from the start offset on that need no further delivery; for the
+        group's lag."""
         start = self.start_offset
         return sum(
             run.last_offset - max(run.first_offset, start) + 1
@@ -190,7 +192,7 @@ class InFlightWindow:
 
     @property
     def next_deadline_ms(self) -> int:
-        """When the first lock ends; NEVER_MS if nothing is acquired."""
+        """The end of the first lock; NEVER_MS if nothing is acquired."""
         deadlines = [
             run.lock_deadline_ms
             for batch in self.batches
@@ -210,7 +212,7 @@ class InFlightWindow:
         )
 
     def next_fetch_offset(self) -> int:
-        """The first offset that is available, or was not fetched yet."""
+        """The first offset that is available, or not yet fetched."""
         batches = self.batches
         if not batches or self.start_offset > batches[-1].last_offset:
             self.has_available = False
@@ -235,12 +237,12 @@ class InFlightWindow:
         return None
 
     def can_acquire(self, limits: ShareLimits) -> bool:
-        """Whether the limit of records in flight lets anything be fetched."""
+        """Whether the limit of records in flight allows any fetch."""
         is_behind_end = bool(self.batches) and self.next_fetch_offset() == self.end_offset + 1
         return not is_behind_end or self.in_flight_records < limits.record_locks
 
     def index_of(self, offset: int) -> int:
-        """Of the last batch that begins at `offset` or before; -1 if none does."""
+        """The index of the last batch that begins at `offset` or before; -1 if none does."""
         return bisect_right(self.batches, offset, key=_first_offset_of) - 1
 
     # ------------------------------------------------------------------------- acknowledgement
@@ -252,11 +254,11 @@ class InFlightWindow:
         limits: ShareLimits,
         now_ms: int,
     ) -> Transition | AcknowledgeOutcome:
-        """Begin the changes that a member asks for: all of them, or none."""
+        """Begin the changes of a member's acknowledgement: all of them, or none."""
         transition = Transition()
         for acknowledgement in acknowledgements:
             if acknowledgement.last_offset < self.start_offset:
-                continue  # settled before, or gone from the log
+                continue  # it was settled before, or is gone from the log
             refused = self._acknowledge(member_id, acknowledgement, limits, now_ms, transition)
             if refused is not None:
                 self.complete(transition, False, limits, now_ms)
@@ -303,7 +305,7 @@ class InFlightWindow:
         return None
 
     def release(self, member_id: str, limits: ShareLimits) -> Transition:
-        """Begin to make available whatever `member_id` has acquired: its session has ended."""
+        """Begin to make available all records of `member_id`, whose session has ended."""
         transition = Transition()
         for batch in self.batches:
             for run in self._from_start(batch):
@@ -328,7 +330,8 @@ class InFlightWindow:
             transition.dead_letters.append(_dead_letters(stored, cause))
 
     def _state_for(self, run: InFlightRun, state: RecordState, limits: ShareLimits) -> RecordState:
-        """`state`, but nothing becomes available that was delivered often enough, or is gone."""
+        """`state`; but ARCHIVED instead of available for records that were delivered often enough,
+        or are gone."""
         if state is not AVAILABLE:
             return state
         if run.last_offset < self.start_offset:
@@ -340,15 +343,15 @@ class InFlightWindow:
     def complete(
         self, transition: Transition, is_stored: bool, limits: ShareLimits, now_ms: int
     ) -> bool:
-        """End a transition: its changes hold, or are undone.  True if the start offset moved."""
+        """End a transition: its changes are final, or undone.  True if the start offset moved."""
         for run in transition.runs:
             if run.transition is not transition:
-                continue  # archived meanwhile: it stays so
+                continue  # it was archived in between, and stays archived
             run.transition = None
             if not is_stored:
                 run.state = ACQUIRED
                 if now_ms < run.lock_deadline_ms:
-                    continue  # the member has it again
+                    continue  # the member holds it again
                 run.state = self._state_for(run, AVAILABLE, limits)
                 if run.state is ARCHIVING:
                     run.state = ARCHIVED  # as in Kafka, without the dead letter queue
@@ -366,9 +369,9 @@ class InFlightWindow:
     # ----------------------------------------------------------------------------------- locks
 
     def expire_locks(self, limits: ShareLimits, now_ms: int) -> list[StateBatch]:
-        """Take back what members have held for too long; what is to be stored of it.
+        """Take back the records that members have held for too long; returns the batches to store.
 
-        This holds even if it cannot be stored.  What a transition changes waits for its end.
+        The locks end even if this cannot be stored.  Records in a transition wait for its end.
         """
         expired: list[StateBatch] = []
         for batch in self.batches:
@@ -386,7 +389,8 @@ class InFlightWindow:
         return expired
 
     def archiving(self, limits: ShareLimits) -> list[DeadLetterBatch]:
-        """What the last leader had not finished with: it goes to the dead letter queue (again)."""
+        """The batches that the last leader had not finished, which go to the dead letter queue
+        (again)."""
         found = []
         for batch in self.batches:
             for run in batch.runs:
@@ -424,8 +428,8 @@ class InFlightWindow:
             batch.join()
 
     def move_log_start(self, log_start_offset: int) -> None:
-        """The log has lost what is before `log_start_offset`.  What members hold of it they keep
-        until their locks end (KAFKA-19859); it is stored with the next write."""
+        """Settle the records before `log_start_offset`, which the log has lost.  Members keep the
+        ones that they hold until their locks end (KAFKA-19859); the next write stores it."""
         if log_start_offset <= self.start_offset:
             return
         self.archive(self.start_offset, log_start_offset - 1, AVAILABLE)
@@ -439,7 +443,7 @@ class InFlightWindow:
             self.has_available = True
 
     def advance_start(self) -> bool:
-        """Move the start offset past what is settled, and forget that.  True if there was any."""
+        """Move the start offset past settled records, and forget them.  True if there were any."""
         settled_batches, settled_to = 0, NO_GAP
         for batch in self.batches:
             if self.may_have_gaps and batch.last_offset >= self.gap_start_offset:
@@ -459,7 +463,8 @@ class InFlightWindow:
             return True
         next_offset = settled_to + 1
         if settled_batches and settled_to == self.batches[settled_batches - 1].last_offset:
-            # There may be no records between this batch and the next: compaction leaves such gaps.
+            # There may be no records between this batch and the next, because compaction leaves
+            # such gaps.
             next_offset = self.batches[settled_batches].first_offset
             if self.may_have_gaps:
                 next_offset = min(next_offset, self.gap_start_offset)
@@ -468,7 +473,7 @@ class InFlightWindow:
         return True
 
     def close_gaps_before(self, offset: int) -> None:
-        """Whatever there is before `offset` has been fetched."""
+        """Record that everything before `offset` has been fetched."""
         if self.gap_start_offset == NO_GAP:
             return
         if self.may_have_gaps and offset <= self.gap_end_offset:
@@ -478,7 +483,7 @@ class InFlightWindow:
 
 
 def expired_for_good(expired: Iterable[StateBatch]) -> list[DeadLetterBatch]:
-    """Those among what `expire_locks` took back that go to the dead letter queue."""
+    """The records among those taken back by `expire_locks` that go to the dead letter queue."""
     return [
         _dead_letters(one, DeadLetterCause.EXHAUSTED)
         for one in expired

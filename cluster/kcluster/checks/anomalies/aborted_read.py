@@ -1,9 +1,8 @@
 """aborted-read: a record can be read, or was, although its send or its transaction failed for
 certain.
 
-Owns: the check and the text; the story is that of the offset (stories/offsets.py) and of the
-transaction (stories/transactions.py).  Never: looks into a node.
-Kafka: no counterpart; Jepsen's G1a.
+Owns: the check and the text; stories/offsets.py and stories/transactions.py tell the story.  Never:
+looks into a node. Kafka: no counterpart; Jepsen's G1a.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ READ: Final = "was read by "
 
 @anomaly("aborted-read", "a record whose send or transaction failed for certain can be read")
 class AbortedRead(LogAnomaly):
-    """A send failed for certain, or its transaction was aborted: its producer knows that nobody may
-    read the record.  It is there for read_committed consumers, or one of them has read it.
+    """A record whose send failed for certain, or whose transaction was aborted, is visible to
+    read_committed consumers, or one of them has read it.
 
         aborted-read: orders-0: a, whose send failed for certain, is there at offset 0
     """

@@ -16,9 +16,9 @@ from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 @anomaly("accepted-twice", "a share group's record was accepted by two members that had it at once")
 class AcceptedTwice(DeliveryAnomaly):
     """A record was delivered to a member while another one still had it: both accepted it, and the
-    leader took both; or two leaders at once did.  (Delivered by the same leader, or a later one,
-    after the first acceptance was taken: delivered-after-ack.)  An acceptance does not count if the
-    member's lock was over by then: others may have settled the record.
+    leader, or two leaders at once, confirmed both acceptances.  (A delivery after the first
+    acceptance was confirmed is delivered-after-ack.)  An acceptance does not count after the end of
+    the member's lock: other members may have settled the record.
 
         accepted-twice: orders-0: group g: a and b both accepted offset 3
     """

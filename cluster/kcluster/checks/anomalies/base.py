@@ -1,4 +1,4 @@
-"""What an anomaly is: a class that finds it in a run, describes it and explains it.
+"""The base of anomalies: a class finds its kind in a run, describes it and explains it.
 
 Owns: AnomalyKind and its forms, findings, their grouping into anomalies, the table of kinds by
 name.  Never: knows a kind.  Kafka: no counterpart; jepsen.tests.kafka.
@@ -35,16 +35,16 @@ from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 
 Places = Mapping[bytes | None, Sequence[int]]
-"""By value, the offsets that hold it."""
+"""By value, its offsets."""
 
 
 class Finding(Struct, frozen=True):
-    """One record that something is wrong with.
+    """One record of an anomaly.
 
-    `offset`: where it is or should be, -1 if unknown.  `other`: the second offset that matters: the
-    duplicate's, that of the record sent or read before; for a lost record without an offset its
-    number among its producer's sends to the partition.  `detail`: what the kind's text needs in
-    addition.  `allowed`: the setting that allows it.
+    `offset`: where it is or should be, -1 if unknown.  `other`: a second offset: the duplicate's,
+    or that of the record sent or read before; for a lost record without an offset its number among
+    its producer's sends to the partition.  `detail`: further facts for the kind's text.  `allowed`:
+    the setting that allows it.
     """
 
     name: str
@@ -65,10 +65,10 @@ Group = Sequence[Finding]
 class Anomaly(Struct, frozen=True):
     """A broken promise as clients see it: `count` neighbouring records with one story.
 
-    `name` of ANOMALIES; `first` and `last` offset concerned, -1 if unknown; `values` of the first
-    and the last record; `allowed`: the setting that allows it, "" for none; `at_ms`: of the first
-    send or read concerned; `chain`: what led to it, oldest first; `causes`: the causes in it;
-    `errors`: the errors of clients in it, by Kafka's names.
+    `name` of ANOMALIES; `first` and `last`: the offsets, -1 if unknown; `values`: of the first and
+    the last record; `allowed`: the setting that allows it, "" for none; `at_ms`: the time of the
+    first send or read; `chain`: the events that led to it, oldest first; `causes`: the causes in
+    it; `errors`: the errors of clients in it, by Kafka's names.
     """
 
     name: str
@@ -106,15 +106,15 @@ class PartitionHistory(Struct, frozen=True):
     read_committed: Mapping[str, None] = {}
     """The consumers that must not see records of aborted or open transactions."""
     deliveries: Sequence[SharedRecord] = ()
-    """To members of share groups."""
+    """The deliveries to members of share groups."""
     present_share_groups: Mapping[str, None] = {}
-    """Those that had members to the end."""
+    """The share groups that had members to the end."""
     delivery_limits: Mapping[str, DeliveryLimits] = {}
-    """By share group."""
+    """The limits on deliveries, by share group."""
 
     def is_settled(self, deliveries: Sequence[SharedRecord]) -> bool:
-        """Whether a share group is done with a record, or may be: an acceptance was sent that was
-        not refused, or it was delivered as often as it may be."""
+        """Whether a share group has settled a record, or may have: an acceptance was sent that was
+        not refused, or the limit on its deliveries is reached."""
         return any(
             one.count >= self.delivery_limits.get(one.group, UNCHANGED_LIMITS).lowest
             or one.is_acknowledged
@@ -123,35 +123,36 @@ class PartitionHistory(Struct, frozen=True):
         )
 
     def value_at(self, offset: int) -> bytes | None:
-        """Of the record at this offset; None if there is none."""
+        """The value of the record at this offset; None if there is none."""
         return next((value for at, value in self.log.records if at == offset), None)
 
     def visible(self, value: bytes | None) -> Sequence[int]:
-        """The offsets that hold a value and that a read_committed consumer gets."""
+        """The offsets at which read_committed consumers get a value."""
         hidden = self.log.hidden
         at = self.places.get(value, ())
         return [offset for offset in at if offset not in hidden] if hidden else at
 
 
 class TransactionHistory(Struct, frozen=True):
-    """A transaction, and what became of its records: (send, the offset at which a read_committed
-    consumer gets it, -1 for none; the offset at which it is hidden, -1 for none)."""
+    """A transaction and its records: (send, the offset at which read_committed consumers get the
+    record, -1 for none; the offset at which it is hidden, -1 for none)."""
 
     transaction: ClientTransaction
     records: Sequence[tuple[SentRecord, int, int]]
     is_open: bool = False
-    """Its producer waits for a marker: it may still become visible."""
+    """Whether its producer waits for a marker, so that it may still become visible."""
 
 
 class Explanation(Struct, frozen=True):
-    """What led to an anomaly, in any order; `allowed`: the setting, if only the story shows it."""
+    """The links that led to an anomaly, in any order; `allowed`: the setting, if only the story
+    shows it."""
 
     links: Iterable[Link]
     allowed: Setting = Setting.NONE
 
 
 class AnomalyKind(ABC):
-    """How one kind of anomaly is grouped, described and explained."""
+    """One kind of anomaly: its grouping, description and explanation."""
 
     NAME: ClassVar[str] = ""
     MEANING: ClassVar[str] = ""
@@ -166,7 +167,7 @@ class AnomalyKind(ABC):
 
     @abstractmethod
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        """What led to it, from what was recorded."""
+        """The story of the anomaly, from the records of the run."""
 
 
 class PartitionAnomaly(AnomalyKind):
@@ -174,7 +175,7 @@ class PartitionAnomaly(AnomalyKind):
 
     @abstractmethod
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
-        """Each record concerned, in the order in which neighbours are grouped."""
+        """The records of this anomaly, in the order in which neighbours are grouped."""
 
 
 class LogAnomaly(PartitionAnomaly):
@@ -190,18 +191,19 @@ class CommitAnomaly(AnomalyKind):
 
     @abstractmethod
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        """Each commit concerned, in the order of the ledger; each is an anomaly of its own."""
+        """The commits of this anomaly, in the order of the ledger; each is an anomaly of its
+        own."""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         return False
 
 
 class GroupAnomaly(AnomalyKind):
-    """An anomaly of a group, as its coordinators' answers show it."""
+    """An anomaly of a group, found in its coordinators' answers."""
 
     @abstractmethod
     def find_in(self, recorder: Recorder) -> Iterator[tuple[Partition, Finding]]:
-        """Each partition concerned; each is an anomaly of its own."""
+        """The partitions of this anomaly; each is an anomaly of its own."""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         return False
@@ -235,25 +237,27 @@ class TransactionAnomaly(AnomalyKind):
     def find(
         self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
     ) -> Iterator[tuple[Partition, Finding]]:
-        """Each transaction concerned, with a partition of it; each is an anomaly of its own."""
+        """The transactions of this anomaly, each with one of its partitions; each is an anomaly of
+        its own."""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         return False
 
 
 def is_next_offset(finding: Finding, before: Finding) -> bool:
-    """Neighbours in the log."""
+    """Whether two findings are neighbours in the log."""
     return finding.offset - before.offset == 1
 
 
 def is_next_pair(finding: Finding, before: Finding) -> bool:
-    """Neighbours in the log whose second offsets are the same or neighbours, too."""
+    """Whether two findings are neighbours in the log, with second offsets that are equal or
+    neighbours, too."""
     return is_next_offset(finding, before) and finding.other - before.other in (0, 1)
 
 
 ANOMALIES: Final[dict[str, AnomalyKind]] = {}
-"""Every kind by name, in the order in which a verdict lists them.  The names are Jepsen's, except
-phantom and committed-offset-back, which its workload does not have."""
+"""Every kind by name, in the order in which a verdict lists them.  The names of records' and
+consumers' anomalies are Jepsen's where its workload has them."""
 
 K = TypeVar("K", bound=type[AnomalyKind])
 
@@ -271,7 +275,8 @@ def anomaly(name: str, meaning: str) -> Callable[[K], K]:
 
 
 def grouped(partition: Partition, findings: Iterable[Finding]) -> list[Anomaly]:
-    """Neighbouring findings of one kind and client as one anomaly each, in the order given."""
+    """The anomalies: one for each run of neighbouring findings of one kind and client, in the given
+    order."""
     groups: list[list[Finding]] = []
     open_groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for finding in findings:

@@ -1,8 +1,8 @@
 """committed-offset-back: a group's commit was acked and an older offset was fetched later.
 
-Owns: the check, the text and the story: a later commit of the older offset, or what became of the
-group's partition of __consumer_offsets.
-Never: guesses: each link is a note or an answer.  Kafka: no counterpart.
+Owns: the check, the text and the story: a later commit of the older offset, or the history of the
+group's partition of __consumer_offsets. Never: guesses: each link is a note or an answer.  Kafka:
+no counterpart.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ class CommittedOffsetBack(CommitAnomaly):
 
 
 def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Note | None:
-    """When a rule held the request of the older commit, if that was accepted behind the newer one:
-    its client has given it up and committed again, which no broker can tell."""
+    """The time at which a rule held the request of the older commit, if that commit was accepted
+    after the newer one.  Its client has given it up and committed again, which no broker can
+    know."""
     late = {
         (broker, reply.request.connection_id, reply.request.correlation_id)
         for at_ms, broker, reply in facts.recorder.answers
@@ -88,8 +89,8 @@ def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Not
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """The ack of the commit, a later commit of the older offset or else what became of the group's
-    partition, and the older answer."""
+    """The ack of the commit, then a later commit of the older offset or else the history of the
+    group's partition, then the older answer."""
     group = anomaly.client
     committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other, anomaly.first)
     fetched_ms = facts.recorder.dispatcher.now_ms
@@ -113,9 +114,9 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         if committed_ms <= written.at_ms <= fetched_ms
     ]
     while later and later[-1].offset != anomaly.first and later[-1].at_ms == fetched_ms:
-        later.pop()  # written behind the answer, within its millisecond
+        later.pop()  # written after the answer, within its millisecond
     if later and later[-1].offset == anomaly.first:
-        # A commit that was under way for longer, or of another member: nothing was lost.
+        # The older commit was under way for longer, or came from another member: nothing was lost.
         for written in later:
             text = f"broker {written.broker} wrote a commit of {written.offset} by group {group}"
             yield Link(written.at_ms, text)

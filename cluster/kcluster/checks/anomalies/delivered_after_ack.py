@@ -15,8 +15,8 @@ from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 
 @anomaly("delivered-after-ack", "a record that a share group has acknowledged was delivered again")
 class DeliveredAfterAck(DeliveryAnomaly):
-    """A member of a share group accepted a record, the leader answered that it took that, and a
-    later fetch from this leader, or from the next, got the record again.
+    """A member of a share group accepted a record, the leader confirmed the acceptance, and a later
+    fetch from this leader, or from its successor, returned the record again.
 
         delivered-after-ack: orders-0: group g accepted offset 3, and b received it again
     """

@@ -1,8 +1,7 @@
-"""What anomalies of share groups have in common.
+"""The common part of anomalies of share groups.
 
-Owns: their findings, text and story; which leader gave a record.  Never: finds one
-(accepted_twice.py, delivered_after_ack.py, delivered_too_often.py).
-Kafka: no counterpart; KIP-932.
+Owns: their findings, text and story; finding the leader of a delivery.  Never: finds one
+(accepted_twice.py, delivered_after_ack.py, delivered_too_often.py). Kafka: no counterpart; KIP-932.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from kcluster.evidence.lookups import Facts
 
 
 class Leaderships:
-    """In which leader epoch a broker led a partition for a share group.  What the group has taken
-    is stored, so a leader of a later epoch knows it; what was delivered is not, and a leader that
-    was replaced may go on for a while."""
+    """The leader epochs in which brokers led partitions for a share group.  Acknowledgements are
+    stored, so a leader of a later epoch knows them.  Deliveries are not, and a replaced leader may
+    go on delivering for a while."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._loads: dict[tuple[str, Partition], list[ShareLeadership]] = {}
@@ -27,17 +26,17 @@ class Leaderships:
         self._lock_ms = ledger.lock_duration_ms
 
     def at_least(self, delivery: SharedRecord) -> int:
-        """The epoch in which the record was delivered, or an older one; -1 if it is not known."""
+        """The epoch in which the record was delivered, or an older one; -1 if unknown."""
         return self._epoch(delivery, delivery.asked_ms - 1)
 
     def at_most(self, delivery: SharedRecord) -> int:
-        """The epoch in which its acknowledgement was taken, or a later one."""
+        """The epoch in which its acknowledgement was confirmed, or a later one."""
         return self._epoch(delivery, delivery.ended_ms)
 
     def was_its(self, delivery: SharedRecord, every: Sequence[SharedRecord]) -> bool:
-        """Whether the leader took an acceptance by the member that still had the record; `every`:
-        all deliveries of it.  After the end of a lock, or of a leader, an acceptance of what others
-        have settled there is answered without an error, too."""
+        """Whether the leader confirmed an acceptance by the member that still had the record;
+        `every`: all deliveries of the record.  After the end of a lock or of a leadership, an
+        acceptance of a record that others have settled is answered without an error, too."""
         return (
             delivery.is_acknowledged
             and self.at_least(delivery) == self.at_most(delivery)
@@ -53,13 +52,13 @@ class Leaderships:
             return 0
         own = [one for one in loads if one.broker == delivery.broker]
         before = [one for one in own if one.at_ms <= until_ms]
-        # It delivers nothing before it has loaded the state.
+        # A leader delivers nothing before it has loaded the state.
         return (before or own[:1])[-1].leader_epoch if own else -1
 
 
 class DeliveryAnomaly(CommitAnomaly):
-    """An anomaly of what a share group was delivered.  Its text is the detail of its finding, its
-    story what became of the partition until then."""
+    """An anomaly of deliveries to a share group.  Its text is the detail of its finding; its story
+    is the history of the partition until then."""
 
     def of_delivery(self, delivery: SharedRecord, detail: str) -> tuple[Partition, Finding]:
         """A finding about one delivery."""

@@ -1,4 +1,4 @@
-"""duplicate: the first append, what became of its answer, and the second append.
+"""duplicate: the first append, the fate of its answer, and the second append.
 
 Owns: the check, the text and the story of records that are in the log twice.  Never: guesses: each
 link is a note, an append, an answer or an entry of a client's ledger.  Kafka: no counterpart.
@@ -98,7 +98,7 @@ def _both_appends(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
 
 
 def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Iterator[Link]:
-    """Why the producer did not learn that its first attempt was appended."""
+    """The reason why the producer did not learn of its first append."""
     request = append.request
     if request is None:
         return

@@ -1,6 +1,6 @@
 """hanging-transaction: a transaction is open in a log, and no coordinator will ever end it.
 
-Owns: the check, the text and the story: who wrote its first record, and which decisions came before
+Owns: the check, the text and the story: the writer of its first record, and the decisions before
 it.  Never: looks into a node.  Kafka: no counterpart; kafka-transactions find-hanging, KIP-664.
 """
 
@@ -58,7 +58,7 @@ class HangingTransaction(PartitionAnomaly):
 
 
 def decisions_before(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """What coordinators decided about the producer's transactions before the batch came."""
+    """The decisions of coordinators about the producer's transactions before the batch arrived."""
     entries = facts.appends_at(anomaly.partition, anomaly.first)
     if not entries:
         return

@@ -1,7 +1,7 @@
 """inconsistent-offsets: one offset stands for two records.
 
-Owns: the check and the text; the story is that of the offset (stories/offsets.py).  Never: looks
-into a node.  Kafka: no counterpart; jepsen.tests.kafka.
+Owns: the check and the text; stories/offsets.py tells the story.  Never: looks into a node.  Kafka:
+no counterpart; jepsen.tests.kafka.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kcluster.evidence.history import shown
 from kcluster.evidence.lookups import Facts
 
 ACKED_ELSEWHERE: Final = "acked"
-"""The detail of a finding about an ack; that of a read says what the other record is."""
+"""The detail of a finding about an ack; the detail of a read names the other record."""
 
 
 @anomaly(
@@ -36,7 +36,7 @@ ACKED_ELSEWHERE: Final = "acked"
 class InconsistentOffsets(PartitionAnomaly):
     """One offset stands for two records: an acked record is in the log, but not at the acked
     offset; or two consumers read different records at one offset; or the log holds another record
-    than the one that was read there.
+    at an offset than a consumer has read there.
 
         inconsistent-offsets: orders-0: offset 0: c0 read a, c1 read b
     """

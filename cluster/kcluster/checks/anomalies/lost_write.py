@@ -1,8 +1,8 @@
 """lost-write: from the append and its ack to the last replica that dropped the record.
 
-Owns: the check, the text and the story of lost records (stories/losses.py has what removed them).
-Never: guesses: each link is a note, an append, an answer or an entry of a client's ledger.
-Kafka: no counterpart; what a person reads in the logs of all brokers and clients.
+Owns: the check, the text and the story of lost records (stories/losses.py has their removal).
+Never: guesses: each link is a note, an append, an answer or an entry of a client's ledger. Kafka:
+no counterpart; what a person reads in the logs of all brokers and clients.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class LostWrite(LogAnomaly):
             )
 
     def follows(self, finding: Finding, before: Finding) -> bool:
-        """Without offsets: whether it was sent next."""
+        """Whether a finding without an offset was sent next after another."""
         if finding.offset == before.offset == -1:
             return finding.other - before.other == 1
         return is_next_offset(finding, before)
@@ -137,7 +137,8 @@ def _final_election(facts: Facts, observed: ObservedPartition, append: Append, o
 def _first_and_last(
     facts: Facts, anomaly: Anomaly, observed: ObservedPartition, append: Append
 ) -> Iterator[Link]:
-    """The appends of the first and the last of neighbours; of all at once if one batch had them."""
+    """The appends of the first and the last of neighbouring records; a single one for all if one
+    batch had them."""
     partition, (first, last) = anomaly.partition, anomaly.values
     places = facts.places(partition, last)
     if not places or anomaly.first < 0:
@@ -158,8 +159,8 @@ def _append_and_ack(
     last: int,
     value: bytes | None,
 ) -> Iterator[Link]:
-    """The append, who was in the ISR and why, the ack, and where the other logs ended then.
-    `value`: that of the first record."""
+    """The append, the ISR at that time with its reason, the ack, and the ends of the other logs.
+    `value`: the first record's."""
     partition = (observed.topic, observed.partition)
     isr = list(append.isr)
     what = f"offset {first} was" if first == last else f"offsets {first} to {last} were"
@@ -194,8 +195,9 @@ def _append_and_ack(
 
 
 def _acked(facts: Facts, append: Append, send: SentRecord) -> tuple[int, int]:
-    """When it was acked, and by which broker: that of its own request, or of a later attempt which
-    was answered with the same offset, as a duplicate.  (When its producer knew, -1) if neither."""
+    """The time of the ack, and the broker that sent it: for the record's own request, or for a
+    later attempt that was answered with its offset, as a duplicate.  Without either: (the time at
+    which the producer knew, -1)."""
     answer = facts.answer(append.request)
     body = None if answer is None else answer[2].body
     if answer is not None and body is not None and not code_of(body, send.partition):
@@ -228,7 +230,7 @@ def _ack(acks: int, by: int, isr: list[int], append: Append) -> str:
 
 
 def _left_isr(facts: Facts, observed: ObservedPartition, broker: int, at_ms: int) -> Iterator[Link]:
-    """When a broker last left the ISR, and why."""
+    """The time and the reason of a broker's last departure from the ISR."""
     shrinks = facts.of_partition((observed.topic, observed.partition), IsrShrunk)
     before = [note for note, shrunk in shrinks if note.at_ms <= at_ms and broker in shrunk.removed]
     if before:
@@ -236,7 +238,8 @@ def _left_isr(facts: Facts, observed: ObservedPartition, broker: int, at_ms: int
 
 
 def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """No broker ever had it: sent over a dead connection, or refused without an answer (acks=0)."""
+    """The story of a record that no broker ever had: sent over a dead connection, or refused
+    without an answer (acks=0)."""
     send = facts.send(anomaly.partition, anomaly.values[0])
     if send is None:
         return
@@ -256,7 +259,7 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
 
 
 def lost_range(missing: Missing) -> Anomaly:
-    """The anomaly for acked records of which only the offsets are known."""
+    """The anomaly of acked records of which only the offsets are known."""
     first, last = missing.first, missing.last
     count = last - first + 1
     where = f"offset {first}, " if count == 1 else f"offsets {first} to {last}, {count:,} records "

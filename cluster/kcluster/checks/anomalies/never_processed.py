@@ -1,8 +1,8 @@
 """never-processed: a group of processors committed an offset beyond an input without an output.
 
-Owns: the check and the text; the story is that of the transaction that committed the offset
-(stories/transactions.py).  Never: looks into a node.  Kafka: no counterpart; exactly-once is what
-KIP-98 and KIP-447 promise.
+Owns: the check and the text; stories/transactions.py tells the story of the transaction that
+committed the offset.  Never: looks into a node.  Kafka: no counterpart; exactly-once is what KIP-98
+and KIP-447 promise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kcluster.evidence.lookups import Facts
 
 @anomaly("never-processed", "a group of processors committed an offset beyond an unprocessed input")
 class NeverProcessed(TransactionAnomaly):
-    """A group's committed offsets say that a record is processed, and no output of it can be read:
+    """A group's committed offsets include a record as processed, and no output of it can be read:
     the offsets of a transaction were committed, and its records were not.
 
         never-processed: orders-0: group g committed 2, and offset 0 has no output

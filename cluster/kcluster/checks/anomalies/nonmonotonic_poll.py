@@ -1,7 +1,7 @@
 """nonmonotonic-poll: a consumer received an offset again, or an earlier one.
 
-Owns: the check and the text; the story is that of the reads (stories/reads.py).  Never: looks into
-a node.  Kafka: no counterpart; jepsen.tests.kafka.
+Owns: the check and the text; stories/reads.py tells the story of the reads.  Never: looks into a
+node.  Kafka: no counterpart; jepsen.tests.kafka.
 """
 
 from __future__ import annotations

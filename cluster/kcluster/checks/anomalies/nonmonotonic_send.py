@@ -1,4 +1,4 @@
-"""nonmonotonic-send: how the record that was sent first was appended last.
+"""nonmonotonic-send: an earlier record was appended after a later one.
 
 Owns: the check, the text and the story of records out of order.  Never: guesses: each link is a
 note, an append, an answer or an entry of a client's ledger.  Kafka: no counterpart.
@@ -64,7 +64,8 @@ class NonmonotonicSend(LogAnomaly):
                 last[send.producer] = (at[0], send)
 
     def follows(self, finding: Finding, before: Finding) -> bool:
-        """Records of others may stand between them."""
+        """Whether two findings are neighbours; records of other producers may stand between
+        them."""
         return finding.offset >= before.offset
 
     def text(self, group: Group) -> str:
@@ -87,7 +88,7 @@ class NonmonotonicSend(LogAnomaly):
 
 
 def _overtaken(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """The failed attempts of the record that was sent first, and both appends."""
+    """The failed attempts of the record that was sent first, and the appends of both records."""
     partition, value = anomaly.partition, anomaly.values[0]
     late = facts.appends_at(partition, anomaly.other)
     early = facts.places(partition, value)

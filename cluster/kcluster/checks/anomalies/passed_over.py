@@ -1,4 +1,4 @@
-"""passed-over: a share group came to rest, and one of its records was never settled.
+"""passed-over: a share group settled without settling one of its records.
 
 Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
 Kafka: no counterpart; KAFKA-18494 and KAFKA-19953 were such records.
@@ -36,16 +36,16 @@ from kcluster.evidence.lookups import Facts, between, link
 
 @anomaly("passed-over", "a share group came to rest without a record that no member has accepted")
 class PassedOver(PartitionAnomaly):
-    """An acked record is in the log, behind one that the group was delivered.  Members were there
-    and had the time, and no acceptance of it was sent; it was not delivered as often as it may be,
-    either: the group has lost it, or it is locked for a member that is gone.
+    """An acked record is in the log, after one that was delivered to the group.  Members existed
+    and had the time, no acceptance of it was sent, and the limit on its deliveries is not reached:
+    the group has lost it, or it is locked for a member that is gone.
 
         passed-over: orders-0: b, acked at offset 1, was settled by no member of group g
 
-    A group that begins at the end of the log (`allowed`) stores where that was with its first
-    acknowledgement.  If the leader changes before, the next one begins at the end again.  And a
-    record is archived (`allowed`) after as many deliveries as it may have, even if every answer
-    with it was lost.
+    A group that begins at the end of the log (`allowed`) stores this position with its first
+    acknowledgement.  If the leader changes before that, its successor begins at the end again.  A
+    record is also archived (`allowed`) when it reaches the limit on its deliveries, even if every
+    answer with it was lost.
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
@@ -87,8 +87,8 @@ class PassedOver(PartitionAnomaly):
 
 
 def _exhausted(facts: Facts, anomaly: Anomaly) -> Link | None:
-    """When the last of the records was archived, if each was delivered as often as it may be,
-    although its members received it less often."""
+    """The time at which the last of the records was archived, if each reached the limit on
+    deliveries although its members received it less often."""
     limit = facts.ledger.delivery_limits.get(anomaly.client, UNCHANGED_LIMITS).lowest
     left = set(range(anomaly.first, anomaly.last + 1))
     for one in archived_records(facts.recorder, anomaly.client, anomaly.partition):
@@ -102,7 +102,7 @@ def _exhausted(facts: Facts, anomaly: Anomaly) -> Link | None:
 
 
 def _dead_letters(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """What went to the group's dead letter queue of these records, or could not."""
+    """The events of the group's dead letter queue about these records."""
     for note in facts.notes:
         letters = note.event
         if (
@@ -116,7 +116,8 @@ def _dead_letters(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
 
 
 def _reset(facts: Facts, anomaly: Anomaly) -> Note | None:
-    """When a leader began behind the records, although nothing had been stored; None for never."""
+    """The time at which a leader began behind the records although nothing had been stored; None
+    for never."""
     taken = [
         one.ended_ms
         for one in facts.ledger.deliveries

@@ -1,7 +1,7 @@
 """phantom: the log holds a record that nobody sent.
 
-Owns: the check and the text; the story is that of the offset (stories/offsets.py).  Never: looks
-into a node.  Kafka: no counterpart.
+Owns: the check and the text; stories/offsets.py tells the story of the offset.  Never: looks into a
+node.  Kafka: no counterpart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """poll-skip: a consumer skipped an offset that holds a record.
 
-Owns: the check and the text; the story is that of the reads (stories/reads.py).  Never: looks into
-a node.  Kafka: no counterpart; jepsen.tests.kafka.
+Owns: the check and the text; stories/reads.py tells the story of the reads.  Never: looks into a
+node.  Kafka: no counterpart; jepsen.tests.kafka.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from kcluster.evidence.lookups import Facts
 class PollSkip(PartitionAnomaly):
     """A consumer that did not choose a new position received an offset beyond one that holds a
     record, without having received that record.  With read_committed it must skip the records of
-    aborted transactions.  Replicas compact by themselves, so one that led then may have lacked what
-    the last leader still has.
+    aborted transactions.  Each replica compacts its own log, so an earlier leader may have lacked
+    records that the last leader still has.
 
         poll-skip: orders-0: c0 received 2 after 0, not 1
     """
@@ -48,7 +48,7 @@ class PollSkip(PartitionAnomaly):
                     continue
                 if not (is_hidden and between in history.log.hidden):
                     if history.value_at(offset) != read.value:
-                        break  # of a log that was lost since: other records stand there now
+                        break  # the log was lost since then; other records stand there now
                     yield Finding(
                         name=self.NAME,
                         client=read.consumer,

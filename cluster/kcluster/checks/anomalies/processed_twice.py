@@ -1,8 +1,7 @@
 """processed-twice: a group of processors made two outputs of one input that can both be read.
 
-Owns: the check and the text; the story is that of the second transaction
-(stories/transactions.py).  Never: looks into a node.  Kafka: no counterpart; exactly-once is what
-KIP-98 and KIP-447 promise.
+Owns: the check and the text; stories/transactions.py tells the story of the second transaction.
+Never: looks into a node.  Kafka: no counterpart; exactly-once is what KIP-98 and KIP-447 promise.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from kcluster.evidence.lookups import Facts
 @anomaly("processed-twice", "a group of processors made two outputs of one input")
 class ProcessedTwice(TransactionAnomaly):
     """Two members of a group, or one member after another, processed the same record, and
-    read_committed consumers get both outputs: the offsets of the first transaction were not those
-    that the second one began with.
+    read_committed consumers get both outputs: the second transaction did not begin with the offsets
+    of the first.
 
         processed-twice: invoices-0: group g processed orders-0 offset 1 twice, by a and a
     """

@@ -1,8 +1,8 @@
 """All anomalies of a run, found and explained.
 
-Owns: what each kind is given to search, and the order of a chain's links.  Never: knows a kind;
-looks into a node: what clients know and the final logs are all there is to search.
-Kafka: no counterpart; the checker of jepsen.tests.kafka.
+Owns: the input of each kind, and the order of a chain's links.  Never: knows a kind; looks into a
+node: only the clients' knowledge and the final logs are searched. Kafka: no counterpart; the
+checker of jepsen.tests.kafka.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def find_in_groups(recorder: Recorder) -> list[Anomaly]:
 def _transactions(
     ledger: Ledger, final: Mapping[Partition, FinalLog], places: Mapping[Partition, Places]
 ) -> list[TransactionHistory]:
-    """Each transaction of the ledger, with what became of its records."""
+    """Each transaction of the ledger, with its records."""
     if not ledger.transactions:
         return []
     records: dict[tuple[str, int], list[tuple[SentRecord, int, int]]] = {}
@@ -137,7 +137,8 @@ def _places(log: FinalLog) -> Places:
 
 
 def explained(facts: Facts, anomalies: Iterable[Anomaly]) -> list[Anomaly]:
-    """Each with its chain, and with the setting that allowed it if only the chain shows that."""
+    """The anomalies, each with its chain, and with the setting that allowed it if only the chain
+    shows that."""
     return [_explained(facts, anomaly) for anomaly in anomalies]
 
 
@@ -180,8 +181,8 @@ def _causes(allowed: Setting, chain: Sequence[Link]) -> tuple[Cause, ...]:
 
 
 def _in_order(links: Iterable[Link]) -> Sequence[Link]:
-    """By time, equal times as given.  Links of the same note, or equal ones, count once: the first
-    of them."""
+    """Links by time, equal times in the given order.  Equal links, and links of one note, count
+    once: the first of them."""
     once: dict[object, Link] = {}
     for entry in links:
         once.setdefault(entry.note_id or (entry.at_ms, entry.text), entry)

@@ -1,7 +1,7 @@
 """stuck-transaction: a transaction is decided, and its markers do not come.
 
-Owns: the check, the text and the story: what was decided.  Never: looks into a node.
-Kafka: no counterpart; a last stable offset that stands still, as in KAFKA-16352 and KAFKA-19999.
+Owns: the check, the text and the story of the decision.  Never: looks into a node. Kafka: no
+counterpart; a last stable offset that stands still, as in KAFKA-16352 and KAFKA-19999.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from kcluster.checks.anomalies.hanging_transaction import decisions_before
 from kcluster.evidence.lookups import Facts
 
 OVERDUE_MS: Final = 1_000
-"""Markers are sent again every 100 ms, and after a request's timeout."""
+"""The delay after which markers are overdue: they are sent again every 100 ms, and after a
+request's timeout."""
 
 
 @anomaly("stuck-transaction", "a transaction is decided, and its markers are not written")

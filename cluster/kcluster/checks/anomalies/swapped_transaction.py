@@ -1,7 +1,7 @@
 """swapped-transaction: a transaction was reported as committed, and it is aborted.
 
-Owns: the check and the text; the story is that of the transaction (stories/transactions.py).
-Never: looks into a node.  Kafka: no counterpart; Jepsen found it in Bufstream 0.1.0.
+Owns: the check and the text; stories/transactions.py tells the story of the transaction. Never:
+looks into a node.  Kafka: no counterpart; Jepsen found it in Bufstream 0.1.0.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kcluster.evidence.lookups import Facts
 
 @anomaly("swapped-transaction", "a transaction was reported as committed, and it is aborted")
 class SwappedTransaction(TransactionAnomaly):
-    """A producer was answered that its transaction is committed, and all of its records are hidden:
-    the answer, or the abort, was of another transaction.
+    """A producer's transaction was reported as committed, and all of its records are hidden: the
+    answer, or the abort, belonged to another transaction.
 
         swapped-transaction: orders-0: transaction 2 of shop is aborted, a among its records
     """

@@ -1,7 +1,7 @@
 """torn-transaction: some records of a transaction can be read, and others cannot.
 
-Owns: the check and the text; the story is that of the transaction (stories/transactions.py).
-Never: looks into a node.  Kafka: no counterpart; Jepsen calls it a torn transaction.
+Owns: the check and the text; stories/transactions.py tells the story of the transaction. Never:
+looks into a node.  Kafka: no counterpart; Jepsen calls it a torn transaction.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from kcluster.evidence.lookups import Facts
 @anomaly("torn-transaction", "a part of a transaction can be read, and the rest cannot")
 class TornTransaction(TransactionAnomaly):
     """A transaction is not atomic: read_committed consumers get some of its records and not others.
-    It does not matter what its producer knows of it.  A record that compaction may have removed,
-    for a newer one of its key, is not lacking.
+    The producer's knowledge of it does not matter.  A record that compaction may have removed, for
+    a newer one of its key, does not count as missing.
 
         torn-transaction: orders-0: transaction 2 of shop: a is there, and b is not
     """
@@ -53,6 +53,6 @@ class TornTransaction(TransactionAnomaly):
 
 
 def _must_be_there(send: SentRecord, log: FinalLog) -> bool:
-    """Whether a record without a place was acked, and not deleted or compacted away."""
+    """Whether a record without a place was acked, and neither deleted nor compacted away."""
     is_kept = send.offset < 0 or send.offset >= max(log.deleted_before, log.clean_offset)
     return send.outcome is Outcome.ACKED and is_kept

@@ -1,7 +1,7 @@
 """unseen: an acked record that no consumer has read.
 
-Owns: the check, the text and the story: who read before and after it.  Never: guesses: each link is
-a note, an answer or an entry of a client's ledger.  Kafka: no counterpart; jepsen.tests.kafka.
+Owns: the check, the text and the story: the reads before and after it.  Never: guesses: each link
+is a note, an answer or an entry of a client's ledger.  Kafka: no counterpart; jepsen.tests.kafka.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kcluster.evidence.lookups import Facts
 @anomaly("unseen", "an acked record is in the log, and no consumer has read it")
 class Unseen(PartitionAnomaly):
     """An acked record is in the log and no consumer of its partition has ever read it, though one
-    has read beyond it: it began after the record, or a commit was ahead of what was read.  If
-    consumers had the time to read to the end (`drained`), what they have not read there counts too.
-    A record of an aborted transaction need not be read.
+    has read beyond it: the consumer began after the record, or a commit was ahead of the reads.  If
+    consumers had the time to read to the end (`drained`), unread records there count too. A record
+    of an aborted transaction need not be read.
 
         unseen: orders-0: b, acked at offset 1, was read by no consumer
     """
@@ -39,7 +39,7 @@ class Unseen(PartitionAnomaly):
         if not history.reads:
             return
         seen = {read.offset for read in history.reads}
-        # What compaction may have removed at one leader may be left at another.
+        # Records that compaction may have removed at one leader may be left at another.
         begin, end = max(min(seen), history.log.clean_offset - 1), max(seen)
         for send in history.sends:
             at = history.visible(send.value)
@@ -58,7 +58,7 @@ class Unseen(PartitionAnomaly):
 
 
 def _around(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """Who read just before and just after what nobody has read."""
+    """The last reads before the unread records, and the first reads after them."""
     send = facts.send(anomaly.partition, anomaly.values[0])
     if send is not None:
         yield Link(max(send.ended_ms, send.sent_ms), f"{shown(send.value)} was acked")

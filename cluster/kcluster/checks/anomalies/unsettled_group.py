@@ -1,7 +1,7 @@
-"""unsettled-group: a group does not come to rest: a partition stays without a member that reads it.
+"""unsettled-group: a group never settles, and leaves a partition without a member that reads it.
 
-Owns: the check and the text; the story is that of the group's coordinator.  Never: looks into a
-node.  Kafka: no counterpart.
+Owns: the check and the text; the story of the group's coordinator.  Never: looks into a node.
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 @anomaly("unsettled-group", "a partition stays without a member of its group that owns it")
 class UnsettledGroup(CommitAnomaly):
-    """Everything is repaired and members are there, and no member of the group ever owns this
-    partition: the group never settles.
+    """Everything is repaired and the group has members, yet no member ever owns this partition.
 
-        unsettled-group: orders-0: no member of group g owns it
+    unsettled-group: orders-0: no member of group g owns it
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:

@@ -1,7 +1,7 @@
-"""Words that the texts of several anomalies share.
+"""Phrases that the texts of several anomalies share.
 
-Owns: how neighbouring records are named, and the verb's number.  Never: a whole sentence.
-Kafka: no counterpart.
+Owns: the names of neighbouring records, and the verb's number.  Never: a whole sentence. Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def offsets_of(group: Group) -> str:
 
 
 def place_of(group: Group) -> str:
-    """` at offset 4` for one record; several are named with their offsets."""
+    """` at offset 4` for one record; empty for several, which are named with their offsets."""
     return f" at offset {group[0].offset}" if len(group) == 1 and group[0].offset >= 0 else ""
 
 

@@ -1,1 +1,1 @@
-"""What the stories of several anomalies share."""
+"""Parts of stories that several anomalies share."""

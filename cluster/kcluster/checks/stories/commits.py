@@ -1,4 +1,4 @@
-"""When a group committed an offset, and what a broker answered to its OffsetFetch.
+"""A group's commits of an offset, and the brokers' answers to its OffsetFetch.
 
 Owns: both look-ups in the brokers' answers.  Never: makes a link.  Kafka: no counterpart.
 """
@@ -15,8 +15,8 @@ from kcluster.protocol.apis import ApiKey
 def commit_ms(
     facts: Facts, group: str, partition: Partition, offset: int, fetched: int | None = None
 ) -> int:
-    """When that commit was accepted last, before an OffsetFetch was answered with `fetched` if that
-    is given; 0 for never."""
+    """The time of the last accepted commit of this offset, before an OffsetFetch was answered with
+    `fetched` if that is given; 0 for never."""
     last = 0
     for at_ms, _, reply in facts.recorder.answers:
         request = reply.request
@@ -30,7 +30,7 @@ def commit_ms(
 
 
 def is_commit_of(reply: Reply, group: str, partition: Partition, offset: int) -> bool:
-    """Whether this accepts the commit of an offset."""
+    """Whether this answer accepts the commit of an offset."""
     request = reply.request
     return (
         request.api_key == ApiKey.OFFSET_COMMIT

@@ -1,7 +1,7 @@
-"""How the state of a group was lost: its coordinator's log began without it.
+"""The loss of a group's state: its coordinator's log began without it.
 
-Owns: which of a group's records counts.  Never: guesses: each link is a note.
-Kafka: no counterpart.
+Owns: the choice of the group's record that counts.  Never: guesses: each link is a note. Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
 def group_losses(
     facts: Facts, group: str, written_ms: int, until_ms: int, committed: Partition | None = None
 ) -> tuple[list[Link], Setting]:
-    """What removed the last record of a group that was written until `written_ms`, and the setting
-    that allowed it; nothing if each leader until `until_ms` had the record.  `committed`: the last
+    """The events that removed a group's last record written until `written_ms`, and the setting
+    that allowed them; none if each leader until `until_ms` had the record.  `committed`: the last
     commit for this partition."""
     homes = [x for x in facts.recorder.partitions.values() if x.topic == GROUP_METADATA_TOPIC]
     number = coordinator_partition(group, len(homes)) if homes else -1

@@ -1,4 +1,4 @@
-"""How a record was lost: the replicas that lost it, the elections without it, the truncations.
+"""The loss of a record: the replicas that lost it, the elections without it, the truncations.
 
 Owns: the links of a loss, and the setting that allowed it.  Never: guesses: each link is a note.
 Kafka: no counterpart; what a person reads in the logs of all brokers.
@@ -23,8 +23,8 @@ from kcluster.invariants.observed import Append, ObservedPartition
 def losses(
     facts: Facts, observed: ObservedPartition, append: Append, offset: int
 ) -> tuple[list[Link], Setting]:
-    """Everything that removed a record from a replica, and the elections that made it final; and
-    the setting that allowed it."""
+    """Every event that removed a record from a replica, and the elections that made the loss final;
+    and the setting that allowed it."""
     partition = (observed.topic, observed.partition)
     links: list[Link] = []
     allowed_by = Setting.NONE
@@ -52,13 +52,13 @@ def losses(
 
 
 def _is_of(observed: ObservedPartition, note: Note) -> bool:
-    """Whether a note about a partition is about it under this topic id."""
+    """Whether a note about a partition concerns it under this topic id."""
     since_ms = observed.registrations[0][0] if observed.registrations else 0
     return since_ms <= note.at_ms and not 0 <= observed.deleted_ms < note.at_ms
 
 
 def _removes(event: BrokerEvent, partition: Partition, offset: int) -> bool:
-    """Whether a broker lost what it had at that offset."""
+    """Whether a broker lost its record at this offset in this event."""
     match event:
         case BrokerDown(how=DeathKind.WIPE):
             return True
@@ -75,8 +75,8 @@ def _elections(
     facts: Facts, observed: ObservedPartition, append: Append, offset: int
 ) -> tuple[list[Link], Setting]:
     """The elections after the append's epoch, up to the leader that began without the record, with
-    their causes; and what allowed one of them to be unclean: the setting as it was in force then,
-    or the operator's request."""
+    their causes; and the permission of an unclean one: the setting in force at the time, or the
+    operator's request."""
     links: list[Link] = []
     allowed_by = Setting.NONE
     for note, change, end in later_elections(facts, observed, append, offset):
@@ -104,7 +104,7 @@ def later_elections(
         if began.leader_epoch > append.epoch and _is_of(observed, note)
     }
     for note, change in facts.of_partition(partition, LeaderChange):
-        # The election may precede the append: a deposed leader may hear of it too late.
+        # The election may precede the append: a deposed leader may learn of it too late.
         if change.leader_epoch <= append.epoch or not _is_of(observed, note):
             continue
         end = starts.get((change.leader_epoch, change.new_leader))
@@ -114,8 +114,8 @@ def later_elections(
 
 
 def _allowed_by(facts: Facts, note: Note, change: LeaderChange) -> Setting:
-    """What allowed an unclean election; nothing allows a forbidden one.  The election of the last
-    known leader loses what its disk has lost, which is another setting."""
+    """The setting that allowed an unclean election; none allows a forbidden one.  The election of
+    the last known leader loses what its disk has lost, which is another setting."""
     if change.clean or note.note_id in facts.recorder.invariants.forbidden_elections:
         return Setting.NONE
     if change.is_requested_unclean:

@@ -1,4 +1,4 @@
-"""What stood at an offset over time.
+"""The records at an offset over time.
 
 Owns: the story of an offset that holds a record it should not.  Never: guesses: each link is an
 append, an answer or a note.  Kafka: no counterpart.
@@ -15,7 +15,7 @@ from kcluster.evidence.lookups import Facts
 
 
 def offset_story(facts: Facts, anomaly: Anomaly) -> Explanation:
-    """Every record that ever stood at the offsets of an anomaly, and what removed it."""
+    """Every record that ever stood at the offsets of an anomaly, and the events that removed it."""
     links: list[Link] = []
     allowed_by = Setting.NONE
     offsets = [offset for offset in (anomaly.first, anomaly.other) if offset >= 0]

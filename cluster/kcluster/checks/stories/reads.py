@@ -1,4 +1,4 @@
-"""What a consumer read, its errors, and what became of its partition meanwhile.
+"""A consumer's reads and errors, and the changes of its partition meanwhile.
 
 Owns: the links about reads, and the story of a consumer that skipped or went back.  Never: guesses:
 each link is a note, an answer, or an entry of a client's ledger.  Kafka: no counterpart.
@@ -18,11 +18,11 @@ from kcluster.protocol.apis import ApiKey
 
 MAX_ERRORS: Final = 4
 FETCHED_WITHIN_MS: Final = 5_000
-"""An application reads a record at most this long after the broker's answer."""
+"""The longest time between a broker's answer and the application's read of a record."""
 
 
 def reads_story(facts: Facts, anomaly: Anomaly) -> Explanation:
-    """The reads before and after the place, the consumer's errors between them, and what became of
+    """The reads before and after the place, the consumer's errors between them, and the changes of
     the partition meanwhile."""
     reads = reads_of(facts, anomaly)
     before = next((read for read in reads if read.offset == anomaly.other), None)

@@ -1,4 +1,4 @@
-"""What became of a producer's request, and what happened between two of its attempts.
+"""The fate of a producer's request, and the events between two of its attempts.
 
 Owns: the links about requests, answers and errors of producers.  Never: guesses: each link is a
 note, an answer or an error in a client's ledger.  Kafka: no counterpart.
@@ -18,7 +18,7 @@ from kcluster.protocol.errors import error_of
 
 NO_ERROR: Final = "no error was reported"
 MAX_ERRORS: Final = 4
-"""A chain shows this many errors of a client; more would add nothing."""
+"""The number of errors of a client that a chain shows; more would add nothing."""
 
 
 def request_of(append: Append) -> str:
@@ -46,7 +46,7 @@ def error_met(*of: SentRecord | ClientTransaction | None) -> str:
 
 
 def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterator[Link]:
-    """The error that the producer of an append got, if it got one."""
+    """The error that the producer of an append received, if it received one."""
     answer = facts.answer(append.request)
     if answer is not None:
         code = code_of(answer[2].body, partition)
@@ -74,7 +74,7 @@ def errors_of(
 
 
 def meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
-    """Changes of leader in that time with their causes, and what was done to the cluster."""
+    """Changes of leader in that time with their causes, and operations on the cluster."""
     changes = [note for note, _ in facts.of_partition(partition, LeaderChange)]
     for note in between(changes, from_ms, to_ms):
         yield from facts.with_causes(note)

@@ -1,4 +1,4 @@
-"""What became of a transaction: its producer's calls, its coordinator's decision, delayed requests.
+"""The story of a transaction: its producer's calls, its coordinator's decision, delayed requests.
 
 Owns: the story of one transaction.  Never: guesses: each link is a note, an answer, or an entry of
 a client's ledger.  Kafka: no counterpart.
@@ -33,12 +33,13 @@ def name_of(transaction: ClientTransaction) -> str:
 
 
 def group_of(transaction: ClientTransaction) -> str:
-    """The group whose offsets it commits; "" for none."""
+    """The group whose offsets a transaction commits; "" for none."""
     return "" if transaction.offsets is None else transaction.offsets.group
 
 
 def transaction_story(facts: Facts, transaction: ClientTransaction) -> Iterator[Link]:
-    """From its beginning to its end, with what the coordinator decided meanwhile and later."""
+    """The story of a transaction from its beginning to its end, with the coordinator's decisions
+    meanwhile and later."""
     name = name_of(transaction)
     number, epoch = transaction.producer_id, transaction.producer_epoch
     began_ms = transaction.began_ms
@@ -67,15 +68,16 @@ def story_of_record(facts: Facts, anomaly: Anomaly) -> Explanation:
 def explained_by(
     facts: Facts, transaction: ClientTransaction, links: Iterable[Link]
 ) -> Explanation:
-    """The story of a transaction, after `links`.  In version 1 a late EndTxn may end the wrong one:
-    that is the setting that allows it, if there was one."""
+    """The story of a transaction, after `links`.  In version 1 a late EndTxn may end the wrong
+    transaction; if one did, version 1 is the setting that allows the anomaly."""
     story = [*links, *transaction_story(facts, transaction)]
     is_late = transaction.version == TRANSACTIONS_V1 and _took_late_end(facts, transaction)
     return Explanation(story, Setting.TRANSACTIONS_V1 if is_late else Setting.NONE)
 
 
 def _took_late_end(facts: Facts, transaction: ClientTransaction) -> bool:
-    """Whether an EndTxn was taken during the transaction that was on its way since before it."""
+    """Whether the coordinator accepted, during the transaction, an EndTxn that was sent before
+    it."""
     for at_ms, _, reply in facts.recorder.answers:
         request = reply.request
         if (

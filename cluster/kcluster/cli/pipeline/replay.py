@@ -10,7 +10,7 @@ import shlex
 import click
 
 from kcluster.cli.click_tools import fail
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.cli.pipeline.sweep import read_grid
 from kcluster.cli.spark_job import refuse
 
@@ -49,7 +49,7 @@ def command(file: str, cell: str, seed: int, out: str | None, scenario: bool) ->
         try:
             with writing(out):
                 path = write_run(out, result.record())
-        except ControlError as error:
+        except CommandError as error:
             fail(error)
         print(f"run directory: {path}")
     lines = result_lines(result, verbose=True)

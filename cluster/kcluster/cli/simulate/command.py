@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.cli.interrupts import leave_on_second_interrupt
 from kcluster.cli.simulate.hash_seed import report_hash_seed
 from kcluster.cli.simulate.many import check_determinism, run_many
@@ -71,7 +71,7 @@ def _refuse(options: SimulateOptions, option: str, others: tuple[str, ...]) -> N
     for other in others:
         if getattr(options, other) is not None:
             text = f"--{other} is for one run; leave it out, and replay the seed of interest"
-            raise ControlError(f"{option}: {text}", 2)
+            raise CommandError(f"{option}: {text}", 2)
 
 
 def _simulate(options: SimulateOptions, setting: SimulationSetting) -> int:

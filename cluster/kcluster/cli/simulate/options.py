@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.cli.topology_choice import choose_topology
 from kcluster.config.files.durations import milliseconds
-from kcluster.config.topology.broker_checks import host_problem
+from kcluster.config.topology.values import host_problem
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.search import scenario_files
 from kcluster.world.imports import own_modules, program_file
@@ -69,7 +69,7 @@ class SimulationSetting(Struct, frozen=True):
 
 
 def setting_of(options: SimulateOptions) -> SimulationSetting:
-    """The setting; ControlError, TopologyError or ScenarioError for what cannot be."""
+    """The setting; CommandError, TopologyError or ScenarioError for what cannot be."""
     programs = _programs(options)
     shared = _shared_modules(programs)
     scenario = _scenario(options, programs)
@@ -97,10 +97,10 @@ def setting_of(options: SimulateOptions) -> SimulationSetting:
 def _programs(options: SimulateOptions) -> tuple[Program, ...]:
     given = [_app(text) for text in options.apps]
     if len(options.modules) > 1:
-        raise ControlError("-m takes one module; --app NAME='-m MODULE' takes several", 2)
+        raise CommandError("-m takes one module; --app NAME='-m MODULE' takes several", 2)
     if given and (options.words or options.modules):
         extra = (*options.modules, *options.words)[0]
-        raise ControlError(f"{extra}: with --app, every program is an --app NAME=FILE", 2)
+        raise CommandError(f"{extra}: with --app, every program is an --app NAME=FILE", 2)
     if options.modules:
         (module,) = options.modules
         given.append(Program(module.rpartition(".")[2], module, True, options.words))
@@ -108,11 +108,11 @@ def _programs(options: SimulateOptions) -> tuple[Program, ...]:
         file, *arguments = options.words
         given.append(Program(names_of([file])[0], file, False, tuple(arguments)))
     if not given:
-        raise ControlError("no program is given: kcluster simulate FILE.py, or -m MODULE", 2)
+        raise CommandError("no program is given: kcluster simulate FILE.py, or -m MODULE", 2)
     names = [program.name for program in given]
     for name in names:
         if names.count(name) > 1:
-            raise ControlError(f"--app {name}: two programs have this name", 2)
+            raise CommandError(f"--app {name}: two programs have this name", 2)
     for program in given:
         _check(program)
     return tuple(given)
@@ -123,12 +123,12 @@ def _app(text: str) -> Program:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise ControlError(f"--app {text}: {error}", 2) from None
+        raise CommandError(f"--app {text}: {error}", 2) from None
     if not name or not equals or not words:
-        raise ControlError(f"--app {text}: write NAME=FILE, or NAME='FILE ARGUMENTS'", 2)
+        raise CommandError(f"--app {text}: write NAME=FILE, or NAME='FILE ARGUMENTS'", 2)
     if words[0] == "-m":
         if len(words) < 2:
-            raise ControlError(f"--app {text}: -m needs a module", 2)
+            raise CommandError(f"--app {text}: -m needs a module", 2)
         return Program(name, words[1], True, tuple(words[2:]))
     return Program(name, words[0], False, tuple(words[1:]))
 
@@ -140,9 +140,9 @@ def _check(program: Program) -> None:
                 return
         except OSError as error:
             text = f"{program.target}: cannot be read: {error.strerror}"
-            raise ControlError(text, 2) from None
+            raise CommandError(text, 2) from None
     if program_file(program.target) is None:
-        raise ControlError(f"-m {program.target}: no such module, or it has no __main__", 2)
+        raise CommandError(f"-m {program.target}: no such module, or it has no __main__", 2)
 
 
 def _shared_modules(programs: Sequence[Program]) -> dict[str, list[str]]:
@@ -155,7 +155,7 @@ def _shared_modules(programs: Sequence[Program]) -> dict[str, list[str]]:
             other = found.setdefault(name, file)
             if other != file:
                 text = f"two programs import a module {name}: {other} and {file}"
-                raise ControlError(f"{text}; programs of one simulation share modules", 2)
+                raise CommandError(f"{text}; programs of one simulation share modules", 2)
             users.setdefault(name, []).append(program.name)
     return {name: names for name, names in users.items() if len(names) > 1}
 
@@ -180,12 +180,12 @@ def _scenario(options: SimulateOptions, programs: Sequence[Program]) -> Scenario
     if options.brokers is not None or options.profile is not None:
         option = "--profile" if options.brokers is None else "--brokers"
         text = "a scenario has a topology of its own, which only --topology FILE replaces"
-        raise ControlError(f"{option}: {text}", 2)
+        raise CommandError(f"{option}: {text}", 2)
     problems: list[str] = []
     files = scenario_files(options.scenario, problems)
     if len(files) != 1:
         several = f"{options.scenario} has {len(files)} scenarios; name one"
-        raise ControlError("\n".join(problems) or several, 2)
+        raise CommandError("\n".join(problems) or several, 2)
     topology_file = None if options.topology is None else os.path.abspath(options.topology)
     return Scenario.load(files[0], topology=topology_file)
 
@@ -193,16 +193,16 @@ def _scenario(options: SimulateOptions, programs: Sequence[Program]) -> Scenario
 def _check_host(host: str) -> None:
     problem = host_problem(host)
     if problem is not None:
-        raise ControlError(f"--host {problem}", 2)
+        raise CommandError(f"--host {problem}", 2)
 
 
 def _seconds(option: str, text: str) -> float:
     try:
         ms = milliseconds(text)
     except ValueError as error:
-        raise ControlError(f"{option} {text}: {error}", 2) from None
+        raise CommandError(f"{option} {text}: {error}", 2) from None
     if ms <= 0:
-        raise ControlError(f"{option} {text}: it must be longer than nothing", 2)
+        raise CommandError(f"{option} {text}: it must be longer than nothing", 2)
     return ms / 1000
 
 
@@ -214,7 +214,7 @@ def _compute(text: str) -> float | None:
     except ValueError:
         factor = -1.0
     if not 0 <= factor <= 1000:
-        raise ControlError(f"--compute {text}: it must be random, or a factor up to 1000", 2)
+        raise CommandError(f"--compute {text}: it must be random, or a factor up to 1000", 2)
     return factor
 
 
@@ -223,6 +223,6 @@ def _environment(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key or not equals:
-            raise ControlError(f"--env {pair}: write KEY=VALUE", 2)
+            raise CommandError(f"--env {pair}: write KEY=VALUE", 2)
         found[key] = value
     return found

@@ -1,33 +1,18 @@
 """`kcluster client start|list|stop`: producers and consumers on the running cluster.
 
-Owns: the group: options, requests, lines.  Never: starts a client (scenario/started.py).
+Owns: the group: options, lines.  Never: starts a client (scenario/started.py).
 Kafka: kafka-console-producer.sh, kafka-console-consumer.sh.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from kcluster.cli.click_tools import HelpfulGroup, Section, control_options, print_json, section
 from kcluster.cli.completion import complete_topics
-from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
-
-if TYPE_CHECKING:
-    from kcluster.cli.control.session import ControlSession
-
-
-class ClientRequest(ControlRequest, verb="client"):
-    """`stop`: the name of a client to stop.  `kind`, `keys`: a client to start, by the words of a
-    scenario's workload; `typed`: more of its keys, as YAML.  Without any of these, all are listed.
-    """
-
-    stop: str = ""
-    kind: str = ""
-    keys: dict[str, Any] | None = None
-    typed: str = ""
+from kcluster.cli.errors import CommandError
+from kcluster.cli.remote import Remote, quoted
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -70,32 +55,36 @@ def start(
 
     'kcluster scenario help workload' lists all keys of producers, consumers and processors.
     """
-    keys: dict[str, Any] = {"topics" if kind == "consumer" else "topic": topic}
+    keys: JsonObject = {"topics" if kind == "consumer" else "topic": topic}
     given = {"rate": rate, "acks": acks, "group": group, "to": to, "name": client_id}
     keys |= {key: value for key, value in given.items() if value is not None}
     if kind != "producer":
         keys.setdefault("group", "readers")
-    answer = ask(ClientRequest(kind=kind, keys=keys, typed=typed or ""), name)
+    if typed is not None:
+        keys |= _typed_keys(typed)
+    remote = Remote(name)
+    answer = remote.post("clients", {kind: keys})
     if as_json:
         print_json(answer)
     else:
-        print(f"{answer['cluster']}: {kind} {answer['client']} is started")
+        print(f"{remote.name}: {kind} {answer['client']} is started")
 
 
 @command.command("list")
 @control_options
 def list_(name: str | None, as_json: bool) -> None:
     """List the clients that were started, and those that were stopped."""
-    answer = ask(ClientRequest(), name)
+    remote = Remote(name)
+    answer = remote.get("clients")
     if as_json:
         print_json(answer)
         return
     if not answer["clients"]:
-        print(f"{answer['cluster']}: no client was started  (kcluster client start --help)")
-    for one in answer["clients"]:
-        state = "running" if one["running"] else "stopped"
-        keys = ", ".join(f"{key}: {value}" for key, value in one["keys"].items() if key != "name")
-        print(f"{one['client']}  {one['kind']}  {state}  {keys}")
+        print(f"{remote.name}: no client was started  (kcluster client start --help)")
+    for client in answer["clients"]:
+        state = "running" if client["stopped_ms"] < 0 else "stopped"
+        keys = (f"{key}: {value}" for key, value in client["keys"].items() if key != "name")
+        print(f"{client['name']}  {client['kind']}  {state}  {', '.join(keys)}")
 
 
 @command.command("stop")
@@ -103,53 +92,22 @@ def list_(name: str | None, as_json: bool) -> None:
 @control_options
 def stop(client: str, name: str | None, as_json: bool) -> None:
     """Stop a client: a producer sends what it has, a consumer commits and leaves its group."""
-    answer = ask(ClientRequest(stop=client), name)
+    remote = Remote(name)
+    answer = remote.ask("DELETE", f"clients/{quoted(client)}")
     if as_json:
         print_json(answer)
     else:
-        print(f"{answer['cluster']}: {client} is asked to stop")
+        print(f"{remote.name}: {client} is asked to stop")
 
 
-@handles(ClientRequest)
-def handle(session: ControlSession, request: ClientRequest) -> dict[str, Any]:
-    """Start, stop or list clients."""
-    from kcluster.scenario.language.loader import ScenarioError, one_line
-    from kcluster.scenario.started import clients_started, start_client, stop_client
-
-    cluster = session.cluster
-    answer: dict[str, Any] = {"cluster": session.name}
-    if request.stop:
-        stop_client(cluster, request.stop)
-        return answer | {"client": request.stop}
-    if request.kind:
-        keys = dict(request.keys or {})
-        if request.typed:
-            keys |= _typed_keys(request.typed)
-        try:
-            return answer | {"client": start_client(cluster, {request.kind: keys})}
-        except ScenarioError as error:
-            raise ControlError(one_line(error), 2) from None
-    listed = [
-        {
-            "client": one.name,
-            "kind": one.kind,
-            "running": one.is_running,
-            "keys": one.keys,
-            "members": list(one.members),
-        }
-        for one in clients_started(cluster)
-    ]
-    return answer | {"clients": listed}
-
-
-def _typed_keys(text: str) -> dict[str, Any]:
-    """Keys in YAML; ControlError for text that has none."""
+def _typed_keys(text: str) -> JsonObject:
+    """Keys in YAML; CommandError for text that has none."""
     import yaml
 
     try:
         keys = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ControlError(f"--keys: not YAML: {error}", 2) from None
+        raise CommandError(f"--keys: not YAML: {error}", 2) from None
     if not isinstance(keys, dict):
-        raise ControlError("--keys: write keys and values: '{share: true}'", 2)
+        raise CommandError("--keys: write keys and values: '{share: true}'", 2)
     return keys

@@ -1,29 +1,19 @@
 """`kcluster clock pause|resume|speed 0.1|step leader_elected`: steer the running cluster's clock.
 
-Owns: the verb: its options, its request, its lines.  Never: stops the clock (handle/clock.py).
+Owns: the verb: its options, its lines.  Never: stops the clock (handle/clock.py).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
-from kcluster.cli.control.client import Conversation
-from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
-
-if TYPE_CHECKING:
-    from kcluster.cli.control.session import ControlSession
-
-
-class ClockRequest(ControlRequest, verb="clock"):
-    """`change`: pause, resume, speed, step, or "" to look.  `value`: the speed, or the event."""
-
-    change: str = ""
-    value: str = ""
-    within: str = "60s"
+from kcluster.cli.errors import CommandError
+from kcluster.cli.remote import Remote
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -51,53 +41,38 @@ def command(
     """
     if (change == "speed") != bool(value) and change != "step":
         wrong = "takes a number: kcluster clock speed 0.1" if change == "speed" else "takes no word"
-        raise ControlError(f"clock {change or ''} {wrong}", 2)
-    request = ClockRequest(change or "", value or "", within)
-    with Conversation(name) as conversation:
-        answer = conversation.ask(request, timeout_s=None)
-    if as_json:
-        print_json(answer)
+        raise CommandError(f"clock {change or ''} {wrong}", 2)
+    remote = Remote(name)
+    if change is None:
+        clock = remote.get("clock")
     else:
-        print("\n".join(answer["lines"]))
+        wanted: JsonObject = {change: True}
+        if change == "speed":
+            wanted = {change: speed_of(value or "")}
+        elif change == "step":
+            wanted = {change: value or "any", "within": within}
+        options = {"within": "--within"}
+        clock = remote.post("clock", wanted, options=options, timeout_s=None)
+    if as_json:
+        print_json(clock)
+    else:
+        print("\n".join(clock_lines(clock, remote.name)))
 
 
-@handles(ClockRequest)
-def handle(session: ControlSession, request: ClockRequest) -> dict[str, Any]:
-    """Steer the clock; the answer has its state and, after a step, the event."""
-    import msgspec
-
-    from kcluster.events.render import note_line, note_values
-    from kcluster.operations.conditions import limit_ms_of
-
-    cluster = session.cluster
-    lines: list[str] = []
-    answer: dict[str, Any] = {"cluster": session.name}
-    match request.change:
-        case "pause":
-            cluster.pause_clock()
-        case "resume":
-            cluster.resume_clock()
-        case "speed":
-            cluster.set_speed(speed_of(request.value))
-        case "step":
-            within_s = limit_ms_of(request.within) / 1000
-            entry = cluster.step(request.value or "any", within_s=within_s)
-            lines.append(note_line(entry.note, session.origin_ms))
-            answer["event"] = note_values(entry.note)
-    clock = cluster.clock()
-    since_s = (clock.now_ms - session.origin_ms) / 1000
-    state = "paused" if clock.paused else "running"
-    slow = "" if clock.speed == 1 else f", speed {clock.speed:g}"
-    hint = "  (kcluster clock resume)" if clock.paused else ""
-    lines.append(f"{session.name}: the clock is {state} at {since_s:.3f} s{slow}{hint}")
-    values = msgspec.to_builtins(clock)
-    del values["steppable"]
-    return answer | {"clock": values, "lines": lines}
+def clock_lines(clock: JsonObject, name: str) -> Iterator[str]:
+    """The event to which the clock was stepped, and how it runs."""
+    if clock["line"]:
+        yield clock["line"]
+    since_s = (clock["now_ms"] - clock["began_ms"]) / 1000
+    state = "paused" if clock["paused"] else "running"
+    slow = "" if clock["speed"] == 1 else f", speed {clock['speed']:g}"
+    hint = "  (kcluster clock resume)" if clock["paused"] else ""
+    yield f"{name}: the clock is {state} at {since_s:.3f} s{slow}{hint}"
 
 
 def speed_of(text: str) -> float:
-    """`0.1` or `0.1x` as a number; ControlError for any other text."""
+    """`0.1` or `0.1x` as a number; CommandError for any other text."""
     try:
         return float(text.removesuffix("x"))
     except ValueError:
-        raise ControlError(f"speed {text}: not a number; write 0.1", 2) from None
+        raise CommandError(f"speed {text}: not a number; write 0.1", 2) from None

@@ -6,13 +6,11 @@ Kafka: iptables.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from kcluster.cli.click_tools import Section, section
+from kcluster.cli.acting import act_on_links
+from kcluster.cli.click_tools import Section, network_options, section
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.network_options import act, network_options
 
 
 @section(Section.FAULTS)
@@ -20,10 +18,10 @@ from kcluster.cli.network_options import act, network_options
 @click.argument("nodes", shell_complete=complete_targets)
 @click.argument("others", shell_complete=complete_targets)
 @network_options
-def command(nodes: str, others: str, **options: Any) -> None:
+def command(nodes: str, others: str, **options: object) -> None:
     """Cut the links between nodes: kcluster cut 1 2.
 
     NODES and OTHERS are written as for isolate.  Returns when ISRs and leaders have changed
     accordingly.  kcluster heal undoes it.
     """
-    act("isolate", {"nodes": nodes, "others": others}, options)
+    act_on_links("isolate", {"nodes": nodes, "others": others}, options)

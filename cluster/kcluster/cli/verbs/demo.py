@@ -11,7 +11,7 @@ import sys
 import click
 
 from kcluster.cli.click_tools import Section, fail, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 
 @section(Section.CLUSTER)
@@ -49,7 +49,7 @@ def command(
         print(error, file=sys.stderr)
         sys.exit(2)
     except ClusterError as error:
-        fail(ControlError(str(error)), as_json)
-    except ControlError as error:
+        fail(CommandError(str(error)), as_json)
+    except CommandError as error:
         fail(error, as_json)
     sys.exit(0 if nothing_was_lost else 1)

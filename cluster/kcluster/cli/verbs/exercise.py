@@ -11,12 +11,12 @@ import shlex
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from kcluster.learn.exercises import Exercise
@@ -76,9 +76,9 @@ def start(exercise: str, file: str | None) -> None:
         with open(path, "x", encoding="utf-8") as opened:
             opened.write(f"{head}#\n{found.start.text}")
     except FileExistsError:
-        fail(ControlError(f"{path} exists; name another file", 2))
+        fail(CommandError(f"{path} exists; name another file", 2))
     except OSError as error:
-        fail(ControlError(f"{path}: cannot be written: {error.strerror}", 2))
+        fail(CommandError(f"{path}: cannot be written: {error.strerror}", 2))
     quoted = shlex.quote(path)
     print(f"{path} is written. Change it, then:")
     commands = (f"kcluster scenario run {quoted}", f"kcluster exercise check {exercise} {quoted}")
@@ -133,7 +133,7 @@ def check(
         try:
             with writing(out):
                 page = write_run(out, grade.first_failing.record()) / "timeline.html"
-        except ControlError as error:
+        except CommandError as error:
             unwritten = error  # the points come first
     if as_json:
         print_json({**grade.values(), "timeline": None if page is None else str(page)})
@@ -198,11 +198,11 @@ def grade_lines(grade: Grade) -> Iterator[str]:
     yield f"replay: {result.replay}"
 
 
-def _exercise(word: str) -> Any:
+def _exercise(word: str) -> Exercise:
     from kcluster.learn.exercises import exercise_of
     from kcluster.scenario.language.loader import ScenarioError
 
     try:
         return exercise_of(word)
     except (LookupError, ScenarioError) as error:
-        fail(ControlError(str(error.args[0]), 2))
+        fail(CommandError(str(error.args[0]), 2))

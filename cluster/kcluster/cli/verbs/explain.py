@@ -11,7 +11,7 @@ import sys
 import click
 
 from kcluster.cli.click_tools import Section, fail, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 
 @section(Section.SCENARIOS)
@@ -33,19 +33,19 @@ def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
     try:
         record, problems = read_run(run)
     except RunError as error:
-        fail(ControlError(str(error), 2))
+        fail(CommandError(str(error), 2))
     for problem in problems:
         print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
     if as_page:
         try:
             print(write_page(find_run(run).resolve(), record))
         except OSError as error:
-            fail(ControlError(f"{error.filename}: {error.strerror}", 2))
+            fail(CommandError(f"{error.filename}: {error.strerror}", 2))
         return
     names = partitions_of(record)
     if partition and partition not in names:
         text = f"{partition}: {unknown('partition in this run', partition, names)}"
-        fail(ControlError(text, 2))
+        fail(CommandError(text, 2))
     console = plain_console(highlight=False, soft_wrap=True, no_color=no_colour)
     for line in explain(record, partition):
         console.print(line)

@@ -6,13 +6,11 @@ Kafka: iptables -F.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from kcluster.cli.acting import act
 from kcluster.cli.click_tools import Section, control_options, section, wait_option
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.network_options import act
 
 
 @section(Section.FAULTS)
@@ -20,9 +18,9 @@ from kcluster.cli.network_options import act
 @click.argument("nodes", required=False, shell_complete=complete_targets)
 @wait_option
 @control_options
-def command(nodes: str | None, **options: Any) -> None:
+def command(nodes: str | None, wait: bool, name: str | None, as_json: bool) -> None:
     """Heal all links, or those of NODES: undo isolate, cut and slow.
 
     Returns when the brokers that were cut off are back in their ISRs.
     """
-    act("heal", {"nodes": nodes}, options)
+    act({"heal": nodes and {"nodes": nodes}}, name, as_json, wait=wait)

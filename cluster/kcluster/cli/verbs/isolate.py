@@ -6,13 +6,11 @@ Kafka: iptables.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from kcluster.cli.click_tools import Section, section
+from kcluster.cli.acting import act_on_links
+from kcluster.cli.click_tools import Section, network_options, section
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.network_options import act, network_options
 
 
 @section(Section.FAULTS)
@@ -20,10 +18,10 @@ from kcluster.cli.network_options import act, network_options
 @click.argument("nodes", shell_complete=complete_targets)
 @click.option("--from", "others", metavar="NODES", help="Only from these.  [default: all others]")
 @network_options
-def command(nodes: str, others: str | None, **options: Any) -> None:
+def command(nodes: str, others: str | None, **options: object) -> None:
     """Cut nodes off from all others, or from some.
 
     NODES: 1 or 1,2 or 'leader(orders-0)', 'rack a', controller, 'client billing*', as in scenario
     files.  Returns when the cluster has taken over from them.  kcluster heal undoes it.
     """
-    act("isolate", {"nodes": nodes, "others": others}, options)
+    act_on_links("isolate", {"nodes": nodes, "others": others}, options)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from kcluster.cli.click_tools import Section, fail, print_json, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from kcluster.learn.lesson import Question
     from kcluster.learn.live import LiveLesson
     from kcluster.learn.playing import LessonPlayed, PartPlayed
@@ -48,7 +50,7 @@ def command(lesson: str | None, shows_answers: bool, with_page: bool, as_json: b
     try:
         played = play_lesson(lesson_of(lesson))
     except (LookupError, ScenarioError, AmbiguousQuestionError) as error:
-        fail(ControlError(str(error.args[0]), 2))
+        fail(CommandError(str(error.args[0]), 2))
     if with_page:
         _tell_with_page(played, shows_answers)
     else:
@@ -88,7 +90,7 @@ def _tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
             finally:
                 server.stop()
     except ClusterError as error:
-        fail(ControlError(str(error)))
+        fail(CommandError(str(error)))
 
 
 class LessonStage(NamedTuple):
@@ -220,7 +222,7 @@ def _print_markdown(text: str) -> None:
     _console().print(Markdown(text))
 
 
-def _console() -> Any:
+def _console() -> Console:
     from kcluster.plain_output import plain_console
 
     return plain_console(highlight=False, soft_wrap=False, width=None)

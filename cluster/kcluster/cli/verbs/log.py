@@ -1,6 +1,6 @@
 """`kcluster log orders-0`: the log of each replica, drawn by leader epoch.
 
-Owns: the verb: its options, its request.  Never: draws (runs/log_drawing.py), looks into a broker
+Owns: the verb's options.  Never: draws (runs/log_drawing.py), looks into a broker
 (operations/logs.py).
 Kafka: kafka-dump-log.sh, on each broker.
 """
@@ -8,23 +8,13 @@ Kafka: kafka-dump-log.sh, on each broker.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.completion import complete_partitions
-from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import ControlRequest, handles
-
-if TYPE_CHECKING:
-    from kcluster.cli.control.session import ControlSession
-
-
-class LogRequest(ControlRequest, verb="log"):
-    """`partition`: as typed."""
-
-    partition: str
+from kcluster.cli.remote import Remote, quoted
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -38,10 +28,10 @@ def command(partition: str, watched: bool, name: str | None, as_json: bool) -> N
     A cell has the colour of the leader epoch that wrote it (in a pipe: the epoch's last digit); |
     is the high watermark.
     """
-    logs: dict[str, Any] = {}
+    logs: JsonObject = {}
 
     def read() -> object:
-        logs.update(ask(LogRequest(partition), name))
+        logs.update(Remote(name).get(f"replicas/{quoted(partition)}"))
         return dict(logs)
 
     def show() -> None:
@@ -59,7 +49,7 @@ def command(partition: str, watched: bool, name: str | None, as_json: bool) -> N
         show()
 
 
-def print_logs(logs: dict[str, Any]) -> None:
+def print_logs(logs: JsonObject) -> None:
     """Print the drawing: with colours on a terminal, with digits in a pipe."""
     from kcluster.runs.bars import digit
     from kcluster.runs.log_drawing import drawing_of
@@ -72,15 +62,3 @@ def print_logs(logs: dict[str, Any]) -> None:
     console = plain_console(highlight=False, soft_wrap=True)
     for line in drawing_of(logs):
         console.print(line)
-
-
-@handles(LogRequest)
-def handle(session: ControlSession, request: LogRequest) -> dict[str, Any]:
-    """The logs as JSON values."""
-    from kcluster.cli.control.arguments import find_partition
-    from kcluster.events.render import plain
-
-    cluster = session.cluster
-    found = find_partition(cluster, request.partition)
-    values: dict[str, Any] = plain(cluster.logs(found.topic, found.partition))
-    return values

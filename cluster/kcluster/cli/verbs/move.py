@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, make_change, section
+from kcluster.cli.click_tools import Section, control_options, section
 from kcluster.cli.completion import complete_partitions, complete_targets
-from kcluster.cli.verbs.elect import ElectRequest
+from kcluster.cli.verbs.elect import move
 
 
 @section(Section.FAULTS)
@@ -26,6 +26,7 @@ def command(
 
     TARGET must be in the ISR.  It may be a word: 'any follower' is 'any followers(orders-0)'.
     """
-    if (target is None) == (to is None):
+    chosen = target or to
+    if chosen is None or (target is not None and to is not None):
         raise click.UsageError("to which broker? kcluster move orders-0 2")
-    make_change(ElectRequest(partition, target or to), name, as_json)
+    move(partition, chosen, name, as_json)

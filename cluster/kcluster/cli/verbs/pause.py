@@ -1,6 +1,6 @@
 """`kcluster pause TARGETS`: pause brokers' processes, as a long garbage collection does.
 
-Owns: the verb's options.  Never: carries it out: it is `kcluster kill --how pause`.
+Owns: the verb's options.  Never: carries it out: it is the action pause (actions/).
 Kafka: kill -STOP.
 """
 
@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import click
 
+from kcluster.cli.acting import act
 from kcluster.cli.click_tools import (
     Section,
     control_options,
-    make_change,
     section,
     targets_argument,
     wait_option,
 )
-from kcluster.cli.verbs.kill import KillRequest
-from kcluster.deaths import PAUSE
 
 
 @section(Section.FAULTS)
@@ -31,4 +29,4 @@ def command(targets: str, wait: bool, name: str | None, as_json: bool) -> None:
     Their sockets stay open.  Returns when the cluster has taken over from them; with --no-wait at
     once, for a pause that nobody is to notice.  kcluster resume ends it.
     """
-    make_change(KillRequest(targets, PAUSE, wait), name, as_json)
+    act({"pause": {"brokers": targets}}, name, as_json, wait=wait)

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 import click
 
 from kcluster.cli.click_tools import Section, fail, print_json, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 PLAY_ID = "play"
 """The id of the run for requests of the page."""
@@ -50,10 +50,10 @@ def command(scenario: str, seed: int | None, port: int, quiet: bool, as_json: bo
     try:
         result = run_scenario(one_scenario(scenario), "virtual", seed)
         server = WebServer(can_create=False, port=port)
-    except ControlError as error:
+    except CommandError as error:
         fail(error, as_json)
     except ClusterError as error:
-        fail(ControlError(str(error)), as_json)
+        fail(CommandError(str(error)), as_json)
     stopped: SimpleQueue[None] = SimpleQueue()
     on_stop_signals(lambda: stopped.put(None))
     server.clusters.add(HeldCluster(PLAY_ID, PlayedRun(result), stop=lambda: None))

@@ -1,34 +1,18 @@
 """`kcluster predict 'kill: leader(orders-0)'`: questions before an action, and their answers.
 
-Owns: the verb: its options, its request, asking in the terminal.  Never: predicts
+Owns: the verb: its options, asking in the terminal.  Never: predicts
 (operations/prediction.py), performs an action itself.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
-from kcluster.cli.click_tools import Section, control_options, make_change, print_json, section
-from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
-from kcluster.cli.verbs.clock import ClockRequest
-
-if TYPE_CHECKING:
-    from kcluster.cli.control.changes import Say
-    from kcluster.cli.control.session import ControlSession
-    from kcluster.scenario.language.model import Step
-
-
-class PredictRequest(ControlRequest, verb="predict"):
-    """`action`: as in a scenario file.  `pause`: pause the clock first, so that the answers hold.
-    `perform`: ask nothing, perform the action, and resume the clock if `resume`."""
-
-    action: str
-    pause: bool = False
-    perform: bool = False
-    resume: bool = False
+from kcluster.cli.acting import act
+from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.errors import CommandError
+from kcluster.cli.remote import Query, Remote
+from kcluster.json_types import JsonObject
 
 
 @section(Section.FAULTS)
@@ -46,23 +30,26 @@ def command(action: str, perform: bool, answers: bool, name: str | None, as_json
     record lost? Can producers with acks=all go on? Type the number of your answer. The right
     answers come from the rules by which the controller elects, for the cluster as it is now.
     """
-    answer = ask(PredictRequest(action, pause=perform), name)
-    was_running = not answer["was_paused"]
-    is_done = not perform
+    remote = Remote(name)
+    must_resume = perform and not remote.get("clock")["paused"]
+    if must_resume:
+        remote.post("clock", {"pause": True})
     try:
+        query: Query = {"action": action, "answers": True}
+        answer = remote.get("predictions", query, options={"*": ""})
         if as_json:
             print_json(answer)
         else:
             _ask_all(answer["questions"], answers)
         if perform:
-            make_change(PredictRequest(action, perform=True, resume=was_running), name, as_json)
-            is_done = True
+            resume, must_resume = must_resume, False
+            act(action, name, as_json, resume=resume)
     finally:
-        if was_running and not is_done:
-            ask(ClockRequest("resume"), name)
+        if must_resume:
+            remote.post("clock", {"resume": True})
 
 
-def _ask_all(questions: list[dict[str, Any]], only_show: bool) -> None:
+def _ask_all(questions: list[JsonObject], only_show: bool) -> None:
     """Ask each question, then show how many were answered rightly."""
     if not questions:
         print("nothing to predict: this action takes no broker from the cluster")
@@ -82,53 +69,9 @@ def _ask_all(questions: list[dict[str, Any]], only_show: bool) -> None:
                 if isinstance(error.__context__, KeyboardInterrupt):
                     raise KeyboardInterrupt from None
                 # The input has ended.
-                raise ControlError("not answered; --answers shows the answers") from error
+                raise CommandError("not answered; --answers shows the answers") from error
             right += typed == correct
             print("right." if typed == correct else "no.", end=" ")
         print(f"{correct}: {choices[correct - 1]['text']}. {question['reason']}\n")
     if not only_show:
         print(f"{right} of {len(questions)} right")
-
-
-@handles(PredictRequest)
-def handle(session: ControlSession, request: PredictRequest) -> dict[str, Any] | ChangeResult:
-    """The questions about an action, with their answers; or the action, and what follows."""
-    from kcluster.cli.verbs.fork import steps_of
-    from kcluster.operations.errors import ClusterError
-    from kcluster.scenario.predicting import question_values, questions
-
-    cluster = session.cluster
-    (step,) = steps_of([request.action])
-    if request.perform:
-        return _perform(session, step, request.resume)
-    was_paused = cluster.clock().paused
-    if request.pause:
-        cluster.pause_clock()
-    try:
-        asked = questions(cluster, step)
-    except ClusterError:
-        if request.pause and not was_paused:
-            cluster.resume_clock()
-        raise
-    return {
-        "cluster": session.name,
-        "action": request.action,
-        "was_paused": was_paused,
-        "questions": [question_values(question) for question in asked],
-    }
-
-
-def _perform(session: ControlSession, step: Step, resume: bool) -> ChangeResult:
-    from kcluster.scenario.perform import perform
-
-    cluster = session.cluster
-
-    def operation(say: Say) -> None:
-        try:
-            perform(cluster, step)
-        finally:
-            if resume:
-                cluster.resume_clock()
-        cluster.wait_until_settled()
-
-    return session.change(operation)

@@ -1,30 +1,18 @@
 """`kcluster save DIR`: the run of the running cluster so far, as a run directory.
 
-Owns: the verb: its options, its request.  Never: stops the cluster, knows the directory's files
+Owns: the verb's options.  Never: stops the cluster, knows the directory's files
 (runs/directory.py).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
-from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
-
-if TYPE_CHECKING:
-    from kcluster.cli.control.session import ControlSession, OwnRun
-
-
-class SaveRequest(ControlRequest, verb="save"):
-    """Absolute paths.  `directory`: the run gets its own directory below; `scenario`: a file for
-    what was done to the cluster.  Either may be None."""
-
-    directory: str | None = None
-    scenario: str | None = None
+from kcluster.cli.errors import CommandError
+from kcluster.cli.remote import Remote
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -44,19 +32,20 @@ def command(directory: str | None, scenario: str | None, name: str | None, as_js
     import os
 
     if directory is None and scenario is None:
-        raise ControlError("name a directory, or --scenario FILE, or both", 2)
-    paths = (None if path is None else os.path.abspath(path) for path in (directory, scenario))
-    answer = ask(SaveRequest(*paths), name)
+        raise CommandError("name a directory, or --scenario FILE, or both", 2)
+    given = {"directory": directory, "scenario": scenario}
+    paths = {key: os.path.abspath(path) for key, path in given.items() if path is not None}
+    answer = Remote(name).post("save", paths, options={"*": ""}, timeout_s=None)
     if as_json:
         print_json(answer)
     else:
         print("\n".join(saved_lines(answer)))
 
 
-def saved_lines(answer: dict[str, Any]) -> list[str]:
+def saved_lines(answer: JsonObject) -> list[str]:
     """The verdict's first line, and where the run is."""
     lines = []
-    if "run" in answer:
+    if answer.get("run"):
         lines += [
             f"verdict: {answer['outcome']}: {answer['reason']}",
             f"run directory: {answer['run']}  (kcluster explain {answer['run']})",
@@ -65,32 +54,3 @@ def saved_lines(answer: dict[str, Any]) -> list[str]:
         file = answer["scenario"]
         lines.append(f"scenario: {file}  (kcluster scenario run {file})")
     return lines
-
-
-@handles(SaveRequest)
-def handle(session: ControlSession, request: SaveRequest) -> dict[str, Any]:
-    """Write what was asked for."""
-    from kcluster.cli.recorded_scenario import write_scenario
-    from kcluster.cli.writing import writing
-
-    answer = {} if request.directory is None else save(session, request.directory)
-    if request.scenario is None:
-        return answer
-    with writing(request.scenario):
-        write_scenario(session.cluster, request.scenario)
-    return {**answer, "scenario": request.scenario}
-
-
-def save(session: ControlSession, directory: str, own: OwnRun | None = None) -> dict[str, Any]:
-    """Write the run so far below `directory`, or complete its `own` run directory; the answer names
-    the run directory and the verdict."""
-    from kcluster.cli.writing import writing
-    from kcluster.runs.directory import RunError, read_verdict
-
-    try:
-        with writing(directory):
-            path = session.cluster.save(directory) if own is None else own.finish().resolve()
-        verdict = read_verdict(path)
-    except RunError as error:
-        raise ControlError(str(error), 2) from error
-    return {"run": str(path), "outcome": verdict["outcome"], "reason": verdict["reason"]}

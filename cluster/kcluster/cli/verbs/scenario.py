@@ -13,13 +13,17 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, refuse_both, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.collector import collect_after_run
+
+if TYPE_CHECKING:
+    from kcluster.scenario.language.scenario import Scenario
+    from kcluster.scenario.play.phases import RunResult
 
 CLOCKS: Final = ("virtual", "live", "both")
 
@@ -144,7 +148,7 @@ def show(name: str) -> None:
     try:
         print(library_text(name), end="")
     except LookupError as error:
-        fail(ControlError(str(error), 2))
+        fail(CommandError(str(error), 2))
 
 
 @command.command("new")
@@ -175,9 +179,9 @@ def new(file: str, topology: str | None, lose: str | None) -> None:
         with open(file, "x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
-        fail(ControlError(f"{file} exists; name another file", 2))
+        fail(CommandError(f"{file} exists; name another file", 2))
     except OSError as error:
-        fail(ControlError(f"{file}: cannot be written: {error.strerror}", 2))
+        fail(CommandError(f"{file}: cannot be written: {error.strerror}", 2))
     print(f"{file} is written; run it: kcluster scenario run {shlex.quote(file)}")
 
 
@@ -193,7 +197,7 @@ def _drill(file: str, topology: str, lost: str) -> str:
     try:
         targets(lost)
     except ValueError as error:
-        fail(ControlError(f"--lose {shlex.quote(lost)}: {error}", 2))
+        fail(CommandError(f"--lose {shlex.quote(lost)}: {error}", 2))
     try:
         loaded = Topology.load(topology)
     except TopologyError as error:
@@ -204,7 +208,7 @@ def _drill(file: str, topology: str, lost: str) -> str:
     try:
         Scenario.parse(text, file)
     except ScenarioError as error:
-        fail(ControlError(f"--lose {shlex.quote(lost)}: {error.problems[0].text}", 2))
+        fail(CommandError(f"--lose {shlex.quote(lost)}: {error.problems[0].text}", 2))
     return text
 
 
@@ -228,10 +232,10 @@ def help_(word: str | None, markdown: bool) -> None:
     elif word in found:
         print(as_text(found[word]))
     else:
-        fail(ControlError(f"{word}: {unknown('word of scenario files', word, found)}", 2))
+        fail(CommandError(f"{word}: {unknown('word of scenario files', word, found)}", 2))
 
 
-def read_all(words: Sequence[str]) -> list[Any]:
+def read_all(words: Sequence[str]) -> list[Scenario]:
     """The scenarios of files, names and directories.  All problems go to stderr; exit code 2 if
     there is any."""
     from kcluster.scenario.language.loader import ScenarioError
@@ -253,7 +257,7 @@ def read_all(words: Sequence[str]) -> list[Any]:
 
 
 def _one(
-    scenario: Any,
+    scenario: Scenario,
     clock: str,
     seed: int,
     as_json: bool,
@@ -261,7 +265,7 @@ def _one(
     verbose: bool,
     quiet: bool,
     alone: bool,
-) -> Any:
+) -> RunResult | None:
     """The result of one run, printed; None if a bug of kcluster ended it."""
     from kcluster.scenario.play.phases import RunCrash
     from kcluster.scenario.play.running import try_scenario
@@ -285,7 +289,7 @@ def _one(
                 path = write_run(out, result.record())
             if not as_json:
                 print(f"run directory: {path}")
-        except ControlError as error:
+        except CommandError as error:
             unwritten = error  # the result comes first
     if as_json:
         print_json(result_values(result))

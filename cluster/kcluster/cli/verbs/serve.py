@@ -16,7 +16,7 @@ from queue import SimpleQueue
 import click
 
 from kcluster.cli.click_tools import Section, fail, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 from kcluster.operations.errors import ClusterError
 
 
@@ -83,7 +83,7 @@ def command(
             can_create=True, host=host, port=port, token=token, names=names, runs=runs.resolve()
         )
     except ClusterError as error:
-        fail(ControlError(str(error)), as_json)
+        fail(CommandError(str(error)), as_json)
     server.start()
     if host not in (LOOPBACK, "localhost"):
         text = f"listening on {host}: whoever reaches this machine and has the token can use it"

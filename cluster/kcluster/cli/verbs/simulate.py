@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from kcluster.cli.click_tools import Section, fail, section
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 
 @section(Section.SCENARIOS)
@@ -104,8 +104,8 @@ def command(**options: Any) -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of the pipe has closed it
         sys.exit(1)
-    except ControlError as error:
+    except CommandError as error:
         fail(error)
     except ClusterError as error:
-        fail(ControlError(str(error)))
+        fail(CommandError(str(error)))
     sys.exit(exit_code)

@@ -6,13 +6,11 @@ Kafka: tc qdisc … netem delay.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from kcluster.cli.click_tools import Section, section
+from kcluster.cli.acting import act_on_links
+from kcluster.cli.click_tools import Section, network_options, section
 from kcluster.cli.completion import complete_targets
-from kcluster.cli.network_options import act, network_options
 
 
 @section(Section.FAULTS)
@@ -23,7 +21,7 @@ from kcluster.cli.network_options import act, network_options
 @click.option("--jitter", metavar="TIME", help="How far latencies vary: 5ms.")
 @network_options
 def command(
-    nodes: str, others: str | None, latency: str, jitter: str | None, **options: Any
+    nodes: str, others: str | None, latency: str, jitter: str | None, **options: object
 ) -> None:
     """Slow links down: kcluster slow 1 3 --latency 40ms.
 
@@ -31,4 +29,4 @@ def command(
     --latency 40ms slows down replication as well.  kcluster heal undoes it.
     """
     keys = {"nodes": nodes, "others": others, "latency": latency, "jitter": jitter}
-    act("slow", keys, options)
+    act_on_links("slow", keys, options)

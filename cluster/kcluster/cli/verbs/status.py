@@ -1,6 +1,6 @@
 """`kcluster status`: brokers, partitions and the faults in force, now or at a moment of the past.
 
-Owns: the verb: its options, its requests.  Never: looks into a broker (the cluster's status has it
+Owns: the verb's options.  Never: looks into a broker (the cluster's status has it
 all), makes a moment (cli/moment_status.py), lays it out (cli/status_tables.py).
 Kafka: kafka-topics.sh --describe.
 """
@@ -8,28 +8,16 @@ Kafka: kafka-topics.sh --describe.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.completion import complete_topics
-from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
+from kcluster.cli.errors import CommandError
+from kcluster.cli.remote import Remote
 from kcluster.cli.status_tables import notices, tables_of
 from kcluster.cli.table import print_tables
-
-if TYPE_CHECKING:
-    from kcluster.cli.control.session import ControlSession
-    from kcluster.operations.status import ClusterStatus
-
-
-class StatusRequest(ControlRequest, verb="status"):
-    """`topic`: only its partitions; None: all, and the client chooses what it shows.  `at`: a
-    moment of the past: `12s` after the beginning, `-5s` before now."""
-
-    topic: str | None = None
-    at: str | None = None
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -66,9 +54,9 @@ def command(
     """
     if at is not None:
         if watched:
-            raise ControlError("--watch shows what changes, --at what was: use one of them", 2)
+            raise CommandError("--watch shows what changes, --at what was: use one of them", 2)
         found = (
-            ask(StatusRequest(topic, at), name)
+            _of_past(Remote(name), at, topic)
             if directory is None
             else _of_run(directory, at, topic)
         )
@@ -78,11 +66,11 @@ def command(
             print_status(found, topic)
         return
     if directory is not None:
-        raise ControlError("--run needs --at: which moment of the run?", 2)
-    status: dict[str, Any] = {}
+        raise CommandError("--run needs --at: which moment of the run?", 2)
+    status: JsonObject = {}
 
     def read() -> object:
-        status.update(ask(StatusRequest(topic), name))
+        status.update(Remote(name).get("", {"topic": topic}, options={"topic": "--topic"}))
         return {key: value for key, value in status.items() if key != "at_ms"}
 
     def show() -> None:
@@ -100,7 +88,7 @@ def command(
         show()
 
 
-def print_status(status: dict[str, Any], topic: str | None) -> None:
+def print_status(status: JsonObject, topic: str | None) -> None:
     """Print it as tables, with the faults in force below."""
     print(f"cluster {status['name']}  {status['bootstrap']}".rstrip())
     if "when" in status:
@@ -110,62 +98,35 @@ def print_status(status: dict[str, Any], topic: str | None) -> None:
         print(line)
 
 
-@handles(StatusRequest)
-def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
-    """The cluster's status as JSON values, with its name, its addresses and the faults in force."""
-    from kcluster.cli.control.arguments import check_topic
-    from kcluster.events.render import plain
-    from kcluster.events.words import effect_text
-
-    cluster = session.cluster
-    status = cluster.status()
-    if request.at is not None:
-        return _of_past(session, status, request.at, request.topic)
-    values = plain(status)
-    for row, partition in zip(values["partitions"], status.partitions, strict=True):
-        row["lag"] = {str(broker): lag for broker, lag in sorted(partition.lag.items())}
-    if request.topic is not None:
-        check_topic(cluster.topics(), request.topic)
-        values["partitions"] = [p for p in values["partitions"] if p["topic"] == request.topic]
-    values["clients"] = {str(number): name for number, name in status.clients.items()}
-    values["rules"] = [
-        {
-            "name": rule.name,
-            "text": effect_text(rule.effect),
-            "calls": rule.calls,
-            "hits": rule.hits,
-        }
-        for rule in cluster.rules()
-    ]
-    clock = cluster.driver.clock
-    values["clock"] = {"paused": clock.is_paused, "speed": clock.speed}
-    return {"name": session.name, "bootstrap": cluster.bootstrap, **values}
-
-
-def _of_past(
-    session: ControlSession, status: ClusterStatus, at: str, topic: str | None
-) -> dict[str, Any]:
-    """As above, at a moment of the past; `moment` has all that is known of it, `when` is a line
+def _of_past(remote: Remote, at: str, topic: str | None) -> JsonObject:
+    """The status at a moment of the past; `moment` has all that is known of it, `when` is a line
     about it."""
-    from kcluster.cli.moment_status import moment_ms, moment_values, status_values, when_text
+    import msgspec
 
-    cluster = session.cluster
-    began_ms, now_ms = cluster.run_info().began_ms, status.at_ms
-    moment = cluster.moment(moment_ms(at, began_ms, now_ms))
-    addresses = {one.id: (one.host, one.port, one.kafka_version) for one in status.brokers}
-    values = status_values(moment, addresses)
-    _only(values, topic)
+    from kcluster.cli.moment_status import moment_ms, status_values, when_text
+    from kcluster.runs.moment import ClusterMoment
+
+    now, began_ms = remote.get(), remote.get("clock")["began_ms"]
+    at_ms = moment_ms(at, began_ms, now["at_ms"])
+    values = remote.get("at", {"ms": at_ms})
+    moment = msgspec.convert(values, ClusterMoment)
+    addresses = {
+        broker["id"]: (broker["host"], broker["port"], broker["kafka_version"])
+        for broker in now["brokers"]
+    }
+    status = status_values(moment, addresses)
+    _only(status, topic)
     return {
-        "name": session.name,
-        "bootstrap": cluster.bootstrap,
-        "when": when_text(moment, began_ms, now_ms),
-        "moment": moment_values(moment),
-        **values,
+        "name": remote.name,
+        "bootstrap": now["bootstrap"],
+        "when": when_text(moment, began_ms, now["at_ms"]),
+        "moment": values,
+        **status,
     }
 
 
-def _of_run(directory: str, at: str, topic: str | None) -> dict[str, Any]:
-    """As above, of a run directory."""
+def _of_run(directory: str, at: str, topic: str | None) -> JsonObject:
+    """The status at a moment of a run directory, with the same keys."""
     from kcluster.cli.moment_status import (
         addresses_of,
         moment_ms,
@@ -179,7 +140,7 @@ def _of_run(directory: str, at: str, topic: str | None) -> dict[str, Any]:
     try:
         record, problems = read_run(directory)
     except RunError as error:
-        raise ControlError(str(error), 2) from None
+        raise CommandError(str(error), 2) from None
     for problem in problems:
         print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
     began_ms, ended_ms = record.info.began_ms, record.info.ended_ms
@@ -195,10 +156,10 @@ def _of_run(directory: str, at: str, topic: str | None) -> dict[str, Any]:
     }
 
 
-def _only(values: dict[str, Any], topic: str | None) -> None:
-    """Keep the partitions of this topic, if there is one; ControlError if it did not exist."""
+def _only(values: JsonObject, topic: str | None) -> None:
+    """Keep the partitions of this topic, if there is one; CommandError if it did not exist."""
     if topic is None:
         return
     values["partitions"] = [one for one in values["partitions"] if one["topic"] == topic]
     if not values["partitions"]:
-        raise ControlError(f"--topic {topic}: there was no such topic", 2)
+        raise CommandError(f"--topic {topic}: there was no such topic", 2)

@@ -1,32 +1,18 @@
 """`kcluster topic create|delete`: topics of the running cluster.
 
-Owns: the group: options, request, refusals.  Never: creates a topic (the controller does).
+Owns: the group's options.  Never: creates a topic: these are the actions create_topic and
+delete_topic (actions/).
 Kafka: kafka-topics.sh.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from kcluster.cli.click_tools import HelpfulGroup, Section, control_options, make_change, section
+from kcluster.cli.acting import act
+from kcluster.cli.click_tools import HelpfulGroup, Section, control_options, section
 from kcluster.cli.completion import complete_topics
-from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
-
-if TYPE_CHECKING:
-    from kcluster.cli.control.changes import Say
-    from kcluster.cli.control.session import ControlSession
-
-
-class TopicRequest(ControlRequest, verb="topic"):
-    """`create`, or delete.  `configs`: by Kafka's names."""
-
-    topic: str
-    create: bool = True
-    partitions: int = 1
-    replication_factor: int | None = None
-    configs: dict[str, str] | None = None
+from kcluster.json_types import JsonObject
 
 
 @section(Section.FAULTS)
@@ -71,8 +57,10 @@ def create(
                 param_hint="--config",
             )
         pairs[key.strip()] = value.strip()
-    request = TopicRequest(topic, True, partitions, replication_factor, pairs)
-    make_change(request, name, as_json)
+    keys: JsonObject = {"name": topic, "partitions": partitions, "config": pairs}
+    if replication_factor is not None:
+        keys["replication_factor"] = replication_factor
+    act({"create_topic": keys}, name, as_json)
 
 
 @command.command("delete")
@@ -83,29 +71,4 @@ def delete(topic: str, name: str | None, as_json: bool) -> None:
 
     Returns when all brokers know.
     """
-    make_change(TopicRequest(topic, False), name, as_json)
-
-
-@handles(TopicRequest)
-def handle(session: ControlSession, request: TopicRequest) -> ChangeResult:
-    """Create or delete the topic."""
-    from kcluster.config.files.problems import unknown
-
-    cluster = session.cluster
-    topics = cluster.topics()
-    if request.create:
-        if request.topic in topics:
-            raise ControlError(f"there is a topic {request.topic} already")
-    elif request.topic not in topics:
-        named = [topic for topic in topics if not topic.startswith("__")]
-        raise ControlError(f"{request.topic}: {unknown('topic', request.topic, named)}", 2)
-
-    def operation(say: Say) -> None:
-        if request.create:
-            cluster.create_topic(
-                request.topic, request.partitions, request.replication_factor, request.configs
-            )
-        else:
-            cluster.delete_topic(request.topic)
-
-    return session.change(operation)
+    act({"delete_topic": {"name": topic}}, name, as_json)

@@ -7,38 +7,56 @@ Kafka: an operator with kill -9, iptables and kafka-leader-election.
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Annotated, Final
 
+import gevent
+import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from kcluster.actions.base import repair_all
 from kcluster.actions.performing import Performed
 from kcluster.config.files.tree import Scalar
 from kcluster.contract import Note
-from kcluster.events.render import note_values
+from kcluster.events.render import ECHOES, fold, folded_line, note_values
 from kcluster.handle.cluster import Cluster
 from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.status import offline_partitions
+from kcluster.runtime.dispatch import Dispatcher
 from kcluster.scenario.language.loader import parse_action, read_action
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.schema import step_schema
+from kcluster.scenario.language.words import moment
 from kcluster.scenario.perform import late_problem, perform_step, undo
 from kcluster.web.api.waiting import not_in_time, settle_limit_s, wait_for_condition
-from kcluster.web.call import ApiCall
+from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import HeldCluster
-from kcluster.web.problems import bad_request, not_found
-from kcluster.web.routes import Runs, route
+from kcluster.web.problems import (
+    EXPECTED,
+    PlacedProblem,
+    ProblemDocument,
+    ProcessStanding,
+    bad_request,
+    broker_states,
+    not_found,
+    refusal_of,
+    wrong_parameters,
+)
+from kcluster.web.routes import JSON, NDJSON, Runs, route
+from kcluster.web.streams import GATHER_S, QUIET_S, Inbox
 
 MAX_ACTIONS_KEPT: Final = 1_000
 SETTLED: Final = "settled"
 NO_WAIT: Final = "no"
-_ACTIONS: Final = "actions"
 
 
-class ActionParameters(Struct):
+class ActionParameters(Struct, rename={"for_": "for"}):
     """What an action is followed by."""
 
     wait: Annotated[
@@ -53,6 +71,12 @@ class ActionParameters(Struct):
         str | None,
         Meta(description="How long to wait; else what Kafka's time constants need at most."),
     ] = None
+    for_: Annotated[
+        str | None, Meta(description="Undo the action after this time, as the key `for` does.")
+    ] = None
+    resume: Annotated[
+        bool, Meta(description="Let a paused clock go on once the action is performed.")
+    ] = False
 
 
 class HealParameters(Struct):
@@ -64,15 +88,36 @@ class HealParameters(Struct):
 
 
 class ActionAnswer(Struct, frozen=True):
-    """An action.  `brokers`: the nodes that it was about, as far as it names any; `events`: what
-    happened until it was answered, oldest first."""
+    """An action.  `brokers`: the nodes that it was about, as far as it names any, and `left_alone`
+    those whose state left nothing to do; `states`: of the others now.  `alone`: partitions that are
+    offline, because their only replica is on one of these.  `notice_s`: how long the controller
+    takes at most to miss a broker.  `waits_s`: how long it is waited for what follows; 0 if it is
+    not, as while the clock is paused.  `events`: what happened until it was answered, oldest first.
+    """
 
     action: int
     text: str
     brokers: tuple[int, ...]
+    left_alone: list[ProcessStanding]
+    states: list[ProcessStanding]
+    alone: list[str]
     is_undone: bool
     can_be_undone: bool
+    is_clock_paused: bool
+    notice_s: float
+    waits_s: float = 0
     events: list[JsonObject] = []
+
+
+class ActionProgress(Struct, frozen=True, omit_defaults=True):
+    """A line of an answer that is streamed.  `performed`: comes once, before what it is waited for;
+    `line`: an event, or many equal ones, as `kcluster events` shows it; the last line has `answer`,
+    without events, or `problem`."""
+
+    performed: ActionAnswer | None = None
+    line: str | None = None
+    answer: ActionAnswer | None = None
+    problem: ProblemDocument | None = None
 
 
 class ActionList(Struct, frozen=True):
@@ -127,7 +172,7 @@ class _Actions:
 
 
 def _actions(held: HeldCluster) -> _Actions:
-    actions: _Actions = held.belonging(_ACTIONS, _Actions)
+    actions = held.part(_Actions, _Actions)
     return actions
 
 
@@ -138,45 +183,127 @@ def _actions(held: HeldCluster) -> _Actions:
     body=step_schema(),
     takes_yaml=True,
     answer=ActionAnswer,
+    also=(NDJSON,),
     status=201,
     errors=(404, 408, 409, 422),
     runs=Runs.WAITING,
 )
-def perform_action(call: ApiCall) -> ActionAnswer:
-    """Perform an action of scenario files, such as {"kill": "leader(orders-0)", "for": "5s"}."""
+def perform_action(call: ApiCall) -> ActionAnswer | ApiAnswer:
+    """Perform an action of scenario files, such as {"kill": "leader(orders-0)", "for": "5s"}.  With
+    Accept: application/x-ndjson the answer comes line by line, while things happen."""
     step = call.reading(lambda: read_step(call))
-    cluster = call.held.cluster
-    settle_limit_s(cluster, call.query.within)  # a wrong time is refused before the action
-    with noted(cluster) as notes:
-        performed = perform_step(cluster, step)
-        taken = _actions(call.held).add(step, performed)
-        wait_after(call, cluster, taken.number)
-        if (problem := late_problem(cluster)) is not None:
-            raise ClusterError(problem)
-    return action_answer(taken, notes)
+    held = call.held
+    settle_limit_s(held.cluster, call.query.within)  # a wrong time is refused before the action
+    if call.accepts(JSON, NDJSON) == NDJSON:
+        return ApiAnswer(body=streamed(call, step), media_type=NDJSON)
+    with noted(held.cluster) as notes:
+        taken = _perform(call, held, step)
+        _wait_for_end(call, held.cluster, taken)
+    return action_answer(held, taken, notes)
 
 
-def wait_after(call: ApiCall, cluster: Cluster, action: int) -> None:
+def _perform(call: ApiCall, held: HeldCluster, step: Step) -> _Taken:
+    try:
+        return _actions(held).add(step, perform_step(held.cluster, step))
+    finally:
+        if call.query.resume:
+            held.cluster.resume_clock()
+
+
+def _wait_for_end(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
+    with call.while_client_stays():
+        wait_after(call, cluster, taken)
+    if (problem := late_problem(cluster)) is not None:
+        raise ClusterError(problem)
+
+
+def streamed(call: ApiCall, step: Step) -> Iterator[bytes]:
+    """The lines of an answer: what happens is shown within GATHER_S, with equal events folded."""
+    held = call.held
+    cluster, encode = held.cluster, msgspec.json.Encoder().encode
+    # Without a limit: the death of a broker may have 50,000 events at once.
+    inbox: Inbox[Note | ActionProgress] = Inbox(call.server.call_soon, sys.maxsize)
+
+    def act() -> None:
+        try:
+            taken = _perform(call, held, step)
+            waits_s = waiting_s(call, cluster)
+            inbox.put(ActionProgress(performed=action_answer(held, taken, (), waits_s)))
+            wait_after(call, cluster, taken)
+            if (problem := late_problem(cluster)) is not None:
+                raise ClusterError(problem)
+            inbox.put(ActionProgress(answer=action_answer(held, taken, ())))
+        except EXPECTED as error:
+            inbox.put(ActionProgress(problem=refusal_of(error).document))
+        finally:
+            inbox.close()
+
+    end = cluster.subscribe(lambda entry: inbox.put(entry.note))
+    acting = gevent.spawn(act)
+    try:
+        with call.while_client_stays():
+            is_over = False
+            while not is_over:
+                items = inbox.take(QUIET_S)
+                if not inbox.is_closed:
+                    gevent.sleep(GATHER_S)
+                is_over = inbox.is_closed
+                lines = (encode(each) for each in _shown(items + inbox.take(0), held))
+                yield b"\n".join((*lines, b""))
+    finally:
+        end()
+        acting.kill()
+
+
+def _shown(items: list[Note | ActionProgress], held: HeldCluster) -> Iterator[ActionProgress]:
+    """Lines for the notes, in order, with the rest between them."""
+    for is_note, group in groupby(items, lambda item: isinstance(item, Note)):
+        if is_note:
+            notes = [x for x in group if isinstance(x, Note) and not isinstance(x.event, ECHOES)]
+            for entry in fold(notes):
+                yield ActionProgress(line=folded_line(entry, held.began_ms))
+        else:
+            yield from (item for item in group if isinstance(item, ActionProgress))
+
+
+def wait_after(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
     """Wait for what the request wants to wait for, after an action."""
     wait, limit_s = call.query.wait, settle_limit_s(cluster, call.query.within)
     if cluster.clock().paused:
         return  # nothing would follow
-    with call.while_client_stays():
-        if wait == SETTLED:
-            if not cluster.wait_until_settled(timeout_s=limit_s):
-                raise not_in_time(cluster, limit_s, action)
-        elif wait != NO_WAIT:
-            wait_for_condition(cluster, wait, limit_s, "wait", action=action)
+    if wait == SETTLED:
+        if not cluster.wait_until_settled(timeout_s=limit_s, after=taken.performed.is_over):
+            raise not_in_time(cluster, limit_s, taken.number)
+    elif wait != NO_WAIT:
+        wait_for_condition(cluster, wait, limit_s, "wait", action=taken.number)
+
+
+def waiting_s(call: ApiCall, cluster: Cluster) -> float:
+    """How long `wait_after` waits at most; 0 if it does not."""
+    if call.query.wait == NO_WAIT or cluster.clock().paused:
+        return 0
+    if call.query.wait == SETTLED and cluster.is_settled():
+        return 0
+    return settle_limit_s(cluster, call.query.within)
 
 
 def read_step(call: ApiCall) -> Step:
-    """The action in the body."""
+    """The action in the body, with `for` of the query."""
     if not call.body.strip():
         raise bad_request('the body is empty; an action is {"kill": 1}')
     node = call.node()
     if isinstance(node, Scalar) and not call.is_yaml:
-        return parse_action(node.text or "")
-    return read_action(node, "")
+        step = parse_action(node.text or "")
+    else:
+        step = read_action(node, "")
+    if (undone_after := call.query.for_) is None:
+        return step
+    try:
+        options = replace(step.options, for_=moment(undone_after))
+    except ValueError as error:
+        problem = PlacedProblem("for", f"{undone_after}: {error}")
+        raise wrong_parameters([problem]) from None
+    return replace(step, options=options)
 
 
 @contextmanager
@@ -190,22 +317,44 @@ def noted(cluster: Cluster) -> Iterator[list[Note]]:
         end()
 
 
-def action_answer(taken: _Taken, notes: list[Note]) -> ActionAnswer:
+def action_answer(
+    held: HeldCluster, taken: _Taken, notes: Iterable[Note], waits_s: float = 0
+) -> ActionAnswer:
     """What is answered about an action."""
+    cluster, performed = held.cluster, taken.performed
+    left_alone = broker_states(performed.left_alone)
+    chosen = tuple(x for x in taken.brokers if all(x != other.id for other in left_alone))
+    known = {broker.id: broker.state for broker in cluster.brokers()}
     return ActionAnswer(
         action=taken.number,
         text=taken.text,
         brokers=taken.brokers,
-        is_undone=taken.performed.is_undone,
-        can_be_undone=taken.performed.can_be_undone,
+        left_alone=left_alone,
+        states=broker_states((x, known[x]) for x in chosen if x in known),
+        alone=cluster.call(lambda: offline_without(cluster.driver.dispatcher, chosen)),
+        is_undone=performed.is_undone,
+        can_be_undone=performed.can_be_undone,
+        is_clock_paused=cluster.driver.is_clock_paused,
+        notice_s=cluster.notice_limit_s,
+        waits_s=waits_s,
         events=[note_values(note) for note in tuple(notes)],
     )
+
+
+def offline_without(dispatcher: Dispatcher, brokers: tuple[int, ...]) -> list[str]:
+    """Partitions that are offline, because their only replica is on one of these brokers."""
+    return [
+        f"{topic}-{one.partition}"
+        for topic, one in offline_partitions(dispatcher)
+        if len(one.replicas) == 1 and one.replicas[0] in brokers
+    ]
 
 
 @route("GET", "/v1/clusters/<id>/actions", answer=ActionList, errors=(404,), runs=Runs.AT_ONCE)
 def list_actions(call: ApiCall) -> ActionList:
     """The actions that requests to this server have performed, oldest first."""
-    return ActionList([action_answer(taken, []) for taken in _actions(call.held).all()])
+    held = call.held
+    return ActionList([action_answer(held, taken, ()) for taken in _actions(held).all()])
 
 
 @route(
@@ -223,11 +372,11 @@ def undo_action(call: ApiCall) -> ActionAnswer:
         raise ClusterError(f"{taken.text} cannot be undone")
     if taken.performed.is_undone:
         raise ClusterError(f"action {taken.number} ({taken.text}) is undone already")
-    cluster = call.held.cluster
-    with noted(cluster) as notes:
-        undo(cluster, taken.performed)
-        wait_after(call, cluster, taken.number)
-    return action_answer(taken, notes)
+    held = call.held
+    with noted(held.cluster) as notes, call.while_client_stays():
+        undo(held.cluster, taken.performed)
+        wait_after(call, held.cluster, taken)
+    return action_answer(held, taken, notes)
 
 
 def find_action(held: HeldCluster, number: str) -> _Taken:

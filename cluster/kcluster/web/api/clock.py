@@ -10,11 +10,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
-from kcluster.events.render import note_values
+from kcluster.contract import Note
+from kcluster.events.render import note_line, note_values
 from kcluster.handle.clock import ClockStatus
 from kcluster.json_types import JsonObject
 from kcluster.web.api.waiting import seconds
 from kcluster.web.call import ApiCall
+from kcluster.web.held import HeldCluster
 from kcluster.web.problems import wrong_value
 from kcluster.web.routes import Runs, route
 
@@ -37,21 +39,24 @@ class ClockWanted(Struct):
 
 
 class ClockAnswer(Struct, frozen=True):
-    """`now_ms`: the cluster's clock; `steppable`: the kinds of events to step to; `event`: the one
-    to which it was stepped; `complete`: a run that is over, played in virtual time."""
+    """`now_ms`: the cluster's clock; `began_ms`: the time of the first event; `steppable`: the
+    kinds of events to step to; `event`: the one to which it was stepped, `line`: for people;
+    `complete`: a run that is over, played in virtual time."""
 
     now_ms: int
+    began_ms: int
     paused: bool
     speed: float
     steppable: tuple[str, ...]
     complete: bool
     event: JsonObject | None = None
+    line: str = ""
 
 
 @route("GET", "/v1/clusters/<id>/clock", answer=ClockAnswer, errors=(404, 409), runs=Runs.AT_ONCE)
 def show_clock(call: ApiCall) -> ClockAnswer:
     """What time it is in the cluster, and how its clock runs."""
-    return clock_answer(call.held.source.clock(), call.held.is_complete)
+    return clock_answer(call.held, call.held.source.clock())
 
 
 @route(
@@ -64,21 +69,26 @@ def show_clock(call: ApiCall) -> ClockAnswer:
 )
 def set_clock(call: ApiCall) -> ClockAnswer:
     """Freeze a cluster, let it continue, run it in slow motion, or step to an event."""
-    wanted, cluster = call.values(ClockWanted), call.held.cluster
+    wanted, held = call.values(ClockWanted), call.held
+    cluster = held.cluster
     given = [wanted.pause, wanted.resume, wanted.speed is not None, wanted.step is not None]
     if sum(given) != 1:
         raise wrong_value("", "give one of pause, resume, speed, step")
     if wanted.step is not None:
         with call.while_client_stays():
             entry = cluster.step(wanted.step, within_s=seconds(wanted.within, "within"))
-        return clock_answer(cluster.clock(), False, note_values(entry.note))
+        return clock_answer(held, cluster.clock(), entry.note)
     if wanted.speed is not None:
-        return clock_answer(cluster.set_speed(wanted.speed), False)
-    return clock_answer(cluster.pause_clock() if wanted.pause else cluster.resume_clock(), False)
+        return clock_answer(held, cluster.set_speed(wanted.speed))
+    return clock_answer(held, cluster.pause_clock() if wanted.pause else cluster.resume_clock())
 
 
-def clock_answer(
-    status: ClockStatus, complete: bool, event: dict[str, object] | None = None
-) -> ClockAnswer:
-    """What is answered about a clock."""
-    return ClockAnswer(**structs.asdict(status), complete=complete, event=event)
+def clock_answer(held: HeldCluster, status: ClockStatus, event: Note | None = None) -> ClockAnswer:
+    """What is answered about a clock.  `event`: the one to which it was stepped."""
+    return ClockAnswer(
+        **structs.asdict(status),
+        began_ms=held.began_ms,
+        complete=held.is_complete,
+        event=None if event is None else note_values(event),
+        line="" if event is None else note_line(event, held.began_ms),
+    )

@@ -1,11 +1,13 @@
-"""Clusters: create, list, look at, delete.
+"""Clusters: create, delete, write their runs.
 
-Owns: these routes, what is answered about a cluster.  Never: starts a broker itself (Cluster does).
-Kafka: kafka-server-start.sh, kafka-topics --describe.
+Owns: these routes, where requests may write.  Never: starts a broker itself (Cluster does).
+Kafka: kafka-server-start.sh.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -16,15 +18,14 @@ from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import MAX_SHOWN, Problem, TopologyError, show, unknown
 from kcluster.config.files.tree import Map, MapEntry, Node, Scalar
 from kcluster.config.topology.model import Topology, check_topology
-from kcluster.events.words import effect_text
 from kcluster.handle.cluster import Cluster
 from kcluster.json_types import JsonObject
-from kcluster.operations.status import BrokerStatus, PartitionStatus, ShapeStatus
 from kcluster.runs.directory import read_verdict, write_run
 from kcluster.scenario.language.schema import topology_schema
 from kcluster.web.api.processed import record_of_run
+from kcluster.web.api.state import ClusterAnswer, cluster_answer
 from kcluster.web.call import ApiAnswer, ApiCall
-from kcluster.web.held import MAX_CLUSTERS, HeldCluster
+from kcluster.web.held import MAX_CLUSTERS, HeldCluster, OwnRun
 from kcluster.web.problems import RefusedRequest, bad_request, wrong_value, wrong_values
 from kcluster.web.routes import Runs, route
 
@@ -52,55 +53,6 @@ class NewCluster(Struct):
             description="The cluster is deleted if no request names it for this time, such as 60s."
         ),
     ] = None
-
-
-class RuleInForce(Struct, frozen=True):
-    """A rule of protocol faults.  `calls`: requests that it looked at; `hits`: those that it
-    changed."""
-
-    name: str
-    text: str
-    calls: int
-    hits: int
-
-
-class ClusterAnswer(Struct, frozen=True):
-    """A cluster and how it stands.  `lease`: None if it stays until it is deleted;
-    `without_effect`: configs that its topology sets and nothing here obeys."""
-
-    id: str
-    name: str
-    bootstrap: str
-    seed: int
-    lease: str | None
-    cluster_id: str
-    at_ms: int
-    controller_id: int
-    metadata_offset: int
-    brokers: list[BrokerStatus]
-    partitions: list[PartitionStatus]
-    cuts: tuple[tuple[int, int], ...]
-    sides: list[tuple[int, ...]]
-    shapes: list[ShapeStatus]
-    clients: dict[int, str]
-    rules: list[RuleInForce]
-    page: str
-    without_effect: tuple[str, ...]
-
-
-class ClusterBrief(Struct, frozen=True):
-    """A cluster in the list."""
-
-    id: str
-    name: str
-    bootstrap: str
-    lease: str | None
-
-
-class ClusterList(Struct, frozen=True):
-    """All clusters of the server."""
-
-    clusters: list[ClusterBrief]
 
 
 class DeletedCluster(Struct, frozen=True):
@@ -198,24 +150,6 @@ def lease_seconds(text: str) -> float:
     return lease_ms / 1000
 
 
-@route("GET", "/v1/clusters", answer=ClusterList, runs=Runs.AT_ONCE)
-def list_clusters(call: ApiCall) -> ClusterList:
-    """The clusters of this server."""
-    return ClusterList(
-        [
-            ClusterBrief(held.id, held.source.name, held.source.bootstrap, lease_text(held))
-            for held in call.server.clusters.all()
-            if isinstance(held.source, Cluster)
-        ]
-    )
-
-
-@route("GET", "/v1/clusters/<id>", answer=ClusterAnswer, errors=(404,), runs=Runs.AT_ONCE)
-def show_cluster(call: ApiCall) -> ClusterAnswer:
-    """The state of a cluster at this moment."""
-    return cluster_answer(call, call.held)
-
-
 @route(
     "DELETE",
     "/v1/clusters/<id>",
@@ -227,10 +161,16 @@ def show_cluster(call: ApiCall) -> ClusterAnswer:
 def delete_cluster(call: ApiCall) -> DeletedCluster:
     """Stop a cluster, and write its run directory before if `out` names a parent for it."""
     run = outcome = reason = None
-    if (out := call.query.out) is not None:
+    out, own = call.query.out, call.held.own_run
+    if own is not None and call.is_local:
+        path, verdict = call.in_thread(lambda: finished_run(own, out))
+    elif out is not None:
         path, verdict = call.in_thread(lambda: saved_run(call, out, "out"))
+    if own is not None or out is not None:
         run, outcome, reason = str(path), verdict["outcome"], verdict["reason"]
     held = call.server.clusters.remove(call.named["id"])
+    if call.is_local:
+        call.keep_open_until_exit()
     call.server.in_thread(held.stop, STOPPING)
     return DeletedCluster(held.id, run, outcome, reason)
 
@@ -238,13 +178,44 @@ def delete_cluster(call: ApiCall) -> DeletedCluster:
 def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObject]:
     """The run directory that was written, and the verdict in it; a refusal if it cannot be.
     `path`: of the directory in the request."""
-    parent = place_of_runs(call.server.clusters.runs, directory, path)
-    try:
+    parent = place_of_file(call, directory, path)
+    with writing(path, parent):
         run = write_run(parent, record_of_run(call.held)).resolve()
-    except OSError as error:
-        where = error.filename or parent  # a full disk is reported without a name
-        raise wrong_value(path, f"{where}: {error.strerror}") from None
     return run, read_verdict(run)
+
+
+def finished_run(own: OwnRun, out: str | None) -> tuple[Path, dict[str, Any]]:
+    """The run directory that the cluster writes anyway, complete, and the verdict in it.  A run is
+    written once: a refusal if another place is asked for."""
+    if out not in (None, str(own.path.parent.resolve())):
+        text = (
+            f"up --out writes this run to {own.path.resolve()}; leave out --out here, or copy the"
+            " run first: kcluster save DIR"
+        )
+        raise wrong_value("", text)
+    with writing("out", own.path):
+        run = own.finish().resolve()
+    return run, read_verdict(run)
+
+
+@contextmanager
+def writing(path: str, place: Path) -> Iterator[None]:
+    """Write files below `place`; a refusal if that is not possible.  `path`: of the place in the
+    request."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or place  # a full disk is reported without a name
+        raise wrong_value(path, f"{where}: cannot be written: {error.strerror}") from None
+
+
+def place_of_file(call: ApiCall, given: str, path: str) -> Path:
+    """Where a request may write: a local one where its user may, others below the server's runs."""
+    if call.is_local:
+        if "\0" in given:
+            raise wrong_value(path, f"{given!r}: a path has no NUL")
+        return Path(given)
+    return place_of_runs(call.server.clusters.runs, given, path)
 
 
 def place_of_runs(base: Path | None, directory: str, path: str) -> Path:
@@ -265,28 +236,3 @@ def place_of_runs(base: Path | None, directory: str, path: str) -> Path:
         hint = f"not below {base}, where this server writes runs (kcluster serve --runs DIR)"
         raise wrong_value(path, f"{show(directory)}: {hint}")
     return place
-
-
-def lease_text(held: HeldCluster) -> str | None:
-    """`60s`."""
-    return None if held.lease_s is None else f"{held.lease_s:g}s"
-
-
-def cluster_answer(call: ApiCall, held: HeldCluster) -> ClusterAnswer:
-    """What is answered about a cluster."""
-    cluster = held.cluster
-    status = cluster.status()
-    return ClusterAnswer(
-        **structs.asdict(status),
-        id=held.id,
-        name=cluster.name,
-        bootstrap=cluster.bootstrap,
-        seed=cluster.seed,
-        lease=lease_text(held),
-        rules=[
-            RuleInForce(rule.name, effect_text(rule.effect), rule.calls, rule.hits)
-            for rule in cluster.rules()
-        ],
-        page=call.server.page_url(held.id),
-        without_effect=cluster.topology.without_effect,
-    )

@@ -6,32 +6,41 @@ Kafka: the controller's and the brokers' logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
+import sys
+from collections.abc import Callable, Iterator
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
+from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import unknown
 from kcluster.events import KINDS
-from kcluster.events.render import note_values
+from kcluster.events.render import note_line, note_values
 from kcluster.events.words import sentence_of
 from kcluster.handle.cluster import Cluster
 from kcluster.json_types import JsonObject
 from kcluster.operations.status import NoteEntry
 from kcluster.web.call import ApiAnswer, ApiCall
-from kcluster.web.problems import PlacedProblem, bad_request
-from kcluster.web.routes import EVENT_STREAM, JSON, NDJSON, Runs, route
+from kcluster.web.problems import PlacedProblem, bad_request, wrong_parameters
+from kcluster.web.routes import EVENT_STREAM, JSON, NDJSON, PLAIN, Runs, route
 from kcluster.web.streams import COMMENT, QUIET_S, Inbox, sse_event
+
+NOW: Final = "now"
+_SINCE: Final = "a time back (10s), an event's number (17), or now"
 
 
 class EventParameters(Struct):
     """Which events."""
 
-    since: (
-        Annotated[int, Meta(ge=0, description="Only events after the one with this sequence.")]
-        | None
-    ) = None
+    since: Annotated[
+        str,
+        Meta(
+            description="Only events after the one with this sequence (17), those of the last while"
+            " (10s), or with `follow` from `now` on."
+        ),
+    ] = ""
+    last: Annotated[int, Meta(ge=0, description="Of these only the newest.")] | None = None
     follow: Annotated[
         bool, Meta(description="Go on with those that happen from now on, until either side ends.")
     ] = False
@@ -67,29 +76,49 @@ class EventList(Struct, frozen=True):
     "/v1/clusters/<id>/events",
     query=EventParameters,
     answer=EventList,
-    also=(NDJSON, EVENT_STREAM),
+    also=(NDJSON, EVENT_STREAM, PLAIN),
     errors=(404, 409),
     runs=Runs.AT_ONCE,
 )
 def list_events(call: ApiCall) -> ApiAnswer:
-    """The events of a cluster: a JSON object, lines of JSON (application/x-ndjson) or server-sent
-    events (text/event-stream), as Accept says; with `follow` lines if it does not say."""
+    """The events of a cluster: a JSON object, lines of JSON (application/x-ndjson), server-sent
+    events (text/event-stream) or lines for people (text/plain), as Accept says; with `follow` lines
+    of JSON if it does not say."""
     wanted = call.query
     kinds = read_kinds(wanted.kind)
-    media_types = (NDJSON, EVENT_STREAM) if wanted.follow else (JSON, NDJSON, EVENT_STREAM)
-    media_type = call.accepts(*media_types)
-    since = last_event_id(call) or wanted.since
-    cluster = call.held.cluster
-    if wanted.follow:
-        entries = followed(call, cluster, since or 0)
+    streamed = (NDJSON, EVENT_STREAM, PLAIN)
+    media_type = call.accepts(*(streamed if wanted.follow else (JSON, *streamed)))
+    cluster, began_ms = call.held.cluster, call.held.began_ms
+    since = last_event_id(call) or sequence_of(cluster, wanted.since)
+
+    def past() -> list[NoteEntry]:
+        found = [x for x in cluster.events(since) if not kinds or x.kind in kinds]
+        return found if wanted.last is None else found[len(found) - min(wanted.last, len(found)) :]
+
+    if not wanted.follow:
+        entries = call.in_thread(past)
+        if media_type == JSON:
+            return ApiAnswer(EventList([event_answer(entry) for entry in entries]))
+        shown = iter([entries])
     else:
-        entries = iter([call.in_thread(lambda: cluster.events(since or 0))])
-    shown = ([entry for entry in part if not kinds or entry.kind in kinds] for part in entries)
-    if media_type == JSON:
-        return ApiAnswer(EventList([event_answer(entry) for part in shown for entry in part]))
-    is_sse = media_type == EVENT_STREAM
-    parts = (as_sse(part) if is_sse else as_lines(part) for part in shown)
-    return ApiAnswer(body=parts, media_type=media_type)
+        shown = followed(call, cluster, past, kinds)
+    as_text = {
+        NDJSON: as_lines, EVENT_STREAM: as_sse, PLAIN: lambda entries: as_plain(entries, began_ms)
+    }[media_type]  # fmt: skip
+    charset = "; charset=utf-8" if media_type == PLAIN else ""
+    return ApiAnswer(body=map(as_text, shown), media_type=f"{media_type}{charset}")
+
+
+def sequence_of(cluster: Cluster, since: str) -> int:
+    """The sequence of the last event that `since` leaves out: a number, a time back, or `now`."""
+    if since.isascii() and since.isdecimal():
+        return min(int(since), sys.maxsize)
+    if not since or since == NOW:
+        return cluster.sequence_at(-1) if since else 0  # all that is not in the future
+    try:
+        return cluster.sequence_at(milliseconds(since, _SINCE))
+    except ValueError as error:
+        raise wrong_parameters([PlacedProblem("since", str(error))]) from None
 
 
 def last_event_id(call: ApiCall) -> int | None:
@@ -111,16 +140,22 @@ def read_kinds(text: str) -> tuple[str, ...]:
     return kinds
 
 
-def followed(call: ApiCall, cluster: Cluster, since: int) -> Iterator[list[NoteEntry]]:
+def followed(
+    call: ApiCall,
+    cluster: Cluster,
+    read_past: Callable[[], list[NoteEntry]],
+    kinds: tuple[str, ...],
+) -> Iterator[list[NoteEntry]]:
     """The past events, then those that happen."""
     inbox: Inbox[NoteEntry] = Inbox(call.server.call_soon)
     end = cluster.subscribe(inbox.put)  # here: a stream that nobody reads never comes this far
     try:
-        past = call.in_thread(lambda: cluster.events(since))
-        last = past[-1].sequence if past else since
+        past = call.in_thread(read_past)
+        last = past[-1].sequence if past else 0
         yield past
         while not (inbox.is_closed or call.is_over):
-            yield [entry for entry in inbox.take(QUIET_S) if entry.sequence > last]
+            news = inbox.take(QUIET_S)
+            yield [x for x in news if x.sequence > last and (not kinds or x.kind in kinds)]
     finally:
         end()
 
@@ -135,6 +170,12 @@ def as_lines(entries: list[NoteEntry]) -> bytes:
     """A line of JSON per event; an empty one if nothing has happened."""
     encode = msgspec.json.Encoder().encode
     return b"".join(encode(event_answer(entry)) + b"\n" for entry in entries) or b"\n"
+
+
+def as_plain(entries: list[NoteEntry], began_ms: int) -> bytes:
+    """A line per event, as `kcluster events` shows it; an empty one if nothing has happened."""
+    lines = (note_line(entry.note, began_ms) for entry in entries)
+    return "\n".join((*lines, "")).encode() or b"\n"
 
 
 def as_sse(entries: list[NoteEntry]) -> bytes:

@@ -6,15 +6,17 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from kcluster.runs.page.document import page_of_record
-from kcluster.web.api.clusters import saved_run
+from kcluster.scenario.recorded_file import write_scenario
+from kcluster.web.api.clusters import place_of_file, saved_run, writing
 from kcluster.web.api.processed import record_of_run
 from kcluster.web.call import ApiAnswer, ApiCall
+from kcluster.web.problems import wrong_value
 from kcluster.web.routes import HTML, route
 
 VERDICT_SCHEMA = {"type": "object", "required": ["outcome", "reason"]}
@@ -31,6 +33,10 @@ class VerdictParameters(Struct):
             " and of events)."
         ),
     ] = ""
+    lines: Annotated[
+        Literal["", "brief", "all"],
+        Meta(description="Add `lines` for people: `brief`, or `all` with every outage."),
+    ] = ""
 
 
 class SaveWanted(Struct):
@@ -42,15 +48,19 @@ class SaveWanted(Struct):
             description="The run gets its own directory below: on the server's machine, below the"
             " directory of `kcluster serve --runs`."
         ),
-    ]
+    ] = ""
+    scenario: Annotated[
+        str, Meta(description="A file there, for what was done to the cluster, as a scenario.")
+    ] = ""
 
 
-class SavedRun(Struct, frozen=True):
-    """A run directory, and the verdict in it."""
+class SavedRun(Struct, frozen=True, omit_defaults=True):
+    """A run directory and the verdict in it, and a scenario file, as far as they were asked for."""
 
-    run: str
-    outcome: str
-    reason: str
+    run: str = ""
+    outcome: str = ""
+    reason: str = ""
+    scenario: str = ""
 
 
 @route(
@@ -67,16 +77,31 @@ def show_verdict(call: ApiCall) -> ApiAnswer:
     text = verdict.to_json().encode()
     if not since:
         call.held.verdicts.add(text)
-    return ApiAnswer(msgspec.Raw(text))
+    if not call.query.lines:
+        return ApiAnswer(msgspec.Raw(text))
+    lines = list(verdict.lines(verbose=call.query.lines == "all"))
+    return ApiAnswer(msgspec.json.decode(text) | {"lines": lines})
 
 
 @route(
     "POST", "/v1/clusters/<id>/save", body=SaveWanted, answer=SavedRun, errors=(403, 404, 409, 422)
 )
 def save_run(call: ApiCall) -> SavedRun:
-    """Write the run so far to a run directory; the cluster runs on."""
-    path, verdict = saved_run(call, call.values(SaveWanted).directory, "directory")
-    return SavedRun(str(path), verdict["outcome"], verdict["reason"])
+    """Write the run so far to a run directory, or what was done to the cluster to a scenario file;
+    the cluster runs on."""
+    wanted = call.values(SaveWanted)
+    if not (wanted.directory or wanted.scenario):
+        raise wrong_value("", "name a directory, or a scenario's file, or both")
+    answer = SavedRun()
+    if wanted.directory:
+        path, verdict = saved_run(call, wanted.directory, "directory")
+        answer = SavedRun(str(path), verdict["outcome"], verdict["reason"])
+    if wanted.scenario:
+        file = place_of_file(call, wanted.scenario, "scenario")
+        with writing("scenario", file):
+            write_scenario(call.held.cluster, file)
+        answer = structs.replace(answer, scenario=str(file))
+    return answer
 
 
 @route("GET", "/v1/clusters/<id>/timeline.html", answer=HTML, errors=(404, 409))

@@ -37,16 +37,18 @@ class ForkWanted(Struct, rename={"for_": "for"}):
     for_: Annotated[
         str, Meta(description="How long both futures go on before they come to rest.")
     ] = "30s"
+    rows: Annotated[bool, Meta(description="Answer with the rows of both futures.")] = True
 
 
 class FutureAnswer(Struct, frozen=True):
-    """`rows`: those of the stream from the moment on; `problems`: actions that could not be
-    performed in it."""
+    """`rows`: those of the stream from the moment on, if they were asked for; `problems`: actions
+    that could not be performed in it; `lines`: the problems and the verdict, for people."""
 
     rows: JsonObject
     until_ms: int
     verdict: msgspec.Raw
     problems: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 class ForkAnswer(Struct, frozen=True):
@@ -74,8 +76,8 @@ def fork_cluster_at(call: ApiCall) -> ForkAnswer:
         futures = source.fork(steps, wanted.at_ms, for_ms)
     return ForkAnswer(
         at_ms=futures.at_ms,
-        here=future_answer(futures.here, futures.at_ms),
-        there=future_answer(futures.there, futures.at_ms),
+        here=future_answer(futures.here, futures.at_ms, wanted.rows),
+        there=future_answer(futures.there, futures.at_ms, wanted.rows),
         assumptions=futures.assumptions,
     )
 
@@ -100,14 +102,18 @@ def read_steps(actions: list[dict[str, object] | str]) -> list[Step]:
     return steps
 
 
-def future_answer(future: Future, at_ms: int) -> FutureAnswer:
+def future_answer(future: Future, at_ms: int, with_rows: bool) -> FutureAnswer:
     """A future for JSON."""
-    # What is chosen happens at the moment itself.
-    rows: Rows = {field: found for field, found in rows_from(future.record, at_ms).items() if found}
-    rows["notes"] = notes_values(future.record.notes, future.record.info.began_ms)
+    rows: Rows = {}
+    if with_rows:
+        # What is chosen happens at the moment itself.
+        found = rows_from(future.record, at_ms)
+        rows = {field: of_table for field, of_table in found.items() if of_table}
+        rows["notes"] = notes_values(future.record.notes, future.record.info.began_ms)
     return FutureAnswer(
         rows=rows,
         until_ms=future.record.info.ended_ms,
         verdict=msgspec.Raw(future.verdict.to_json().encode()),
         problems=future.problems,
+        lines=(*future.problems, *future.verdict.lines()),
     )

@@ -6,6 +6,10 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.routes import HTML, route
 
@@ -14,6 +18,29 @@ POLICY = (
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """One file that asks its own server only."""
+
+
+class PageWanted(Struct):
+    """Where pages are to be served."""
+
+    port: Annotated[
+        int, Meta(ge=0, le=65535, description="Unless they are served already; 0: a free one.")
+    ] = 0
+
+
+class PageAnswer(Struct, frozen=True):
+    """The address of a cluster's page, with the token."""
+
+    page: str
+
+
+@route("POST", "/v1/clusters/<id>/page", body=PageWanted, answer=PageAnswer, errors=(404, 409, 422))
+def serve_page(call: ApiCall) -> PageAnswer:
+    """Serve the live page of a cluster, and this API, on a port of this machine, unless that is
+    done already."""
+    id = call.held.id
+    call.server.serve_page(call.values(PageWanted).port)
+    return PageAnswer(call.server.page_url(id))
 
 
 @route("GET", "/page/<id>", answer=HTML, errors=(404,))

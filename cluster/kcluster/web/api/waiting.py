@@ -34,8 +34,11 @@ class WaitWanted(Struct):
     ]
     within: Annotated[str, Meta(description="The longest time to wait.")] = "10s"
     since: Annotated[
-        int | None,
-        Meta(description="Events after the one with this sequence count; else those from now on."),
+        int | str | None,
+        Meta(
+            description="Events after the one with this sequence (17), or of the last while (10s),"
+            " count; else those from now on."
+        ),
     ] = None
 
 
@@ -57,11 +60,13 @@ class WaitAnswer(Struct, frozen=True):
 def wait_until(call: ApiCall) -> WaitAnswer:
     """Wait until a condition holds; 408 with how it stands if it does not in time.  The wait ends
     with the client's connection."""
-    wanted = call.values(WaitWanted)
+    wanted, cluster = call.values(WaitWanted), call.held.cluster
     began_s = time.monotonic()
-    limit_s = seconds(wanted.within, "within")
+    limit_s, since = seconds(wanted.within, "within"), wanted.since
+    if isinstance(since, str):
+        since = cluster.sequence_at(round(seconds(since, "since") * 1000))
     with call.while_client_stays():
-        wait_for_condition(call.held.cluster, wanted.until, limit_s, "until", wanted.since)
+        wait_for_condition(cluster, wanted.until, limit_s, "until", since)
     return WaitAnswer(wanted.until, round((time.monotonic() - began_s) * 1000))
 
 

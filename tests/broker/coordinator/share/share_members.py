@@ -135,9 +135,8 @@ class ShareGroupMember:
 
     def beat(self, **more: Any) -> str:
         """A heartbeat; the error's name."""
-        body = m.ShareGroupHeartbeatRequest(
-            group_id=GROUP, member_id=self.member_id, member_epoch=self.epoch, **more
-        )
+        fields = {"member_id": self.member_id, "member_epoch": self.epoch, **more}
+        body = m.ShareGroupHeartbeatRequest(group_id=GROUP, **fields)
         answer = self.answer = self.rig.ask_group(ApiKey.SHARE_GROUP_HEARTBEAT, body)
         if not answer.error_code:
             self.epoch = answer.member_epoch

@@ -8,8 +8,8 @@ The path of a ConsumerGroupHeartbeat:
     handlers/groups/consumer_groups.py  checks what needs no group
     coordinator.py    finds the shard and the group, or a new one
     heartbeat.py      the decision: the member, the group epoch, the target, the member's partitions
-    reconcile.py      what the member may have and must revoke on its way to the target
-    group.py          the records are appended and replayed; timers; the answer, when committed
+    reconcile.py      the partitions that the member may have or must revoke on its way there
+    log_shard.py      the records are appended and replayed; timers; the answer, when committed
 
 member.py: a member's value and its records.  records.py: the records.
 """

@@ -1,11 +1,12 @@
 """Classic members of a consumer group: their JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-Owns: what these requests do in a consumer group.  Never: serves a classic group (classic_group.py).
-Kafka: GroupMetadataManager.classicGroup*ToConsumerGroup; KIP-848 (upgrade and downgrade).
+Owns: the effects of these requests in a consumer group.  Never: serves a classic group
+(classic_group.py).  Kafka: GroupMetadataManager.classicGroup*ToConsumerGroup; KIP-848 (upgrade and
+downgrade).
 
-To such a member each step of its reconciliation is a rebalance: Heartbeat returns
-REBALANCE_IN_PROGRESS, JoinGroup takes the step and is answered at once, SyncGroup brings what the
-member has then.  Its member epoch is its generation.
+For such a member each step of its reconciliation is a rebalance: Heartbeat returns
+REBALANCE_IN_PROGRESS, JoinGroup takes the step and is answered at once, SyncGroup returns the
+member's new partitions.  Its member epoch is its generation.
 """
 
 from __future__ import annotations
@@ -58,8 +59,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerGroupClassicSide:
-    """A consumer group with members as classic members see it.  The interface is that of
-    ClassicGroup."""
+    """A consumer group's interface for classic members, which is that of ClassicGroup."""
 
     def __init__(self, group: ConsumerGroup) -> None:
         self.group = group
@@ -237,7 +237,7 @@ class ConsumerGroupClassicSide:
 
 
 class ClassicJoin(ConsumerChange):
-    """One JoinGroup that is not refused."""
+    """A JoinGroup that is not refused."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class ClassicJoin(ConsumerChange):
         self.owned = assignment_by_id(getattr(subscription, "owned_partitions", ()), image)
 
     def find(self, member_id: str) -> ConsumerMember | ErrorCode:
-        """The member as it was; a new one if it is new."""
+        """The member before the request; a new one if it joins."""
         group, call = self.group, self.call
         if call.instance_id is None:
             return group.members.get(member_id) or ConsumerMember(member_id)
@@ -306,7 +306,8 @@ class ClassicJoin(ConsumerChange):
         others: list[ConsumerMember],
         changed: bool,
     ) -> None:
-        """The last member of the other protocol is replaced: all are classic again."""
+        """Make the group classic again, because the last member of the other protocol is
+        replaced."""
         group = self.group
         target = group.targets.get(replaced.member_id, NO_PARTITIONS)
         rebalances = None

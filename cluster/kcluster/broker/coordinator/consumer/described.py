@@ -1,4 +1,4 @@
-"""A consumer group as ConsumerGroupDescribe shows it.
+"""The description of a consumer group for ConsumerGroupDescribe.
 
 Owns: the shape of that answer.  Never: changes a group.
 Kafka: ConsumerGroup.asDescribedGroup, ConsumerGroupMember.asConsumerGroupDescribeMember.
@@ -35,7 +35,7 @@ def described_group(group: ConsumerGroup) -> DescribedGroup:
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember) -> m.ConsumerGroupDescribeResponse.Member:
-    """It answers for what it has yet to revoke, too."""
+    """A member's row; the partitions that it must still revoke are part of it."""
     target = group.targets.get(member.member_id, NO_PARTITIONS)
     return m.ConsumerGroupDescribeResponse.Member(
         member_id=member.member_id,
@@ -53,7 +53,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember) -> m.ConsumerGroupDesc
 
 
 def _assignment(group: ConsumerGroup, *parts: Mapping[bytes, Iterable[int]]) -> _Assignment:
-    """All these partitions, of topics that exist."""
+    """All these partitions that belong to existing topics."""
     names = group.broker.image.topic_names
     partitions: dict[bytes, list[int]] = {}
     for part in parts:

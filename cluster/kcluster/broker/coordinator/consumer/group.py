@@ -1,8 +1,9 @@
-"""A consumer group: the state that its records add up to.
+"""A consumer group: the sum of its records.
 
-Owns: what each record changes, who has which partition, the group's state, who may commit.
-Never: decides what is written on a request (heartbeat.py), assigns partitions (modern/assignors).
-Kafka: modern.consumer.ConsumerGroup, GroupMetadataManager.replay; KIP-848.
+Owns: the effect of each record, the holder of each partition, the group's state, the permission to
+commit, its replacement by a classic group. Never: decides on a heartbeat (heartbeat.py), assigns
+partitions (modern/assignors).  Kafka: modern.consumer.ConsumerGroup, GroupMetadataManager.replay;
+KIP-848.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": assign_uniformly, "range": a
 
 
 DEADLINES: Final = {"join": Departure.NOT_JOINED, "sync": Departure.NOT_SYNCED}
-"""Timers of a classic member -> why it is removed when one is over."""
+"""The timers of a classic member, each with the reason for which the member is removed at its
+end."""
 
 
 class ConsumerGroupState(StrEnum):
@@ -65,12 +67,13 @@ class ResolvedRegex(Struct, frozen=True):
 
     topics: frozenset[str]
     version: int
-    """Metadata offset at which it was resolved."""
+    """The metadata offset at which it was resolved."""
     timestamp_ms: int
 
 
 class ConsumerGroup(PartitionGroup[ConsumerMember]):
-    """Other modules only read its fields; records change them."""
+    """A consumer group.  Records change its fields; requests only note facts outside of the log,
+    such as the topics that were last seen."""
 
     kind = "consumer"
     noun = "consumer group"
@@ -87,26 +90,27 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         super().__init__(group_id, home)
         self.regexes: dict[str, ResolvedRegex] = {}
         self.has_old_metadata = False
-        """A record of a release before 4.1 is to be removed."""
+        """Whether a record of a release before 4.1 must be removed."""
         self.topic_counts: Counter[str] = Counter()
-        """Name -> members that subscribe to it by name."""
+        """The number of members that subscribe to a topic by name."""
         self.regex_counts: Counter[str] = Counter()
-        """Regular expression -> members that subscribe to it."""
+        """The number of members that subscribe to a regular expression."""
         self._assignor_counts: Counter[str] = Counter()
         self._topics_seen: frozenset[bytes] | None = None
-        """Ids of the topics when regular expressions were last resolved; None: not by this
+        """The ids of the topics when regular expressions were last resolved; None: not by this
         coordinator."""
         self.revision = 0
-        """Counts the records replayed: between two looks at one revision nothing has changed."""
+        """The number of replayed records: if two readings have one revision, nothing has changed
+        between them."""
         self._owners: dict[tuple[bytes, int], str] = {}
-        """Topic id and partition -> the member that has it, or has yet to revoke it."""
+        """The member that has a partition, or must still revoke it, by topic id and partition."""
 
     @classmethod
     def find_to_join(
         cls, current: Group | None, group_id: str, home: GroupHome, now_ms: int
     ) -> ToJoin[ConsumerGroup] | RequestRefused:
-        """A consumer group takes the place of a classic group: of its members too, where the
-        migration policy allows it."""
+        """Find the group of a member that joins.  A consumer group takes the place of a classic
+        group, and of its members too if the migration policy allows it."""
         if not isinstance(current, ClassicGroup):
             return super().find_to_join(current, group_id, home, now_ms)
         group = cls(group_id, home)
@@ -121,7 +125,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return ToJoin(group, [*current.tombstones(), *records])
 
     def _upgrade_records(self, members: Sequence[ConsumerMember], epoch: int) -> list[LogRecord]:
-        """A group of these members, each with what it has as its target."""
+        """The records of a group of these members, each with its partitions as its target."""
         hashed = self.hash_of({name for one in members for name in one.topics})
         targets = {one.member_id: partitions_of(one.assigned) for one in members}
         return [
@@ -170,7 +174,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
     # ------------------------------------------------------------------------- questions
 
     def is_taken(self, topic_id: bytes, partition: int) -> bool:
-        """Whether any member has a partition, or has yet to revoke it."""
+        """Whether any member has a partition, or must still revoke it."""
         return (topic_id, partition) in self._owners
 
     def names_of(self, member: ConsumerMember) -> Iterable[str]:
@@ -179,8 +183,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return member.topics if resolved is None else resolved.topics.union(member.topics)
 
     def subscribed_topics(self, *changes: tuple[ConsumerMember, int]) -> set[str]:
-        """The topics of all members, by name and by regular expression, when these have come (1)
-        or gone (-1)."""
+        """The topics of all members, by name and by regular expression, after these subscriptions
+        have come (1) or gone (-1)."""
         by_name, by_regex = Counter(self.topic_counts), Counter(self.regex_counts)
         for member, by in changes:
             for name in member.topics:
@@ -200,11 +204,11 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return seen is None or any(one not in seen for one in self.broker.image.topic_names)
 
     def note_topics(self) -> None:
-        """Regular expressions are resolved now."""
+        """Take note that regular expressions are resolved now."""
         self._topics_seen = frozenset(self.broker.image.topic_names)
 
     def assignor_name(self, *members: tuple[ConsumerMember, int]) -> str:
-        """The assignor that most members want; the broker's first if none names one."""
+        """The assignor that most members want; the broker's first if no member names one."""
         counts = Counter(self._assignor_counts)
         for member, by in members:
             if member.assignor:
@@ -257,7 +261,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return ASSIGNORS[assignor](spec)
 
     def removal(self, leavers: Collection[ConsumerMember], now_ms: int) -> CoordinatorResult[None]:
-        """If only classic members are left, they get a classic group, which rebalances."""
+        """Remove members; if only classic members are left, they get a classic group, which
+        rebalances."""
         if not can_downgrade(self.members.values(), leavers, self.broker.config):
             return super().removal(leavers, now_ms)
         reason = MembersLeft(tuple(Leaver(member.member_id) for member in leavers))
@@ -273,8 +278,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         rebalances: MembersLeft | None,
         now_ms: int,
     ) -> CoordinatorResult[None]:
-        """A classic group of these members takes the place of this one.  `rebalances`: why it
-        begins with a rebalance, if it does."""
+        """Put a classic group of these members in the place of this one.  `rebalances`: the reason
+        if it begins with a rebalance."""
 
         def written(at_ms: int) -> None:
             group = self.home.groups.get(self.group_id)
@@ -327,7 +332,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return _stale(member) if epoch > member.epoch else ErrorCode.NONE
 
     def check_commit_of(self, committer: Committer, topic_id: bytes, partition: int) -> ErrorCode:
-        """An older epoch may commit what the member has had since then (KIP-1251)."""
+        """Check a commit: one of an older epoch may commit partitions that the member has kept
+        since then (KIP-1251)."""
         member = self.members.get(committer.member_id)
         if member is None or committer.generation >= member.epoch:
             return ErrorCode.NONE
@@ -357,13 +363,13 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
     # ------------------------------------------------------------------------- lifecycle
 
     def session_ms(self, member: ConsumerMember) -> int:
-        """A classic member has named its own session timeout."""
+        """The session timeout of a member; a classic member has named its own."""
         if member.classic is not None:
             return member.classic.session_timeout_ms
         return super().session_ms(member)
 
     def fence_at(self, timer: str, member_id: str, ends_ms: int) -> None:
-        """Fence a classic member that has not joined, or synced, by then."""
+        """Fence a classic member at that time if it has not joined, or synced."""
         departure = DEADLINES[timer]
 
         def over(at_ms: int) -> None:
@@ -398,7 +404,7 @@ def _partitions(member: ConsumerMember) -> Iterable[tuple[bytes, int]]:
 
 
 def _add(counts: Counter[str], key: str, by: int) -> None:
-    """Change a count; those of zero are dropped."""
+    """Change a count, and drop it at zero."""
     counts[key] += by
     if not counts[key]:
         del counts[key]

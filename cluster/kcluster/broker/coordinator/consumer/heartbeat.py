@@ -1,9 +1,8 @@
-"""ConsumerGroupHeartbeat: what one heartbeat changes.
+"""ConsumerGroupHeartbeat: the changes by one heartbeat.
 
 Owns: the steps of modern/heartbeat.py for a consumer group, and the answer.  A classic JoinGroup
-(classic_side.py) takes them too.  Never: changes the group (the records do, when they are
-replayed).
-Kafka: GroupMetadataManager.consumerGroupHeartbeat, classicGroupJoinToConsumerGroup,
+(classic_side.py) takes these steps too.  Never: changes the group (the records do, when they are
+replayed).  Kafka: GroupMetadataManager.consumerGroupHeartbeat, classicGroupJoinToConsumerGroup,
 updateSubscriptionMetadata, maybeUpdateTargetAssignment, maybeReconcile; KIP-848.
 """
 
@@ -35,13 +34,13 @@ NO_TIMEOUT: Final = -1
 
 
 class ConsumerChange(MemberChange[ConsumerGroup, ConsumerMember, Assignment]):
-    """The steps of a request of a member, whatever protocol it speaks."""
+    """The steps of a member's request, in either protocol."""
 
     owned: Owned | None = None
-    """The partitions that the member reports as its own; None: it reports nothing."""
+    """The partitions that the member reports as its own; None if it does not report them."""
 
     def update_member(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
-        """Write the member if it has changed; whether the names it subscribes to have."""
+        """Write the member if it has changed; returns whether the names of its topics have."""
         if not updated.has_metadata_of(member):
             self.records.append(self.group.member_record(updated))
         return updated.topics != member.topics
@@ -62,7 +61,7 @@ class ConsumerChange(MemberChange[ConsumerGroup, ConsumerMember, Assignment]):
     def update_target(
         self, member: ConsumerMember, updated: ConsumerMember
     ) -> tuple[int, Assignment]:
-        """Epoch of the target assignment, and this member's part."""
+        """The epoch of the target assignment, and this member's part."""
         group = self.group
         own = group.targets.get(self.replaced or updated.member_id, NO_PARTITIONS)
         if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
@@ -98,7 +97,7 @@ class ConsumerChange(MemberChange[ConsumerGroup, ConsumerMember, Assignment]):
 def decide_heartbeat(
     found: ToJoin[ConsumerGroup], request: Request, now_ms: int
 ) -> CoordinatorResult[m.ConsumerGroupHeartbeatResponse] | RequestRefused:
-    """What a heartbeat comes down to.  Kafka: consumerGroupHeartbeat."""
+    """Decide on a heartbeat.  Kafka: consumerGroupHeartbeat."""
     body: m.ConsumerGroupHeartbeatRequest = request.body
     if body.member_epoch < JOIN_EPOCH:
         answer = m.ConsumerGroupHeartbeatResponse(
@@ -150,7 +149,7 @@ class ConsumerHeartbeat(Heartbeat[ConsumerGroup, ConsumerMember, Assignment], Co
         return CoordinatorResult(self.records, self._answer(member, reconciled), written)
 
     def repeats(self, member: ConsumerMember) -> bool:
-        """All that the client reports as its own is assigned to it."""
+        """Whether every partition that the client reports as its own is assigned to it."""
         return self.owned is not None and all(
             partition in member.assigned.get(topic_id, {})
             for topic_id, partitions in self.owned.items()
@@ -158,7 +157,7 @@ class ConsumerHeartbeat(Heartbeat[ConsumerGroup, ConsumerMember, Assignment], Co
         )
 
     def _updated(self, member: ConsumerMember) -> ConsumerMember:
-        """With the fields that this heartbeat reports."""
+        """The member with the fields that this heartbeat reports."""
         body = self.body
         names, timeout_ms = body.subscribed_topic_names, body.rebalance_timeout_ms
         regex = body.subscribed_topic_regex
@@ -180,7 +179,8 @@ class ConsumerHeartbeat(Heartbeat[ConsumerGroup, ConsumerMember, Assignment], Co
     def _answer(
         self, before: ConsumerMember, after: ConsumerMember
     ) -> m.ConsumerGroupHeartbeatResponse:
-        """A member gets its assignment when it joins, reports all fields, or when it changed."""
+        """The answer; it has the assignment if the member joins, reports all fields, or has
+        changed."""
         body = self.body
         is_full = (
             body.rebalance_timeout_ms != NO_TIMEOUT

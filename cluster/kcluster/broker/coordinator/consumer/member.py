@@ -1,7 +1,7 @@
 """A member of a consumer group: a value, made from its two records.
 
-Owns: what a member is, and its records.  Never: decides its assignment (reconcile.py).
-Kafka: ConsumerGroupMember, ConsumerMemberState; KIP-848.
+Owns: a member's fields, and its records.  Never: decides its assignment (reconcile.py).  Kafka:
+ConsumerGroupMember, ConsumerMemberState; KIP-848.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ NONE_ASSIGNED: Final[AssignedPartitions] = {}
 
 
 class ConsumerMemberState(IntEnum):
-    """As stored.  A state of a later release is UNKNOWN."""
+    """The states of a member in its record.  A state of a later release is UNKNOWN."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """It has yet to revoke partitions, and keeps its epoch until then."""
+    """It must still revoke partitions, and keeps its epoch until then."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that others have yet to revoke."""
+    """It waits for partitions that others must still revoke."""
     UNKNOWN = 127
 
     @classmethod
@@ -61,10 +61,10 @@ class ConsumerMember(Struct, frozen=True):
     topics: tuple[str, ...] = ()
     """The names that it subscribes to, sorted."""
     regex: str | None = ""
-    """The regular expression that it subscribes to besides; "" (and None, in records): none."""
+    """The regular expression to which it also subscribes; "" (and None, in records): none."""
     assignor: str | None = None
     classic: ClassicMetadata | None = None
-    """Set while it speaks the classic protocol."""
+    """The classic protocol's fields, while the member speaks that."""
 
     epoch: int = 0
     previous_epoch: int = -1
@@ -77,11 +77,11 @@ class ConsumerMember(Struct, frozen=True):
         return self.classic is not None
 
     def has_reached(self, target_epoch: int) -> bool:
-        """Whether it has exactly what the target assignment gives it."""
+        """Whether it has exactly the partitions of the target assignment."""
         return self.state is ConsumerMemberState.STABLE and self.epoch == target_epoch
 
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """The epoch since which it has a partition; None: it does not have it."""
+        """The epoch since which it has a partition; None if it does not have it."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
 
@@ -93,7 +93,7 @@ class ConsumerMember(Struct, frozen=True):
     # ------------------------------------------------------------------------- its records
 
     def has_metadata_of(self, other: ConsumerMember) -> bool:
-        """Whether its metadata record would be the same."""
+        """Whether its metadata record would be equal."""
         return self.metadata() == other.metadata()
 
     def metadata(self) -> ConsumerGroupMemberMetadataValue:
@@ -167,7 +167,7 @@ class ConsumerMember(Struct, frozen=True):
 
 
 def partitions_of(assigned: AssignedPartitions) -> Assignment:
-    """Without the epochs."""
+    """The partitions without their epochs."""
     return {topic_id: frozenset(partitions) for topic_id, partitions in assigned.items()}
 
 
@@ -184,7 +184,8 @@ def _stored(assigned: AssignedPartitions) -> list[StoredPartitions]:
 
 
 def _restored(stored: Iterable[StoredPartitions], member_epoch: int) -> AssignedPartitions:
-    """Before 4.3 records had no assignment epochs: the member's own stands for them."""
+    """Partitions from a record; before 4.3 records had no assignment epochs, and the member's own
+    stands for them."""
     default = max(member_epoch, 0)
     restored: dict[bytes, dict[int, int]] = {}
     for entry in stored:

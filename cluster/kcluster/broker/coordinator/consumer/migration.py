@@ -1,8 +1,7 @@
-"""A classic group becomes a consumer group, and the other way, while members stay.
+"""Migration between classic groups and consumer groups, while members stay.
 
-Owns: when that is allowed, and the members of the group that takes the place.  Never: changes a
-group.
-Kafka: ConsumerGroupMigrationPolicy, ConsumerGroup.fromClassicGroup, ClassicGroup.fromConsumerGroup,
+Owns: the permission, and the members of the new group.  Never: changes a group.  Kafka:
+ConsumerGroupMigrationPolicy, ConsumerGroup.fromClassicGroup, ClassicGroup.fromConsumerGroup,
 validateOnlineUpgrade, validateOnlineDowngrade*; KIP-848.
 """
 
@@ -61,7 +60,7 @@ def policy_of(config: BrokerConfig) -> MigrationPolicy:
 def upgraded_members(
     classic: ClassicGroup, image: MetadataImage, config: BrokerConfig
 ) -> list[ConsumerMember] | RequestRefused:
-    """The members of a classic group as those of a consumer group: every member has what it had, in
+    """The members of a classic group as members of a consumer group, each with its partitions, in
     the epoch of the generation."""
     refused = _refuse_upgrade(classic, config)
     if refused is not None:
@@ -94,7 +93,7 @@ def _refuse_upgrade(classic: ClassicGroup, config: BrokerConfig) -> str | None:
 def _upgraded_member(
     roster: Roster, member: ClassicMember, image: MetadataImage
 ) -> ConsumerMember | str:
-    """The member, or why its bytes stand against it."""
+    """The member in a consumer group, or the reason why its bytes prevent that."""
     protocol = roster.protocol_name or roster.elect_protocol()
     subscription = decode_consumer_message(SUBSCRIPTION, member.protocols.get(protocol, b""))
     assigned: Assignment = {}
@@ -127,7 +126,7 @@ def _upgraded_member(
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Mapping[str, bytes]) -> ClassicMetadata:
-    """What a consumer group keeps of a member that speaks the classic protocol."""
+    """The part of a classic member's JoinGroup that a consumer group keeps."""
     return ClassicMetadata(
         session_timeout_ms=session_timeout_ms,
         supported_protocols=[ClassicProtocol(name, data) for name, data in protocols.items()],
@@ -137,7 +136,7 @@ def classic_metadata(session_timeout_ms: int, protocols: Mapping[str, bytes]) ->
 def assignment_by_id(
     assigned: Iterable[m.ConsumerProtocolAssignment.TopicPartition], image: MetadataImage
 ) -> Assignment:
-    """Partitions by topic id, of topics that exist."""
+    """Partitions by topic id, for existing topics."""
     return {
         image.topics[one.topic].topic_id: frozenset(one.partitions)
         for one in assigned
@@ -151,8 +150,7 @@ def assignment_by_id(
 def can_downgrade(
     members: Iterable[ConsumerMember], leavers: Iterable[ConsumerMember], config: BrokerConfig
 ) -> bool:
-    """Whether only classic members are left when `leavers` have gone, and may have a classic
-    group."""
+    """Whether only classic members remain without `leavers`, and may form a classic group."""
     gone = {member.member_id for member in leavers}
     rest = [member for member in members if member.member_id not in gone]
     return (
@@ -207,7 +205,7 @@ def protocols_of(member: ConsumerMember) -> dict[str, bytes]:
 
 
 def encoded_assignment(target: Assignment, subscription: bytes, image: MetadataImage) -> bytes:
-    """Partitions as SyncGroup sends them, in the version of the member's subscription."""
+    """Partitions encoded for SyncGroup, in the version of the member's subscription."""
     named = {
         image.topic_names[topic_id]: sorted(partitions)
         for topic_id, partitions in target.items()

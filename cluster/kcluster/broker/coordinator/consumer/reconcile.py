@@ -1,10 +1,10 @@
-"""A member's way to its target: what it must revoke first, and what it may have already.
+"""A member's way to its target: the partitions that it must revoke first, and those that it may
+have already.
 
 Owns: that decision.  Never: changes a group, writes a record.
 Kafka: CurrentAssignmentBuilder; KIP-848, KIP-1251 (assignment epochs).
 
-A partition is given to a member only when nobody else has it: not as an assigned partition, and not
-as one that it has yet to revoke.
+A member gets a partition only when no other member has it, or must still revoke it.
 
     STABLE ──▶ UNREVOKED_PARTITIONS ──▶ UNRELEASED_PARTITIONS ──▶ STABLE
        │       (old epoch; waits for     (epoch of the target;       ▲
@@ -30,20 +30,20 @@ from kcluster.broker.coordinator.modern.refusals import unknown_state
 from kcluster.broker.coordinator.modern.topics import Assignment
 
 Owned = Mapping[bytes, Collection[int]]
-"""Topic id -> partitions that the member reports as its own."""
+"""The partitions that the member reports as its own, by topic id."""
 
 
 class Destination(Struct, frozen=True):
-    """What a member is reconciled with."""
+    """The facts with which a member is reconciled."""
 
     target_epoch: int
     target: Assignment
     subscribed_ids: Collection[bytes]
     """Ids of the existing topics that the member subscribes to now."""
     is_taken: Callable[[bytes, int], bool]
-    """(topic id, partition): whether any member has it."""
+    """(topic id, partition) -> whether any member has it."""
     owned: Owned | None
-    """None: the heartbeat did not report them."""
+    """The reported partitions; None if the heartbeat did not report them."""
     subscription_changed: bool = False
 
 
@@ -66,7 +66,7 @@ def reconcile(member: ConsumerMember, to: Destination) -> ConsumerMember | Reque
 
 
 def _owns_any(revoking: AssignedPartitions, owned: Owned | None) -> bool:
-    """Whether the client still has a partition to revoke; without a report, it has."""
+    """Whether the client still has a partition to revoke; true without a report."""
     if owned is None:
         return True
     return any(
@@ -77,7 +77,8 @@ def _owns_any(revoking: AssignedPartitions, owned: Owned | None) -> bool:
 
 
 def _drop_unsubscribed(member: ConsumerMember, to: Destination) -> ConsumerMember:
-    """Without a new target, only topics that it no longer subscribes to are revoked."""
+    """The step without a new target: only topics that the member no longer subscribes to are
+    revoked."""
     kept = {one: some for one, some in member.assigned.items() if one in to.subscribed_ids}
     if len(kept) == len(member.assigned):
         return member
@@ -92,7 +93,7 @@ def _drop_unsubscribed(member: ConsumerMember, to: Destination) -> ConsumerMembe
 
 
 def _next(member: ConsumerMember, to: Destination, epoch: int) -> ConsumerMember:
-    """One step towards the target: revoke first; then take what is free."""
+    """One step towards the target: revoke first, then take free partitions."""
     assigned: dict[bytes, dict[int, int]] = {}
     revoking: dict[bytes, dict[int, int]] = {}
     free: dict[bytes, list[int]] = {}
@@ -106,7 +107,8 @@ def _next(member: ConsumerMember, to: Destination, epoch: int) -> ConsumerMember
         lost = {one: since for one, since in current.items() if one not in target}
         own = member.revoking.get(topic_id, {})
         gained = [one for one in sorted(target) if one not in kept]
-        # What it has yet to revoke itself is free for it: nobody else can have it.
+        # A partition that it must still revoke itself is free for it, because no other member can
+        # have it.
         ready = [one for one in gained if one in own or not to.is_taken(topic_id, one)]
         waits = waits or len(ready) < len(gained)
         for partitions, found in ((assigned, kept), (revoking, lost)):

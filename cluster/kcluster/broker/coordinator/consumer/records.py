@@ -1,7 +1,7 @@
 """The records of consumer groups on __consumer_offsets, in Kafka's formats.
 
-Owns: those records, and how values of the group become their messages.  Never: decides what is
-written.  Kafka: CoordinatorRecordType 3-8 and 16, GroupCoordinatorRecordHelpers.
+Owns: these records, and the conversion of the group's values to their messages.  Never: decides on
+a write.  Kafka: CoordinatorRecordType 3-8 and 16, GroupCoordinatorRecordHelpers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Regular expressions that members of a consumer group subscribe to (KIP-848).
 
-Owns: which of them are to be resolved and when, and the topics that match.  Never: compiles an
-expression itself (protocol/patterns.py).
-Kafka: GroupMetadataManager.maybeUpdateRegularExpressions, TopicRegexResolver.
+Owns: the choice and the time of resolving them, and the topics that match.  Never: compiles an
+expression itself (protocol/patterns.py).  Kafka:
+GroupMetadataManager.maybeUpdateRegularExpressions, TopicRegexResolver.
 
-Kafka resolves in a thread of its own, and writes the result when it comes back.  Here that is the
-next turn of the broker: the heartbeat that brings an expression is answered without its topics.
+Kafka resolves in a separate thread, and writes the result afterwards.  Here the next turn of the
+broker does so; the heartbeat that brings an expression is answered without its topics.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.patterns import InvalidPattern, Pattern, compile_pattern
 
 REFRESH_MIN_MS: Final = 10_000
-"""Topics are not looked up again sooner.  Kafka: REGEX_BATCH_REFRESH_MIN_INTERVAL_MS."""
+"""The least time between two look-ups of topics.  Kafka: REGEX_BATCH_REFRESH_MIN_INTERVAL_MS."""
 
 RESOLVE: Final = "regex"
 """Name of the timer that stands for Kafka's thread."""
 
 
 class RegexChange(Enum):
-    """What a heartbeat changed.  Kafka: UpdateRegularExpressionStatus."""
+    """The change of a member's expression.  Kafka: UpdateRegularExpressionStatus."""
 
     NONE = auto()
     CHANGED = auto()
-    """The topics are not known yet: the target is computed when they are."""
+    """The topics are not known yet; the target is computed later, with them."""
     CHANGED_AND_RESOLVED = auto()
-    """The topics are known: the target is to be computed."""
+    """The topics are known, and the target must be computed."""
 
 
 def change_regex(
     group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, records: list[LogRecord]
 ) -> RegexChange | RequestRefused:
-    """What follows from a member's change; `records` gets the tombstone of an expression that
-    nobody subscribes to any more."""
+    """Apply a member's change; `records` gets the tombstone of an expression without
+    subscribers."""
     old, new = before.regex, after.regex
     if old == new:
         return RegexChange.NONE
@@ -66,8 +66,8 @@ def change_regex(
 def resolve_if_due(
     group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, now_ms: int
 ) -> None:
-    """Look the topics up in the next turn, if an expression is new, if there are new topics, or if
-    the last time was long ago."""
+    """Look the topics up in the next turn, if an expression is new, if there are new topics, or
+    after a long time."""
     new = after.regex
     counts = Counter(group.regex_counts)
     is_new = bool(new) and before.regex != new and not counts[new or ""]

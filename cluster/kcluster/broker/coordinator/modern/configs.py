@@ -1,6 +1,6 @@
 """A group's own configs (resource type GROUP), over the broker's.
 
-Owns: the value that a group obeys.  Never: checks what an admin sets (config/kafka/group.py does).
+Owns: the value that a group obeys.  Never: checks an admin's change (config/kafka/group.py does).
 Kafka: GroupConfigManager, GroupConfig.evaluate.
 """
 
@@ -21,8 +21,8 @@ from kcluster.metadata.records import GROUP_RESOURCE
 
 
 def group_config(broker: CoordinatorBroker, group_id: str, name: str) -> Value:
-    """The value of `consumer.session.timeout.ms` or the like for a group: its own, within the
-    bounds that the broker sets now, or the broker's."""
+    """The value of a config such as `consumer.session.timeout.ms` for a group: its own, within the
+    broker's present bounds, or the broker's."""
     own = broker.image.configs.get((GROUP_RESOURCE, group_id))
     if own is None or name not in own:
         if broker_default(name) == name:  # no broker config gives it
@@ -38,7 +38,7 @@ def group_config(broker: CoordinatorBroker, group_id: str, name: str) -> Value:
 
 
 def group_time_ms(broker: CoordinatorBroker, group_id: str, name: str) -> int:
-    """As above, for a config that is a time in ms, or another number."""
+    """The value of a group config that is a number, such as a time in ms."""
     value = group_config(broker, group_id, name)
     assert isinstance(value, int), (name, value)
     return value

@@ -1,9 +1,9 @@
-"""A group with epochs: what consumer, share and streams groups have in common.
+"""A group with epochs: the common part of consumer, share and streams groups.
 
-Owns: the group epoch, the target assignment and its epoch, the table of members, what each record
-changes of these, the records that remove members or the group, the sessions and rebalance timeouts
-of members.  Never: decides what a request writes (heartbeat.py), knows what a kind assigns.
-Kafka: ModernGroup; GroupMetadataManager.replay; CoordinatorTimer.
+Owns: the group epoch, the target assignment and its epoch, the table of members, the effect of each
+record on these, the records that remove members or the group, the sessions and rebalance timeouts
+of members.  Never: decides on a heartbeat (heartbeat.py), knows the assignments of a kind.  Kafka:
+ModernGroup; GroupMetadataManager.replay; CoordinatorTimer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from kcluster.events.clients import (
 from kcluster.protocol.errors import ErrorCode
 
 FIRST_EPOCH: Final = 1
-"""The epoch of a group before anybody joins."""
+"""The epoch of a group before its first member."""
 JOIN_EPOCH: Final = 0
 """The member epoch of a heartbeat that joins, or joins again."""
 LEAVE_EPOCH: Final = -1
@@ -56,8 +56,8 @@ LEAVE_STATIC_EPOCH: Final = -2
 """The member epoch of a heartbeat of a static member that leaves, and will be back."""
 
 RETRY_MS: Final = 500
-"""When a member is fenced again after the write of that was refused.  Kafka: CoordinatorTimerImpl,
-which schedules a failed operation once more."""
+"""The time after which a member is fenced again if the write of its fencing was refused.  Kafka:
+CoordinatorTimerImpl, which schedules a failed operation once more."""
 
 _4_4: Final = (4, 4)
 
@@ -69,7 +69,7 @@ class Member(Protocol):
     def member_id(self) -> str: ...
     @property
     def instance_id(self) -> str | None:
-        """Of a static member; None: it is dynamic."""
+        """The instance id of a static member; None: it is dynamic."""
 
     @property
     def client_id(self) -> str: ...
@@ -85,7 +85,7 @@ class Member(Protocol):
 
     @property
     def revocation_timeout_ms(self) -> int | None:
-        """How long it may take to give up what it has to; None: it has nothing to give up."""
+        """The time that it has to give up partitions or tasks; None: it has none to give up."""
 
     def metadata(self) -> Any:
         """The value of its first record."""
@@ -96,52 +96,53 @@ class Member(Protocol):
         """The value of its second record."""
 
     def with_current(self, value: Any | None) -> Self:
-        """None: its assignment was deleted, and the member is about to be."""
+        """The member with this assignment; None: its assignment was deleted, and the member is
+        about to be."""
 
     def away(self) -> Self:
-        """A static member that will be back under another id: it keeps what it has, and has had it
-        from the beginning then."""
+        """The static member as away, to come back under another id: it keeps its partitions, and
+        then has them from the beginning."""
 
     def back_as(self, member_id: str) -> Self:
-        """A static member that is back."""
+        """The static member that has come back."""
 
 
 M = TypeVar("M", bound=Member)
 T = TypeVar("T")
-G = TypeVar("G", bound="ModernGroup[Any, Any]")
+G = TypeVar("G", bound="AnyModernGroup")
 
 
 class ToJoin(Struct, Generic[G], frozen=True):
-    """The group of a heartbeat that joins: it may be new, or still to be converted."""
+    """The group of a heartbeat that joins: it may be new, or not yet converted."""
 
     group: G
     records: Sequence[LogRecord] = ()
-    """To be written before all others: they turn the group of that id into this one."""
+    """Records to write before all others, which turn the group of that id into this one."""
 
 
 class ModernGroup(Group, Generic[M, T]):
     """M: a member.  T: a member's part of the target assignment.
 
-    Members and targets are values: replaying a record puts another one in the place of the old.
+    Members and targets are values: replaying a record replaces one.
     """
 
     noun: ClassVar[str]
-    """What messages call it: "consumer group"."""
+    """Its name in messages: "consumer group"."""
     protocol: ClassVar[str]
-    """As in group.coordinator.rebalance.protocols: "consumer"."""
+    """Its name in group.coordinator.rebalance.protocols: "consumer"."""
     session_config: ClassVar[str]
     """The group config with the session timeout: "consumer.session.timeout.ms"."""
     interval_config: ClassVar[str]
-    """That with the assignment interval."""
+    """The group config with the assignment interval."""
     heartbeat_config: ClassVar[str]
-    """That with the heartbeat interval."""
+    """The group config with the heartbeat interval."""
     size_config: ClassVar[str]
     """The broker config with the limit of members: "group.consumer.max.size"."""
     record_types: ClassVar[RecordTypes]
     member_type: ClassVar[type[Any]]
     """The class of its members; a new member is made from its id."""
     nothing: ClassVar[Any]
-    """The target of a member that has none."""
+    """The target of a member without one."""
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
@@ -152,13 +153,13 @@ class ModernGroup(Group, Generic[M, T]):
         self.metadata_hash = 0
         self.target_epoch = 0
         self.target_timestamp_ms = 0
-        """When the target was computed; 0 when there is none, or that is not known."""
+        """The time at which the target was computed; 0 if there is none, or the time is unknown."""
         self.members: dict[str, M] = {}
         self.static_members: dict[str, str] = {}
         """Instance id -> member id.  Share groups have none."""
         self.targets: dict[str, T] = {}
         self.is_stored = False
-        """Whether any record of it is in the log."""
+        """Whether the log has any record of it."""
         self._checked: tuple[int, int] | None = None
         self._hashes = TopicHashes()
 
@@ -170,44 +171,44 @@ class ModernGroup(Group, Generic[M, T]):
 
     @abstractmethod
     def written_target(self, target: T) -> Any:
-        """The value of its record."""
+        """The value of a member's record of the target assignment."""
 
     @abstractmethod
     def assigned_partitions(self, targets: Mapping[str, T]) -> Iterable[AssignedPartitions]:
-        """What the members read by this target assignment."""
+        """The partitions that the members read under this target assignment."""
 
     @property
     @abstractmethod
     def max_size(self) -> int:
-        """How many members it may have."""
+        """The most members that it may have."""
 
     @abstractmethod
     def hash_without(self, leavers: Collection[M]) -> int:
-        """The hash of the topics of the other members."""
+        """The hash of the topics of all members but these."""
 
     def replay_other(self, record: LogRecord) -> None:
-        """A record that other kinds do not have."""
+        """Replay a record that other kinds do not have."""
         raise AssertionError(record)
 
     def replay_group(self, value: Any) -> None:
-        """The group's own record, as far as the kinds differ."""
+        """Replay the group's own record, as far as the kinds differ."""
 
     def on_enter(self, member: M) -> None:
-        """The member counts from now on."""
+        """Count a member from now on."""
 
     def on_exit(self, member: M) -> None:
-        """The member, as it was, does not count any more."""
+        """Stop counting a member in this state."""
 
     def on_removed(self, member_id: str) -> None:
-        """The group has no such member any more."""
+        """Forget a member that the group no longer has."""
         self.end_timers(member_id)
 
     def further_tombstones(self) -> list[LogRecord]:
-        """Of the records that other kinds do not have."""
+        """The tombstones of records that other kinds do not have."""
         return []
 
     def tombstones_without(self, leavers: Collection[M]) -> list[LogRecord]:
-        """Of what only these members have needed."""
+        """The tombstones of records that only these members needed."""
         return []
 
     # ---------------------------------------------------------------------- finding it
@@ -216,7 +217,8 @@ class ModernGroup(Group, Generic[M, T]):
     def find(
         cls: type[G], current: Group | None, group_id: str, noun: str | None = None
     ) -> G | RequestRefused:
-        """The group of a request that does not join; `noun`: what it is called if it is missing."""
+        """The group of a request that does not join; `noun`: its name in the error if it is
+        missing."""
         if current is None:
             message = f"there is no {noun or cls.noun} {group_id}"
             return RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, message)
@@ -261,8 +263,8 @@ class ModernGroup(Group, Generic[M, T]):
 
     @property
     def is_of_4_4(self) -> bool:
-        """Whether the broker is of Kafka 4.4 or later.  From then on the target assignment of a
-        group that has become empty has the group's epoch."""
+        """Whether the broker's release is 4.4 or later, in which the target assignment of a group
+        that has become empty has the group's epoch."""
         return self.broker.release.number >= _4_4
 
     # ------------------------------------------------------------------------- replaying
@@ -304,7 +306,7 @@ class ModernGroup(Group, Generic[M, T]):
         return known
 
     def _put(self, member_id: str, member: M | None) -> None:
-        """Put a member in the place of the old one; None: remove it."""
+        """Put a member in the place of its old value; None: remove it."""
         old = self.members.get(member_id)
         if old is not None:
             self.on_exit(old)
@@ -339,7 +341,8 @@ class ModernGroup(Group, Generic[M, T]):
     def target_records(
         self, targets: Mapping[str, T], known: Mapping[str, T], epoch: int, now_ms: int
     ) -> list[LogRecord]:
-        """A new target assignment: what changes of the `known` one, and its epoch."""
+        """The records of a new target assignment: the changes from the `known` one, and its
+        epoch."""
         return [
             *(
                 self.target_record(member_id, target)
@@ -363,7 +366,7 @@ class ModernGroup(Group, Generic[M, T]):
         ]
 
     def removal_records(self, leavers: Collection[M]) -> list[LogRecord]:
-        """What removes members and increases the group epoch."""
+        """The records that remove members and increase the group epoch."""
         records: list[LogRecord] = []
         for member in leavers:
             records += self.member_tombstones(member.member_id)
@@ -392,7 +395,7 @@ class ModernGroup(Group, Generic[M, T]):
 
     def write(self, records: Sequence[LogRecord], on_settled: Settled, now_ms: int) -> bool:
         """Append the records in one batch and replay them; call back when they are committed.
-        Without records: when everything before is.
+        Without records, call back when all earlier writes are committed.
 
         False: the append was refused, and nothing has changed.
         """
@@ -409,7 +412,7 @@ class ModernGroup(Group, Generic[M, T]):
     def carry_out(
         self, decision: CoordinatorResult[Any], now_ms: int, on_settled: Settled = ignore_outcome
     ) -> bool:
-        """Write a decision that answers no request of a client by itself.  False: the append was
+        """Write a decision that by itself answers no client's request.  False: the append was
         refused, and nothing has changed."""
         written = self.write(decision.records, on_settled, now_ms)
         if written:
@@ -423,7 +426,7 @@ class ModernGroup(Group, Generic[M, T]):
     def decide_removal(
         self, leavers: Collection[M], events: Sequence[GroupEvent], response: A, now_ms: int
     ) -> CoordinatorResult[A]:
-        """Remove members; `events` say why."""
+        """Decide to remove members; `events` have the reasons."""
         removal = self.removal(leavers, now_ms)
 
         def written(at_ms: int) -> None:
@@ -443,7 +446,8 @@ class ModernGroup(Group, Generic[M, T]):
     # -------------------------------------------------------------------------- events
 
     def note_joined(self, member: M, replaced: str | None) -> None:
-        """A new member has been written; `replaced`: the id of the static one before it."""
+        """Note that a new member has been written; `replaced`: the id of the static member before
+        it."""
         if replaced is not None:
             self.broker.note(self.left(replaced, Departure.REPLACED))
         host = member.client_host.removeprefix("/")
@@ -451,7 +455,7 @@ class ModernGroup(Group, Generic[M, T]):
         self.broker.note(joined)
 
     def note_assigned(self, epoch: int, targets: Mapping[str, T]) -> None:
-        """A new target assignment has been written."""
+        """Note that a new target assignment has been written."""
         rows = tuple(self.assigned_partitions(targets))
         self.broker.note(GroupAssigned(self.group_id, epoch, rows))
 
@@ -471,14 +475,14 @@ class ModernGroup(Group, Generic[M, T]):
         return self.config_ms(self.session_config)
 
     def start_session(self, member_id: str, now_ms: int) -> None:
-        """The member made contact: restart its session."""
+        """Restart a member's session, because it made contact."""
         member = self.members.get(member_id)
         if member is not None:
             ends_ms = now_ms + self.session_ms(member)
             self.timers.start_session(member_id, ends_ms, self.expire)
 
     def expire(self, member_id: str, now_ms: int) -> None:
-        """The member's session is over: fence it."""
+        """Fence a member whose session is over."""
         member = self.members.get(member_id)
         if member is not None:
             expired = GroupMemberExpired(self.group_id, member_id, self.session_ms(member))
@@ -487,7 +491,7 @@ class ModernGroup(Group, Generic[M, T]):
             self.timers.start_session(member_id, now_ms + RETRY_MS, self.expire)
 
     def watch_rebalance(self, member: M, now_ms: int) -> None:
-        """Fence a member that does not give up in time what it has to."""
+        """Fence a member that does not give up partitions or tasks in time."""
         timeout_ms = member.revocation_timeout_ms
         if timeout_ms is None:
             self.end_rebalance_timeout(member.member_id)
@@ -495,7 +499,7 @@ class ModernGroup(Group, Generic[M, T]):
             self._fence_unrevoked_at(member.member_id, now_ms + timeout_ms, member.epoch)
 
     def _fence_unrevoked_at(self, member_id: str, ends_ms: int, member_epoch: int) -> None:
-        """Fence the member at `ends_ms`, if it is still in this epoch then."""
+        """Fence the member at `ends_ms`, if it is still in this epoch at that time."""
 
         def over(at_ms: int) -> None:
             member = self.members.get(member_id)
@@ -529,7 +533,7 @@ class ModernGroup(Group, Generic[M, T]):
         return offset == self.broker.image.offset and epoch <= self.epoch
 
     def note_checked_metadata(self, epoch: int) -> None:
-        """`epoch`: the group epoch after it."""
+        """Record the check.  `epoch`: the group epoch after it."""
         self._checked = (self.broker.image.offset, epoch)
 
     def hash_of(self, topics: Iterable[str]) -> int:
@@ -539,7 +543,7 @@ class ModernGroup(Group, Generic[M, T]):
     # ----------------------------------------------------------------------- lifecycle
 
     def resume(self, now_ms: int) -> None:
-        """Each member has one session timeout to contact this coordinator."""
+        """Give each member one session timeout to contact this coordinator."""
         for member_id, member in self.members.items():
             self.start_session(member_id, now_ms)
             self.watch_rebalance(member, now_ms)
@@ -552,14 +556,14 @@ class ModernGroup(Group, Generic[M, T]):
             self.end_timers(member_id)
 
     def end_timers(self, member_id: str) -> None:
-        """The member is gone."""
+        """End the timers of a member that is gone."""
         self.timers.end_session(member_id)
         self.end_rebalance_timeout(member_id)
 
     # ---------------------------------------------------------------------- other APIs
 
     def described(self) -> None:
-        """DescribeGroups shows classic groups only."""
+        """None, because DescribeGroups shows classic groups only."""
         return
 
     @property
@@ -568,3 +572,7 @@ class ModernGroup(Group, Generic[M, T]):
 
     def check_deletion(self) -> ErrorCode:
         return ErrorCode.NON_EMPTY_GROUP if self.members else ErrorCode.NONE
+
+
+AnyModernGroup = ModernGroup[Any, Any]
+"""A group of one of the three kinds."""

@@ -1,11 +1,10 @@
-"""A heartbeat to a group with epochs, as far as it is the same in groups of all kinds.
+"""The steps of a heartbeat that groups with epochs of all kinds share.
 
-Owns: which member it is from and whether that is refused, the place of a static member that is
-back, how a member leaves, what follows once the records are in the log.  Never: decides what a
-member is assigned (a kind's heartbeat.py), changes the group (the records do, when they are
-replayed).
-Kafka: GroupMetadataManager.getOrMaybeCreateMember, throwIfConsumerGroupMemberEpochIsInvalid,
-consumerGroupLeave and the like for other kinds; KIP-848, KIP-932, KIP-1071.
+Owns: finding or refusing the member, the place of a static member that is back, leaving, the
+effects after the records are in the log.  Never: assigns (a kind's heartbeat.py), changes the group
+(the records do, when they are replayed).  Kafka: GroupMetadataManager.getOrMaybeCreateMember,
+throwIfConsumerGroupMemberEpochIsInvalid, consumerGroupLeave and the like for other kinds; KIP-848,
+KIP-932, KIP-1071.
 
     1 the member        it joins, changes, or is refused
     2 the group epoch   increases with a change of subscription, or of the topics' metadata
@@ -24,6 +23,7 @@ from kcluster.broker.coordinator.interface import A, CoordinatorResult, RequestR
 from kcluster.broker.coordinator.modern.group import (
     JOIN_EPOCH,
     LEAVE_STATIC_EPOCH,
+    AnyModernGroup,
     M,
     ModernGroup,
     T,
@@ -39,11 +39,11 @@ from kcluster.broker.coordinator.modern.refusals import (
 from kcluster.contract import Request
 from kcluster.events.clients import Departure
 
-G = TypeVar("G", bound=ModernGroup[Any, Any])
+G = TypeVar("G", bound=AnyModernGroup)
 
 
 class MemberChange(ABC, Generic[G, M, T]):
-    """One request of a member; `records` grows with each step."""
+    """A member's request; each step adds to `records`."""
 
     def __init__(self, group: G, first: Sequence[LogRecord], now_ms: int) -> None:
         """`first`: records that turn another group into this one."""
@@ -51,23 +51,23 @@ class MemberChange(ABC, Generic[G, M, T]):
         self.now_ms = now_ms
         self.records = list(first)
         self.epoch = group.epoch
-        """The group epoch after it."""
+        """The group epoch after the request."""
         self.is_new = False
         """Whether the group did not have the member."""
         self.replaced: str | None = None
-        """The id of the static member whose place it takes."""
+        """The id of the static member whose place the member takes."""
         self.new_targets: dict[str, T] | None = None
         """The new target assignment, if it was computed."""
 
     def note_written(self, member: M) -> None:
-        """The records are in the log."""
+        """Note events, because the records are in the log."""
         if self.is_new:
             self.group.note_joined(member, self.replaced)
         if self.new_targets is not None:
             self.group.note_assigned(self.epoch, self.new_targets)
 
     def take_place_of(self, previous: M, member_id: str) -> M:
-        """A static member is back: it takes its old place under a new id."""
+        """Give a static member that is back its old place, under a new id."""
         group = self.group
         self.replaced = previous.member_id
         member = previous.back_as(member_id)
@@ -102,14 +102,14 @@ class Heartbeat(MemberChange[G, M, T]):
 
     @abstractmethod
     def decide(self) -> CoordinatorResult[Any] | RequestRefused:
-        """The records to write, and the answer."""
+        """Decide on the records to write, and the answer."""
 
     def repeats(self, member: M) -> bool:
         """Whether a heartbeat with the member's last epoch repeats one whose answer was lost."""
         return True
 
     def find(self, member_id: str) -> M | RequestRefused:
-        """The member as it was; a new one if it joins."""
+        """The member before the request; a new one if it joins."""
         group, instance_id = self.group, self.instance_id
         known: M | None = group.members.get(member_id)
         self.is_new = known is None
@@ -137,8 +137,8 @@ class Heartbeat(MemberChange[G, M, T]):
         return fenced_epoch(epoch, member.epoch, member.previous_epoch)
 
     def start_timers(self, member: M, has_moved: bool) -> None:
-        """The records are in the log: the session begins again, and what the member has to give up
-        is waited for."""
+        """Start the timers after the records are in the log: the session, and the time to give up
+        partitions."""
         group = self.group.stored
         if self.is_conversion:
             group.resume(self.now_ms)
@@ -148,10 +148,10 @@ class Heartbeat(MemberChange[G, M, T]):
 
 
 def refuse_if_full(
-    group: ModernGroup[Any, Any], member_id: str, instance_id: str | None
+    group: AnyModernGroup, member_id: str, instance_id: str | None
 ) -> RequestRefused | None:
-    """`member_id`: of the request, "" if it has none.  From 4.4 on a static member that comes back
-    takes no place of its own."""
+    """`member_id`: the request's, "" if it has none.  From 4.4 on, a static member that comes back
+    needs no additional place."""
     if len(group.members) < group.max_size or member_id in group.members:
         return None
     if group.is_of_4_4 and group.static_member(instance_id) is not None:
@@ -160,9 +160,9 @@ def refuse_if_full(
 
 
 def decide_leave(
-    group: ModernGroup[Any, Any], body: Any, answer: A, now_ms: int
+    group: AnyModernGroup, body: Any, answer: A, now_ms: int
 ) -> CoordinatorResult[A] | RequestRefused:
-    """A member leaves, for good or (a static one) until it comes back."""
+    """Let a member leave, for good or (a static one) until it comes back."""
     instance_id = getattr(body, "instance_id", None)
     if instance_id is None:
         member = known_member(group, body.member_id)

@@ -17,7 +17,7 @@ from kcluster.events.clients import AssignedPartitions
 
 
 class PartitionGroup(ModernGroup[M, Assignment]):
-    """M: a member."""
+    """A group with epochs that assigns partitions; M: its class of members."""
 
     nothing = NO_PARTITIONS
 
@@ -26,7 +26,7 @@ class PartitionGroup(ModernGroup[M, Assignment]):
         """The topics that a member subscribes to."""
 
     def subscribed_ids(self, member: M) -> tuple[bytes, ...]:
-        """The ids of these topics, as far as they exist, in order of their names."""
+        """The ids of these topics, if they exist, in order of their names."""
         return tuple(topic_ids(self.broker.image, self.names_of(member)))
 
     def read_target(self, value: Any) -> Assignment:

@@ -1,14 +1,14 @@
 """The form of the records of groups with epochs: the key names a group, or a part of one.
 
-Owns: how such a record is written and read.  Never: knows a record (<kind>/records.py).
-Kafka: GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde.
+Owns: writing and reading such records.  Never: knows one (<kind>/records.py).  Kafka:
+GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde.
 
     class ConsumerGroupMemberMetadata(MemberMetadata, frozen=True):
         kind = 5
 
 is the record with ConsumerGroupMemberMetadataKey and ConsumerGroupMemberMetadataValue: the class
-has Kafka's name of the record.  Its fields are those of the key in their order, then `value`: the
-message, or None for a tombstone.
+has Kafka's name of the record.  Its fields are the key's, in order, then `value`: the message, or
+None for a tombstone.
 
 All kinds of groups have five of these records: GroupMetadata, MemberMetadata, TargetMetadata,
 TargetMember, CurrentMember.
@@ -28,7 +28,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
 
 _VERSION: Final = 0
-"""Of all keys, and of all values so far."""
+"""The version of all keys, and of all values so far."""
 
 
 class MessageRecord(GroupRecord, frozen=True):
@@ -63,13 +63,13 @@ class MessageRecord(GroupRecord, frozen=True):
 
 
 class GroupValue(MessageRecord, frozen=True):
-    """Its key is the group's id."""
+    """A record whose key is the group's id."""
 
     value: Any
 
 
 class MemberValue(MessageRecord, frozen=True):
-    """Its key is the group's id and a member's."""
+    """A record whose key is the group's id and a member's."""
 
     member_id: str
     value: Any
@@ -84,7 +84,7 @@ class MemberMetadata(MemberValue, frozen=True):
 
 
 class TargetMetadata(GroupValue, frozen=True):
-    """The epoch of the target assignment, and when it was computed."""
+    """The epoch of the target assignment, and the time at which it was computed."""
 
 
 class TargetMember(MemberValue, frozen=True):
@@ -92,7 +92,7 @@ class TargetMember(MemberValue, frozen=True):
 
 
 class CurrentMember(MemberValue, frozen=True):
-    """A member's epoch, and what it has."""
+    """A member's epoch, and its partitions or tasks."""
 
 
 class RecordTypes(Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""Why a heartbeat is refused, for what all kinds of these groups refuse.
+"""The refusals of a heartbeat that groups with epochs of all kinds share.
 
-Owns: those errors and their words, and whether a static member is whom it says.  Never: makes any
+Owns: these errors and their words, and the check of a static member's identity.  Never: makes any
 other decision about a heartbeat.
 """
 
@@ -31,7 +31,7 @@ def empty_field(**fields: str | None) -> RequestRefused | None:
 
 
 def full_group(limit: int, config: str) -> RequestRefused:
-    """`config`: where the limit is set."""
+    """The refusal by a full group; `config`: the name of its limit."""
     message = f"the group is full: {limit} members ({config})"
     return RequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
@@ -45,8 +45,8 @@ def unknown_member(group_id: str, member_id: str) -> RequestRefused:
 def known_static_member(
     holder: MemberT | None, instance_id: str, member_id: str
 ) -> MemberT | RequestRefused:
-    """`holder`: the member that has this instance id, None for none.  Returns it if that is the
-    member of `member_id`."""
+    """`holder`: the member with this instance id, None if there is none.  Returns it if its id is
+    `member_id`."""
     if holder is None:
         message = f"the group has no static member {instance_id}"
         return RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, message)
@@ -57,7 +57,7 @@ def known_static_member(
 
 
 def unreleased_instance(instance_id: str, holder_id: str, member_id: str) -> RequestRefused:
-    """The static member is still there."""
+    """The refusal of an instance id whose member is still there."""
     message = f"{member_id} cannot join as instance id {instance_id}: member {holder_id} has it"
     return RequestRefused(ErrorCode.UNRELEASED_INSTANCE_ID, message)
 
@@ -68,6 +68,6 @@ def fenced_epoch(sent: int, known: int, previous: int) -> RequestRefused:
 
 
 def unknown_state() -> RequestRefused:
-    """Of a member; a later version may have recorded it."""
+    """The refusal of a member's unknown state, which a later version may have recorded."""
     message = f"the member's state is not known here; {_JOIN_AGAIN}"
     return RequestRefused(ErrorCode.FENCED_MEMBER_EPOCH, message)

@@ -1,6 +1,6 @@
-"""Topics as groups with epochs see them: partitions by topic id, and a hash of their metadata.
+"""Topics for groups with epochs: partitions by topic id, and a hash of their metadata.
 
-Owns: `Assignment`, and the hash that shows a group that its topics have changed.  Never: assigns.
+Owns: `Assignment`, and the hash by which a group notices a change of its topics.  Never: assigns.
 Kafka: Assignment, Utils.computeGroupHash; KIP-1101 (the hash).
 """
 
@@ -16,12 +16,12 @@ Assignment = Mapping[bytes, frozenset[int]]
 
 NO_PARTITIONS: Final[Assignment] = {}
 NO_HASH: Final = 0
-"""Of no topics."""
+"""The hash without topics."""
 
 
 def metadata_hash(image: MetadataImage, topics: Iterable[str]) -> int:
-    """Changes when one of these topics is created or deleted, gets partitions, or when its replicas
-    move to other racks.
+    """A hash that changes when one of these topics is created or deleted, gets partitions, or has
+    its replicas moved to other racks.
 
     DIFFERS: Kafka's hash is XXH3, in a format of its own.  Nothing but its coordinators reads it.
     """
@@ -29,7 +29,7 @@ def metadata_hash(image: MetadataImage, topics: Iterable[str]) -> int:
 
 
 class TopicHashes:
-    """The same, with the hash of each topic kept until the cluster's metadata changes."""
+    """The hashes of topics, each kept until the cluster's metadata changes."""
 
     def __init__(self) -> None:
         self._offset = -1
@@ -65,6 +65,6 @@ def partition_racks(image: MetadataImage, topic: TopicImage, partition: int) -> 
 
 
 def topic_ids(image: MetadataImage, names: Iterable[str]) -> dict[bytes, TopicImage]:
-    """Topic id -> topic, of those that exist."""
+    """Topic id -> topic, for existing topics."""
     topics = (image.topics.get(name) for name in sorted(names))
     return {topic.topic_id: topic for topic in topics if topic is not None}

@@ -4,8 +4,8 @@ Owns: that decision.  Never: knows a group's records.
 Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAssignmentBuilder.
 
 With more members than partitions a partition has several members, with more partitions a member has
-several.  What members have stays with them, as far as the balance allows.  If all subscribe to the
-same topics, their partitions are balanced as one; otherwise each topic by itself.
+several.  Members keep their partitions, as far as the balance allows.  If all subscribe to the same
+topics, their partitions are balanced as one; otherwise each topic by itself.
 
 DIFFERS: Kafka's order of members and partitions is that of its hash maps; here it is the order in
 which members joined, and that of the topics' names.
@@ -24,7 +24,7 @@ _Partition = tuple[bytes, int]
 
 
 class ShareMemberSpec(Struct, frozen=True):
-    """A member as the assignor sees it."""
+    """One member, for the assignor."""
 
     topic_ids: tuple[bytes, ...]
     """The existing topics that it subscribes to, in order of their names."""
@@ -62,7 +62,7 @@ def _balance(
     partitions: list[_Partition],
     topic_ids: tuple[bytes, ...],
 ) -> dict[str, list[_Partition]]:
-    """These partitions among these members, which all subscribe to them."""
+    """Balance these partitions among these members, which all subscribe to them."""
     sharing = ceil(len(members) / len(partitions)) if partitions else 0
     wanted = _wanted_counts(len(members), sharing * len(partitions))
     of_member = {
@@ -85,7 +85,7 @@ def _balance(
 
 
 def _wanted_counts(members: int, places: int) -> list[int]:
-    """How many of the places each member takes."""
+    """The number of places that each member takes."""
     each = places / members
     return [ceil(each * (index + 1)) - ceil(each * index) for index in range(members)]
 
@@ -96,7 +96,7 @@ def _fill(
     holders: Mapping[_Partition, list[str]],
     sharing: int,
 ) -> None:
-    """Give what lacks holders to members that lack partitions, in turn."""
+    """Give partitions without enough holders to members without enough partitions, in turn."""
     lacking = [member_id for member_id, some in of_member.items() if len(some) < limits[member_id]]
     turn = 0
     for partition, their in holders.items():
@@ -105,7 +105,7 @@ def _fill(
             turn %= len(lacking)
             member_id = lacking[turn]
             if member_id in their:
-                # It has this partition already; others may be left for it.
+                # It has this partition already; other partitions may be left for it.
                 turn, passed = turn + 1, passed + 1
                 continue
             their.append(member_id)

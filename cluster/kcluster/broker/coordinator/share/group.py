@@ -1,9 +1,8 @@
-"""A share group: the state that its records add up to.
+"""A share group: the sum of its records.
 
-Owns: what each record changes, the group's state, having the persister initialize and delete share
-partitions, who may commit (nobody).
-Never: decides what is written on a request (heartbeat.py, offsets.py), assigns (assignor.py).
-Kafka: modern.share.ShareGroup, GroupMetadataManager.replay; KIP-932.
+Owns: the effect of each record, the group's state, having the persister initialize and delete share
+partitions, the refusal of commits. Never: decides on a request (heartbeat.py, offsets.py), assigns
+(assignor.py).  Kafka: modern.share.ShareGroup, GroupMetadataManager.replay; KIP-932.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class ShareGroupState(StrEnum):
 
 
 class ShareGroup(PartitionGroup[ShareMember]):
-    """Other modules only read its fields; records change them."""
+    """A share group.  Other modules only read its fields; records change them."""
 
     kind = "share"
     noun = "share group"
@@ -52,7 +51,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
         self.states: StatePartitions | None = None
-        """None: there is no record about them."""
+        """The states of its share partitions; None if there is no record about them."""
         self._states_written_ms = 0
         self._is_unloaded = False
 
@@ -76,8 +75,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
 
     @property
     def has_unassigned(self) -> bool:
-        """Whether initialized partitions of a topic that members subscribe to are not the same as
-        the assigned ones.
+        """Whether the initialized partitions of a subscribed topic differ from the assigned ones.
 
         DIFFERS: in Kafka a topic that was deleted while the group had no coordinator counts too,
         and the group epoch increases with each heartbeat.
@@ -108,7 +106,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
 
     @property
     def is_unused(self) -> bool:
-        """A share group does not expire: its share partitions have a state."""
+        """False: a share group does not expire, because its share partitions have a state."""
         return False
 
     def described_as_share_group(self) -> m.ShareGroupDescribeResponse.DescribedGroup:
@@ -173,8 +171,8 @@ class ShareGroup(PartitionGroup[ShareMember]):
     # ------------------------------------------------------------------ share partitions
 
     def states_to_initialize(self, names: Iterable[str], now_ms: int) -> Topics:
-        """The share partitions of these topics for which the persister has to be asked.  Those that
-        it has been asked for long ago are among them."""
+        """The share partitions of these topics that the persister must initialize, including those
+        of requests long ago."""
         interval_ms = self.broker.config.group_share_initialize_retry_interval_ms
         retries = now_ms - self._states_written_ms >= interval_ms
         states = StatePartitions() if self.states is None else self.states
@@ -184,7 +182,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
         self._states_written_ms = now_ms
 
     def initialize_states(self, topics: Topics, epoch: int, now_ms: int) -> None:
-        """Have the persister initialize share partitions, and write whether it has.
+        """Have the persister initialize share partitions, and write the outcome.
 
         `epoch`: the group epoch, which is their state epoch.
         """
@@ -210,7 +208,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
 
     @property
     def is_current(self) -> bool:
-        """Whether this is the group of its id, on the broker that coordinates it."""
+        """Whether this is still the group of its id, on the broker that coordinates it."""
         return not self._is_unloaded and self.home.groups.get(self.group_id) is self
 
     def prepare_deletion(self, on_ready: Settled, now_ms: int) -> None:
@@ -241,7 +239,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
         self.write([self.states_record(changed)], written, now_ms)
 
     def without_deleted_topics(self) -> list[LogRecord]:
-        """Share coordinators delete the states of such topics by themselves."""
+        """Nothing: share coordinators delete the states of such topics by themselves."""
         if self.states is None:
             return []
         names = self.broker.image.topic_names
@@ -251,7 +249,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
     # --------------------------------------------------------------------------- offsets
 
     def admit_commit(self, committer: Committer, now_ms: int) -> ErrorCode:
-        """Its progress is per record, and kept by share coordinators."""
+        """Refuse: a share group's progress is per record, and kept by share coordinators."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def check_offset_deletion(self) -> ErrorCode:

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat: what one heartbeat changes.
+"""ShareGroupHeartbeat: the changes by one heartbeat.
 
 Owns: the steps of modern/heartbeat.py for a share group, and the answer.  Never: changes the group
 (the records do, when they are replayed).
@@ -28,7 +28,7 @@ from kcluster.protocol import messages as m
 def decide_share_heartbeat(
     found: ToJoin[ShareGroup], request: Request, now_ms: int
 ) -> CoordinatorResult[m.ShareGroupHeartbeatResponse] | RequestRefused:
-    """What a heartbeat comes down to.  Kafka: shareGroupHeartbeat."""
+    """Decide on a heartbeat.  Kafka: shareGroupHeartbeat."""
     body: m.ShareGroupHeartbeatRequest = request.body
     if body.member_epoch < JOIN_EPOCH:
         answer = m.ShareGroupHeartbeatResponse(
@@ -82,7 +82,7 @@ class ShareHeartbeat(Heartbeat[ShareGroup, ShareMember, Assignment]):
         return CoordinatorResult(self.records, self._answer(member, moved), written, committed)
 
     def _updated(self, member: ShareMember) -> ShareMember:
-        """With what this heartbeat says about itself."""
+        """The member with this heartbeat's report about itself."""
         body, names = self.body, self.body.subscribed_topic_names
         return replace(
             member,
@@ -104,7 +104,7 @@ class ShareHeartbeat(Heartbeat[ShareGroup, ShareMember, Assignment]):
         return bump
 
     def _update_target(self, updated: ShareMember) -> tuple[int, Assignment]:
-        """Epoch of the target assignment, and this member's part."""
+        """The epoch of the target assignment, and this member's part."""
         group, member_id = self.group, updated.member_id
         if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
             return group.target_epoch, group.targets.get(member_id, NO_PARTITIONS)
@@ -114,7 +114,7 @@ class ShareHeartbeat(Heartbeat[ShareGroup, ShareMember, Assignment]):
         return self.epoch, targets[member_id]
 
     def _initialize(self, names: set[str]) -> Topics:
-        """The share partitions that the persister is to be asked for."""
+        """The share partitions to request from the persister."""
         group = self.group
         missing = group.states_to_initialize(sorted(names), self.now_ms)
         if missing:
@@ -123,7 +123,8 @@ class ShareHeartbeat(Heartbeat[ShareGroup, ShareMember, Assignment]):
         return missing
 
     def _answer(self, before: ShareMember, after: ShareMember) -> m.ShareGroupHeartbeatResponse:
-        """The assignment is sent to who joins, who says everything, and when it has changed."""
+        """The answer; it has the assignment if the member joins, reports all fields, or has
+        changed."""
         answer = m.ShareGroupHeartbeatResponse(
             member_id=after.member_id,
             member_epoch=after.epoch,

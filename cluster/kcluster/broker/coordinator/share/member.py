@@ -1,7 +1,7 @@
 """A member of a share group: a value, made from its two records.
 
-Owns: what a member is, and its records.  Never: decides its assignment (heartbeat.py).
-Kafka: ShareGroupMember, ShareGroupAssignmentBuilder; KIP-932.
+Owns: a member's fields, and its records.  Never: decides its assignment (heartbeat.py).  Kafka:
+ShareGroupMember, ShareGroupAssignmentBuilder; KIP-932.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
 
 _STABLE: Final = 0
-"""The only state of a member: nothing has to be revoked before others may have it."""
+"""The only state of a member: nothing must be revoked before others may have it."""
 
 
 class ShareMember(Struct, frozen=True):
@@ -43,7 +43,8 @@ class ShareMember(Struct, frozen=True):
     def moved_to(
         self, target_epoch: int, target: Assignment, subscribed_ids: Iterable[bytes], changed: bool
     ) -> ShareMember:
-        """With its part of the target, at once.  `changed`: the group epoch has increased."""
+        """The member with its part of the target, at once.  `changed`: whether the group epoch has
+        increased."""
         if self.epoch == target_epoch and not changed:
             return self
         subscribed = frozenset(subscribed_ids)
@@ -101,7 +102,7 @@ class ShareMember(Struct, frozen=True):
 
     @property
     def instance_id(self) -> None:
-        """There are no static members."""
+        """None: there are no static members."""
 
     @property
     def may_be_replaced(self) -> bool:
@@ -109,7 +110,7 @@ class ShareMember(Struct, frozen=True):
 
     @property
     def revocation_timeout_ms(self) -> None:
-        """Nothing has to be revoked."""
+        """None: nothing must be revoked."""
 
     def away(self) -> ShareMember:
         raise AssertionError("only a static member will be back")

@@ -1,8 +1,8 @@
 """AlterShareGroupOffsets and DeleteShareGroupOffsets: an admin moves a share group without members.
 
-Owns: what each of them changes, in what order, and the answers.  Never: finds the group
-(handlers/share/share_group_offsets.py does), keeps a start offset (share_state/ does).
-Kafka: GroupMetadataManager.alterShareGroupOffsets, sharePartitionsEligibleForOffsetDeletion,
+Owns: the changes by each, their order, and the answers.  Never: finds the group
+(handlers/share/share_group_offsets.py does), keeps a start offset (share_state/ does).  Kafka:
+GroupMetadataManager.alterShareGroupOffsets, sharePartitionsEligibleForOffsetDeletion,
 completeDeleteShareGroupOffsets; GroupCoordinatorService.
 
 Both go through the persister, between two records of the group: share partitions are initializing,
@@ -33,7 +33,7 @@ OnDeleted = Callable[[m.DeleteShareGroupOffsetsResponse, int], None]
 
 
 class _Altering(Struct):
-    """What an AlterShareGroupOffsets request comes down to."""
+    """The decision on an AlterShareGroupOffsets request."""
 
     answer: m.AlterShareGroupOffsetsResponse
     topics: dict[bytes, TopicStates]
@@ -75,7 +75,7 @@ def alter_offsets(
 
 
 def alter_failed(error: ErrorCode, message: str | None = None) -> m.AlterShareGroupOffsetsResponse:
-    """Nothing was altered."""
+    """The answer if nothing was altered."""
     text = error.text if message is None else message
     return m.AlterShareGroupOffsetsResponse(error_code=error, error_message=text)
 
@@ -110,8 +110,8 @@ def _show_errors(
     answer: m.AlterShareGroupOffsetsResponse,
     errors: dict[SharePartition, ErrorCode],
 ) -> None:
-    """What the persister has refused.  The share partitions stay as they are, initializing: a later
-    attempt finds them."""
+    """Put the persister's refusals into the answer.  The share partitions stay initializing, and a
+    later attempt finds them."""
     for row in answer.responses:
         for cell in row.partitions:
             key = SharePartition(group.group_id, row.topic_id, cell.partition_index)
@@ -121,7 +121,7 @@ def _show_errors(
 
 
 def note_initialized(group: ShareGroup, topics: dict[bytes, TopicStates], now_ms: int) -> None:
-    """Write that the persister has initialized these."""
+    """Write that the persister has initialized these share partitions."""
     stored = group.stored
     if stored.is_current and stored.states is not None:
         new = stored.states.with_initialized(topics)
@@ -133,19 +133,19 @@ def note_initialized(group: ShareGroup, topics: dict[bytes, TopicStates], now_ms
 
 
 class _Deleting(Struct):
-    """What a DeleteShareGroupOffsets request comes down to."""
+    """The decision on a DeleteShareGroupOffsets request."""
 
     states: StatePartitions
-    """With these topics as deleting."""
+    """The states with these topics as deleting."""
     partitions: dict[bytes, frozenset[int]]
-    """By topic id: the share partitions whose state is to be deleted."""
+    """The share partitions whose state must be deleted, by topic id."""
     refused: list[m.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]
 
 
 def delete_offsets(
     group: ShareGroup, body: m.DeleteShareGroupOffsetsRequest, on_done: OnDeleted, now_ms: int
 ) -> None:
-    """Delete the states of topics: as if the group had never read them."""
+    """Delete the states of topics, as if the group had never read them."""
     if group.members:
         on_done(delete_failed(ErrorCode.NON_EMPTY_GROUP), now_ms)
         return
@@ -178,7 +178,7 @@ def delete_offsets(
 def delete_failed(
     error: ErrorCode, message: str | None = None
 ) -> m.DeleteShareGroupOffsetsResponse:
-    """Nothing was deleted."""
+    """The answer if nothing was deleted."""
     text = error.text if message is None else message
     return m.DeleteShareGroupOffsetsResponse(error_code=error, error_message=text)
 
@@ -213,7 +213,7 @@ def _complete_delete(
     on_done: OnDeleted,
     now_ms: int,
 ) -> None:
-    """The persister has answered: write which topics are done."""
+    """Write the finished topics, after the persister's answer."""
     names = group.broker.image.topic_names
     row_of = m.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
     done, failed = [], []

@@ -46,7 +46,7 @@ class ShareGroupCurrentMemberAssignment(CurrentMember, frozen=True):
 
 
 class ShareGroupStatePartitionMetadata(GroupValue, frozen=True):
-    """Which share partitions are being initialized, are initialized, or deleted."""
+    """The share partitions that are being initialized, are initialized, or deleted."""
 
     kind = 15
 

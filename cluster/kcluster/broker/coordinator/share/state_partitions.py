@@ -1,4 +1,4 @@
-"""Which share partitions of a group have a state, or are on the way to one.
+"""The share partitions of a group that have a state, or are on the way to one.
 
 Owns: `StatePartitions`, its changes and its record.  Never: has a state initialized
 (group.py does), keeps one (share_state/ does).
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     TopicPartitionsInfo = ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo
 
 UNKNOWN_NAME = "<UNKNOWN>"
-"""Of a topic that is not there any more."""
+"""The name of a topic that no longer exists."""
 
 
 class TopicStates(Struct, frozen=True):
@@ -40,7 +40,7 @@ class TopicStates(Struct, frozen=True):
 
 
 Topics = Mapping[bytes, TopicStates]
-"""By topic id."""
+"""Topic states by topic id."""
 
 
 class StatePartitions(Struct, frozen=True):
@@ -56,8 +56,8 @@ class StatePartitions(Struct, frozen=True):
         return {topic_id: one.partitions for topic_id, one in self.initialized.items()}
 
     def missing(self, image: MetadataImage, names: Iterable[str], retries: bool) -> Topics:
-        """The partitions of these topics that are not initialized.  `retries`: also those that are
-        initializing."""
+        """The partitions of these topics that are not initialized.  `retries`: including those that
+        are initializing."""
         known = self.initialized if retries else _united(self.initialized, self.initializing)
         found: dict[bytes, TopicStates] = {}
         for name in names:
@@ -74,14 +74,14 @@ class StatePartitions(Struct, frozen=True):
     # --------------------------------------------------------------------------- changes
 
     def with_initializing(self, topics: Topics) -> StatePartitions:
-        """The persister is going to be asked for these."""
+        """With these as initializing, before a request to the persister."""
         initializing = _united(self.initializing, topics)
         return replace(
             self, initializing=initializing, deleting=self.deleting.difference(initializing)
         )
 
     def with_initialized(self, topics: Topics) -> StatePartitions:
-        """The persister has initialized these."""
+        """With these as initialized by the persister."""
         return StatePartitions(
             initializing=_without(self.initializing, topics),
             initialized=_united(self.initialized, topics),
@@ -89,12 +89,12 @@ class StatePartitions(Struct, frozen=True):
         )
 
     def without_initializing(self, topics: Topics) -> StatePartitions:
-        """The persister has failed to initialize these."""
+        """Without these, which the persister has failed to initialize."""
         return replace(self, initializing=_without(self.initializing, topics))
 
     def all_deleting(self, image: MetadataImage) -> tuple[StatePartitions, Assignment]:
-        """The group is to be deleted: all of its topics are, also those of an earlier attempt.
-        (the new value, the share partitions to delete)"""
+        """(the value with all topics as deleting, the share partitions to delete), for the deletion
+        of the group; includes topics of an earlier attempt."""
         topics = dict(_united(self.initialized, self.initializing))
         for topic_id in sorted(self.deleting):
             topic = image.topic_by_id(topic_id)
@@ -105,7 +105,7 @@ class StatePartitions(Struct, frozen=True):
         return changed, {topic_id: one.partitions for topic_id, one in topics.items()}
 
     def without_topics(self, topic_ids: Iterable[bytes]) -> StatePartitions:
-        """These topics do not exist any more."""
+        """Without these topics, which do not exist any more."""
         gone = frozenset(topic_ids)
         return StatePartitions(
             initializing={key: one for key, one in self.initializing.items() if key not in gone},
@@ -140,7 +140,7 @@ class StatePartitions(Struct, frozen=True):
 
 
 def state_partitions_of(value: m.ShareGroupStatePartitionMetadataValue) -> StatePartitions:
-    """From its record."""
+    """The value from its record."""
 
     def topics(infos: Iterable[TopicPartitionsInfo]) -> Topics:
         return {

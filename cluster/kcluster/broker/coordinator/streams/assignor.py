@@ -1,4 +1,4 @@
-"""The sticky task assignor: which member should have which tasks.
+"""The sticky task assignor: the tasks that each member should have.
 
 Owns: `assign_tasks`, a pure function of members, their previous targets and the tasks.  Never:
 waits for a task to be free (reconciliation.py), reads a config.
@@ -6,9 +6,9 @@ Kafka: StickyTaskAssignor, ProcessState; KIP-1071.
 
 Active tasks go, in this order: to the member that had them, unless it has its share; to the least
 loaded member that had them as standby, unless it has its share; to the least loaded process.
-Standbys go to who had the task, then to the least loaded process, never to a process that has the
-task already.  The load of a process is its number of tasks per member.  Among equals the order is
-that of Java's collections, so that a group has the same assignment here as in Kafka.
+Standbys go to the member that had the task, then to the least loaded process, never to a process
+that has the task already.  The load of a process is its number of tasks per member.  Equals are in
+the order of Java's collections, so that a group's assignment is equal to Kafka's.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kcluster.protocol.java import JavaPriorityQueue, hash_order, java_hash_code
 
 
 class AssignedMember(Struct, frozen=True):
-    """What the assignor knows of a member."""
+    """The assignor's facts about a member."""
 
     process_id: str
     """Members of one process share its state directory."""
     previous: Tasks
     offsets: Mapping[Task, int] | None = None
-    """How far the state is that it has of tasks (from 4.4 on); None: as before 4.4."""
+    """The progress of the task states that it has (from 4.4 on); None: as before 4.4."""
 
 
 class TaskGroup(Struct, frozen=True):
@@ -37,7 +37,7 @@ class TaskGroup(Struct, frozen=True):
     subtopology_id: str
     count: int
     is_stateful: bool
-    """Only these have standbys."""
+    """Whether they have a state, and so standbys."""
 
 
 def assign_tasks(
@@ -48,7 +48,7 @@ def assign_tasks(
 
 
 class _Quota:
-    """The share of tasks of a member; what a member cannot take, the others have to."""
+    """The share of tasks of a member; other members take the tasks that one cannot."""
 
     __slots__ = ("members_left", "per_member", "tasks_left")
 
@@ -62,8 +62,8 @@ class _Quota:
         self.per_member = -(-self.tasks_left // self.members_left) if self.members_left else 0
 
     def member_has(self, tasks: int) -> None:
-        """A member has one more task, `tasks` now.  If it is full, the rest is shared without
-        it."""
+        """Count a further task of a member, `tasks` now.  If the member is full, the rest is shared
+        without it."""
         if tasks == self.per_member:
             self.members_left -= 1
             self.tasks_left -= tasks
@@ -88,7 +88,7 @@ class _Process:
         return sum(self.counts.values()) / len(self.counts)
 
     def add(self, member_id: str, task: Task, is_active: bool) -> int:
-        """The number of tasks that the member has now."""
+        """Give a task to a member; returns the number of tasks that it has now."""
         self._by_load = None
         return self._add(member_id, task, is_active)
 
@@ -100,7 +100,8 @@ class _Process:
         return self.counts[member_id]
 
     def add_to_least_loaded(self, task: Task, is_active: bool) -> int:
-        """As above, for the member with the fewest tasks."""
+        """Give a task to the member with the fewest tasks; returns the number of tasks that it has
+        now."""
         by_load = self._by_load
         if by_load is None:
             by_load = self._by_load = JavaPriorityQueue(self.counts.__getitem__)
@@ -124,13 +125,13 @@ class _Assignment:
         self._groups = groups
         self._standbys = standbys
         self._process_of: dict[str, _Process] = {}
-        """By member."""
+        """The process of each member."""
         self._processes: dict[str, _Process] = {}
         self._previous_active: dict[Task, str] = {}
         self._previous_standby: dict[Task, list[str]] = {}
         """The members that have a copy of a task's state, the best first."""
         self._ranks: dict[Task, list[tuple[bool, int, str]]] = {}
-        """From 4.4 on: (whether it was not a standby, minus its offsets, member)."""
+        """(whether it was not a standby, minus its offsets, member), from 4.4 on."""
         self._is_of_4_4 = any(one.offsets is not None for one in members.values())
         active = sum(group.count for group in groups)
         stateful = sum(group.count for group in groups if group.is_stateful)
@@ -206,7 +207,8 @@ class _Assignment:
         return by_load
 
     def _give_active(self, task: Task, member_id: str | None) -> bool:
-        """Whether the member takes the task: it has had it, and has less than its share."""
+        """Give a task to a member that has had it and has less than its share; returns whether it
+        took the task."""
         if member_id is None:
             return False
         process = self._process_of[member_id]
@@ -220,7 +222,8 @@ class _Assignment:
         self._total_quota.member_has(tasks)
 
     def _least_loaded(self, members: list[str] | None, without: Task | None = None) -> str | None:
-        """Of the members that had a task; their processes must not have the task `without`."""
+        """The least loaded of the members that had a task, whose processes must not have the task
+        `without`."""
         if not members:
             return None
         if self._is_of_4_4:
@@ -243,7 +246,8 @@ class _Assignment:
         return None if without is not None and without in first.tasks else chosen
 
     def _least_loaded_of_4_4(self, members: list[str], without: Task | None) -> str | None:
-        """As above: each of them counts, not only the first."""
+        """The least loaded of these members by the rule of 4.4: each of them counts, not only the
+        first."""
         chosen: str | None = None
         process_load = member_load = 0.0
         for member_id in members:
@@ -271,7 +275,7 @@ class _Assignment:
                     break
 
     def _give_standby(self, task: Task) -> bool:
-        """To the member that had it active, or as a standby."""
+        """Give a standby to the member that had the task active, or as a standby."""
         active = self._previous_active.get(task)
         is_free = active is not None and task not in self._process_of[active].tasks
         if active is not None and is_free and self._take_standby(active, task):
@@ -289,7 +293,8 @@ class _Assignment:
     def _give_standby_to_least_loaded(
         self, task: Task, by_load: JavaPriorityQueue[_Process]
     ) -> bool:
-        """Whether there is a process that does not have the task."""
+        """Give a standby to the least loaded process; returns whether there is one that does not
+        have the task."""
         having: list[_Process] = []
         process = by_load.poll()
         while task in process.tasks and by_load:

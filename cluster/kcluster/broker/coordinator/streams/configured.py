@@ -1,10 +1,10 @@
-"""A topology against the topics of the cluster: its tasks, the internal topics that it needs.
+"""A topology matched with the topics of the cluster: its tasks, and the internal topics that it
+needs.
 
-Owns: the numbers of partitions of repartition and changelog topics, copartitioning, which topics
-are missing, and the status that says why there are no tasks yet.  Never: creates a topic
-(internal_topics.py), assigns a task (assignor.py).
-Kafka: InternalTopicManager, RepartitionTopics, CopartitionedTopicsEnforcer, ChangelogTopics,
-ConfiguredTopology.
+Owns: the numbers of partitions of repartition and changelog topics, copartitioning, the missing
+topics, and the status that explains why there are no tasks yet.  Never: creates a topic
+(internal_topics.py), assigns a task (assignor.py).  Kafka: InternalTopicManager, RepartitionTopics,
+CopartitionedTopicsEnforcer, ChangelogTopics, ConfiguredTopology.
 
 A repartition topic has as many partitions as the subtopology that writes to it has tasks, unless
 the application sets the number.  A changelog has one per task.  A subtopology has as many tasks as
@@ -28,11 +28,11 @@ T = TypeVar("T")
 _NAMES_SHOWN: Final = 3
 
 PartitionCounts = Mapping[str, int]
-"""Topic -> number of partitions, for every topic of the cluster that exists."""
+"""Topic -> number of partitions, for every existing topic of the cluster."""
 
 
 class StreamsStatus(IntEnum):
-    """What a member learns besides its tasks.  Kafka: StreamsGroupHeartbeatResponse.Status."""
+    """A member's information besides its tasks.  Kafka: StreamsGroupHeartbeatResponse.Status."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -63,7 +63,7 @@ class ConfiguredSubtopology(Struct, frozen=True):
     subtopology: Subtopology
     task_count: int
     partitions: dict[str, int]
-    """By internal topic that it reads or restores from."""
+    """The number of partitions of each internal topic that it reads or restores from."""
 
     @property
     def is_stateful(self) -> bool:
@@ -71,21 +71,21 @@ class ConfiguredSubtopology(Struct, frozen=True):
 
     @property
     def internal_topics(self) -> Iterator[InternalTopic]:
-        """Repartition topics that it reads, and changelogs."""
+        """The repartition topics that it reads, and its changelogs."""
         yield from self.subtopology.repartition_source_topics
         yield from self.subtopology.state_changelog_topics
 
 
 class ConfiguredTopology(Struct, frozen=True):
-    """What the topics of the cluster make of a topology."""
+    """A topology with the numbers of partitions that follow from the cluster's topics."""
 
     epoch: int
     subtopologies: dict[str, ConfiguredSubtopology] | None
     """By id, in order of ids; None if no numbers of partitions could be decided."""
     missing_topics: dict[str, InternalTopic]
-    """By name, the internal topics to create, with their numbers of partitions."""
+    """The internal topics to create, by name, with their numbers of partitions."""
     problem: StatusDetail | None
-    """Why there are no tasks yet; None: the topology is ready."""
+    """The reason why there are no tasks yet; None: the topology is ready."""
 
     @property
     def is_ready(self) -> bool:
@@ -103,7 +103,7 @@ class _Stop(Exception):
 def configure(
     topology: StreamsTopology, existing: PartitionCounts
 ) -> ConfiguredTopology | InvalidTopology:
-    """What this topology is in a cluster with these topics."""
+    """Match a topology with the topics of a cluster."""
     subtopologies = _in_order(topology)
     try:
         groups = [list(_copartition_groups(each)) for each in subtopologies]
@@ -129,7 +129,8 @@ def configure(
 
 
 def _in_order(topology: StreamsTopology) -> list[Subtopology]:
-    """As Kafka iterates: who comes first may decide a number of partitions."""
+    """Subtopologies in Kafka's order of iteration, since the first one may decide a number of
+    partitions."""
     by_id = {each.subtopology_id: each for each in topology.subtopologies}
     return [by_id[id_] for id_ in hash_order(by_id, java_hash_code)]
 
@@ -141,7 +142,8 @@ def _some(names: list[str]) -> str:
 
 
 def _server_error() -> _Stop:
-    """What Kafka's coordinator does not expect of a client, it answers without a message."""
+    """The error without a message with which Kafka's coordinator answers requests that it does not
+    expect."""
     return _Stop(InvalidTopology(ErrorCode.UNKNOWN_SERVER_ERROR, None))
 
 
@@ -220,7 +222,7 @@ def _widest_source(
 
 
 def _copartition_groups(each: Subtopology) -> Iterator[list[str]]:
-    """The topics of each group, by name."""
+    """The topics of each copartition group, by name."""
     for group in each.copartition_groups:
         sources = _at(each.source_topics, group.source_topics)
         repartition = _at(each.repartition_source_topics, group.repartition_source_topics)
@@ -239,7 +241,8 @@ def _enforce_copartitioning(
     decided: dict[str, int],
     existing: PartitionCounts,
 ) -> None:
-    """Set the repartition topics of each group to one number, or say why that cannot be."""
+    """Set the repartition topics of each group to one number, or name the reason why that cannot
+    be."""
     fixed: set[str] = set()
     flexible: set[str] = set()
     for each in subtopologies:
@@ -290,7 +293,7 @@ def _same(counts: list[int], shown: dict[str, int]) -> int:
 
 
 def _count(topic: str, decided: PartitionCounts, existing: PartitionCounts) -> int:
-    """What exists counts more than what was decided."""
+    """The number of partitions of a topic: an existing one's own, before a decided one."""
     count = existing.get(topic) or decided.get(topic)
     if count is None:
         raise _server_error()

@@ -1,4 +1,4 @@
-"""A streams group as StreamsGroupDescribe shows it.
+"""The description of a streams group for StreamsGroupDescribe.
 
 Owns: the shape of that answer.  Never: changes the group.
 Kafka: StreamsGroup.asDescribedGroup, StreamsGroupMember.asStreamsGroupDescribeMember.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def described_group(group: StreamsGroup) -> Description.DescribedGroup:
-    """All of the group; the topology with its numbers of partitions, once it is ready."""
+    """The whole group, and the topology with its numbers of partitions, once it is ready."""
     return m.StreamsGroupDescribeResponse.DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name,

@@ -1,7 +1,7 @@
-"""Where an application answers interactive queries, and for which partitions.
+"""The endpoints at which an application answers interactive queries, with their partitions.
 
-Owns: the list that a heartbeat's answer has.  Never: decides when it is sent (heartbeat.py).
-Kafka: EndpointToPartitionsManager.
+Owns: the list in a heartbeat's answer.  Never: decides when to send it (heartbeat.py).  Kafka:
+EndpointToPartitionsManager.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _partitions(
     is_of_4_4: bool,
 ) -> list[TopicRow] | None:
     """The partitions that the tasks read; a smaller topic does not have all of them.  Before 4.4
-    its last ones were left out whatever their numbers."""
+    its last ones were left out, whatever their numbers."""
     row = m.StreamsGroupHeartbeatResponse.TopicPartition
     rows: list[TopicRow] = []
     for subtopology_id, partitions in by_subtopology(tasks).items():

@@ -1,8 +1,8 @@
-"""A streams group: its topology, its members, and what their tasks are.
+"""A streams group: its topology, its members, and their tasks.
 
-Owns: the state that the group's records make, its names for clients, its timers, what it is for
-offsets.  Never: decides on a heartbeat (heartbeat.py).
-Kafka: StreamsGroup, GroupMetadataManager's methods for it; KIP-1071.
+Owns: the state of the group's records, its names for clients, its timers, its rules for offsets.
+Never: decides on a heartbeat (heartbeat.py).  Kafka: StreamsGroup, GroupMetadataManager's methods
+for it; KIP-1071.
 
 The configured topology, the epoch of endpoints and a requested shutdown are not in the log: a new
 coordinator configures the topology with the next heartbeat, and forgets the rest.
@@ -45,7 +45,7 @@ MEMBER_COMMITS_SINCE: Final = 9
 """OffsetCommit version from which requests name a member epoch."""
 
 _INITIAL_DELAY: Final = "initial-rebalance"
-"""The phase in which a group that was empty waits for more members."""
+"""The phase in which an empty group waits for more members."""
 
 NOT_VALIDATED: Final = -1
 """No topology has been validated."""
@@ -81,24 +81,25 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self.target_epoch = FIRST_EPOCH
         self.topology: StreamsTopology | None = None
         self._reader_of: dict[str, str] = {}
-        """By topic that the application reads: the id of the subtopology that does."""
+        """The id of the subtopology that reads each topic of the application."""
         self.validated_topology_epoch = 0
-        """That of the topology for which the topics were found to be right; -1 if they are not."""
+        """The epoch of the topology for which the topics were found valid; -1 if they are not."""
         self.assignment_configs: tuple[tuple[str, str], ...] = ()
         self.holders = Holders()
         self.configured: ConfiguredTopology | None = None
         self.endpoint_epoch = 0
-        """Increases when a member with an endpoint gets other tasks."""
+        """A number that increases when a member with an endpoint gets other tasks."""
         self.shutdown_requested_by: str | None = None
-        """The member that asked for it."""
+        """The member that requested a shutdown."""
         self.task_offsets: dict[str, TaskOffsets] = {}
-        """By member, as reported; a new coordinator knows none."""
+        """The task offsets that each member reported; a new coordinator knows none."""
 
     @classmethod
     def find_to_join(
         cls, current: Group | None, group_id: str, home: GroupHome, now_ms: int
     ) -> ToJoin[StreamsGroup] | RequestRefused:
-        """A streams group takes the place of a classic group without members."""
+        """Find the group of a member that joins; it takes the place of a classic group without
+        members."""
         if isinstance(current, ClassicGroup) and current.is_unused:
             return ToJoin(cls(group_id, home), current.tombstones())
         return super().find_to_join(current, group_id, home, now_ms)
@@ -179,7 +180,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         )
 
     def hash_without(self, leavers: Collection[StreamsMember]) -> int:
-        """The topics are those of the topology, whatever members there are."""
+        """The hash of the topology's topics, which do not depend on members."""
         return self.metadata_hash
 
     def tombstones_of(self, member_ids: Iterable[str]) -> list[LogRecord]:
@@ -218,7 +219,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     @property
     def is_delayed(self) -> bool:
-        """Whether the group, empty a moment ago, still waits for more members."""
+        """Whether the group, empty until just now, still waits for more members."""
         return self.timers.has_phase(_INITIAL_DELAY)
 
     @property
@@ -227,7 +228,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     @property
     def current_configs(self) -> tuple[tuple[str, str], ...]:
-        """The configs of the assignment, as they are now."""
+        """The present configs of the assignment."""
         standbys = self.config_ms("streams.num.standby.replicas")
         configs = ((STANDBYS, str(standbys)),)
         tags = self.rack_aware_tags
@@ -247,7 +248,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return read_partitions(targets, self.configured, self.broker.image)
 
     def request_shutdown(self, member_id: str) -> None:
-        """Every heartbeat answers from now on that the application is to shut down."""
+        """Answer every heartbeat from now on with a request to shut down the application."""
         if self.shutdown_requested_by is None:
             self.shutdown_requested_by = member_id
 
@@ -291,7 +292,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return ErrorCode.NONE
 
     def check_commit_of(self, committer: Committer, topic_id: bytes, partition: int) -> ErrorCode:
-        """A member of an older epoch may commit what it was assigned no later than then."""
+        """Check a commit: a member of an older epoch may commit tasks that it was assigned in that
+        epoch or before it."""
         member = self.members.get(committer.member_id)
         if member is None or committer.generation == member.epoch or self.topology is None:
             return ErrorCode.NONE
@@ -307,7 +309,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         if member_id is None:
-            return ErrorCode.NONE if epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka does
+            return ErrorCode.NONE if epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,10 +1,10 @@
-"""StreamsGroupHeartbeat: what one heartbeat changes.
+"""StreamsGroupHeartbeat: the changes by one heartbeat.
 
 Owns: the steps of modern/heartbeat.py for a streams group, and the answer.  Never: changes the
 group (the records do, when they are replayed), creates a topic (internal_topics.py).
 Kafka: GroupMetadataManager.streamsGroupHeartbeat, streamsGroupLeave; KIP-1071.
 
-    1 the member        joins, or reports what is new about it
+    1 the member        joins, or reports its changes
       the topology      of the first member that joins; it cannot change yet
       the topics        configure the topology, if they have changed
     2 the group epoch   one more if any of this has changed
@@ -54,13 +54,13 @@ MISSING_TAGS_SINCE: Final = 1
 """The version from which clients know MISSING_CLIENT_TAGS."""
 _ERRORS_SHOWN: Final = 3
 _HEARTBEATS_OF_AN_ERROR: Final = 2
-"""For how many heartbeat intervals a topic that was not created is not tried again."""
+"""The number of heartbeat intervals for which a topic that was not created is not tried again."""
 
 
 def decide_streams_heartbeat(
     topics: InternalTopics, found: ToJoin[StreamsGroup], request: Request, now_ms: int
 ) -> CoordinatorResult[StreamsGroupHeartbeatResponse] | RequestRefused:
-    """What a heartbeat comes down to.  Kafka: streamsGroupHeartbeat."""
+    """Decide on a heartbeat.  Kafka: streamsGroupHeartbeat."""
     body: StreamsGroupHeartbeatRequest = request.body
     group = found.group
     if body.member_epoch < JOIN_EPOCH:
@@ -137,7 +137,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         return CoordinatorResult(self.records, answer, written, committed)
 
     def _keep(self, configured: ConfiguredTopology) -> None:
-        """What is not in the log is kept by a group that was there before."""
+        """Keep the state that is not in the log, for a group that existed before."""
         group, body = self.group, self.body
         group.configured = configured
         group.endpoint_epoch = self._endpoint_epoch
@@ -148,7 +148,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
     # ---------------------------------------------------------------------- the member
 
     def _full(self) -> RequestRefused | None:
-        """Before 4.4 there is no room for a known member that joins again, either."""
+        """Refuse if the group is full; before 4.4, even a known member that joins again."""
         body = self.body
         if not self.joins:
             return None
@@ -156,12 +156,12 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         return refuse_if_full(self.group, known_id, body.instance_id)
 
     def repeats(self, member: StreamsMember) -> bool:
-        """All that the client reports as its own is assigned to it."""
+        """Whether all tasks that the client reports as its own are assigned to it."""
         owned = self._owned()
         return owned is not None and member.progress.assigned.contains(owned)
 
     def _owned(self) -> Tasks | None:
-        """What the member reports to have; None if it does not."""
+        """The tasks that the member reports to have; None if it does not report."""
         body = self.body
         if body.active_tasks is None or body.standby_tasks is None or body.warmup_tasks is None:
             return None
@@ -170,7 +170,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         )
 
     def _reported(self, member: StreamsMember) -> StreamsMember:
-        """With what this heartbeat says about itself."""
+        """The member with this heartbeat's report about itself."""
         body, request = self.body, self.request
         is_endpoint_whole = self.group.is_of_4_4 and self.joins
         client = request.client_id or "", f"/{request.client_host}"
@@ -199,7 +199,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
     def _configured(
         self, topology: StreamsTopology, member: StreamsMember
     ) -> ConfiguredTopology | RequestRefused:
-        """The topology with the topics as they are."""
+        """The topology matched with the present topics."""
         group = self.group
         if group.topology is not None and member.topology_epoch < topology.epoch:
             epochs = f"{member.topology_epoch}, older than {topology.epoch} of the group"
@@ -254,14 +254,14 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
 
     @property
     def _starts_delay(self) -> bool:
-        """Whether the group, which is empty, waits for more members from now on."""
+        """Whether the group, which is empty, begins to wait for more members."""
         group = self.group
         return not group.members and not group.is_delayed and group.initial_delay_ms > 0
 
     def _update_target(
         self, member: StreamsMember, configured: ConfiguredTopology, starts_delay: bool
     ) -> tuple[int, Tasks]:
-        """Epoch of the target assignment, and this member's part."""
+        """The epoch of the target assignment, and this member's part."""
         group = self.group
         if starts_delay or group.is_delayed:
             self._add_delay("streams.initial.rebalance.delay.ms")
@@ -334,7 +334,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         return response
 
     def _shows_tasks(self, before: StreamsMember, after: StreamsMember) -> bool:
-        """Tasks are shown to who joins, and when they have changed."""
+        """Whether the answer has tasks: if the member joins, or they have changed."""
         return self.joins or before.progress.assigned != after.progress.assigned
 
     def _add_endpoints(
@@ -367,7 +367,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         return endpoint is not None and before.progress.assigned != after.progress.assigned
 
     def _add_missing_tags(self, member: StreamsMember) -> None:
-        """Older clients do not know this status."""
+        """Add the status of missing tags, for clients that know it."""
         if self.request.api_version < MISSING_TAGS_SINCE:
             return
         known = dict(member.client_tags)
@@ -387,7 +387,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
     def _create_topics(
         self, configured: ConfiguredTopology, answer: StreamsGroupHeartbeatResponse, now_ms: int
     ) -> None:
-        """Ask for the missing topics, and add to the answer why earlier requests failed."""
+        """Request the missing topics, and add the errors of earlier requests to the answer."""
         interval_ms = self.group.config_ms(self.group.heartbeat_config)
         errors_ms = interval_ms * _HEARTBEATS_OF_AN_ERROR
         self._topics.create(configured.missing_topics, errors_ms, now_ms)
@@ -410,7 +410,7 @@ def _rows(tasks: Iterable[Task]) -> list[StreamsGroupHeartbeatResponse.TaskIds]:
 def _refuse_tasks(
     configured: ConfiguredTopology, listed: list[TaskIdsRow] | None
 ) -> RequestRefused | None:
-    """The first task that the topology does not have."""
+    """Refuse the first task that the topology does not have."""
     assert configured.subtopologies is not None
     for ids in listed or ():
         known = configured.subtopologies.get(ids.subtopology_id)

@@ -1,7 +1,7 @@
-"""Which processes of a streams group hold which tasks.
+"""The processes of a streams group that hold each task.
 
-Owns: `Holders`, kept up to date as members' assignments change.  Never: decides who gets a task.
-Kafka: StreamsGroup.currentActiveTaskToProcessId and its siblings.
+Owns: `Holders`, kept up to date as members' assignments change.  Never: assigns a task.  Kafka:
+StreamsGroup.currentActiveTaskToProcessId and its siblings.
 
 A task counts as held until its member no longer reports it, even if it is asked to give it back.
 """
@@ -12,7 +12,7 @@ from kcluster.broker.coordinator.streams.tasks import HeldTasks, Task, TaskSet
 
 
 class Holders:
-    """By task: the process that has it active, the processes that have a copy."""
+    """The process that has a task active, and the processes with a copy, by task."""
 
     __slots__ = ("_active", "_standby", "_warmup")
 
@@ -40,7 +40,7 @@ class Holders:
         _add(self._warmup, held.warmup, process_id)
 
     def remove(self, held: HeldTasks, process_id: str) -> None:
-        """Another process may have become the holder of an active task: it stays."""
+        """Remove a holder of an active task, unless another process has become the holder."""
         for task in held.active:
             if self._active.get(task) == process_id:
                 del self._active[task]

@@ -1,8 +1,8 @@
 """Creating the repartition and changelog topics of streams groups.
 
-Owns: which of them are being created, and why the last creation failed, for a while.  Never:
-decides which topics are needed (configured.py).
-Kafka: DefaultAutoTopicCreationManager.createStreamsInternalTopics, ExpiringErrorCache.
+Owns: the creations in progress, and the errors of failed ones, for a while.  Never: decides which
+topics are needed (configured.py).  Kafka:
+DefaultAutoTopicCreationManager.createStreamsInternalTopics, ExpiringErrorCache.
 
 A topic that could not be created is not tried again before its error has expired.
 """
@@ -10,7 +10,7 @@ A topic that could not be created is not tried again before its error has expire
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.streams.topology import InternalTopic
@@ -25,16 +25,16 @@ _BROKER_DEFAULT: Final = -1
 
 
 class InternalTopics:
-    """Those of all streams groups that one broker coordinates."""
+    """The internal topics of all streams groups that one broker coordinates."""
 
     def __init__(self, broker: CoordinatorBroker) -> None:
         self._broker = broker
         self._in_flight: set[str] = set()
         self._errors: dict[str, tuple[int, str]] = {}
-        """By topic: when the error expires, its message."""
+        """By topic: the time at which the error expires, its message."""
 
     def create(self, topics: Mapping[str, InternalTopic], errors_ms: int, now_ms: int) -> None:
-        """Ask the controller for `topics`; remember errors for `errors_ms`."""
+        """Have the controller create `topics`; remember errors for `errors_ms`."""
         self._forget_expired(now_ms)
         wanted = {
             name: topic
@@ -63,7 +63,7 @@ class InternalTopics:
         self._broker.ask_controller(request, answered, timeout_ms, now_ms)
 
     def errors_of(self, topics: Iterable[str], now_ms: int) -> list[tuple[str, str]]:
-        """(topic, why it was not created), in Kafka's order."""
+        """(topic, the error of its creation), in Kafka's order."""
         self._forget_expired(now_ms)
         names = hash_order(topics, java_hash_code)
         return [(name, self._errors[name][1]) for name in names if name in self._errors]
@@ -76,7 +76,7 @@ class InternalTopics:
         self._errors = dict(kept[-MAX_ERRORS:])
 
 
-def _creatable(topic: InternalTopic) -> Any:
+def _creatable(topic: InternalTopic) -> m.CreateTopicsRequest.CreatableTopic:
     request = m.CreateTopicsRequest
     return request.CreatableTopic(
         name=topic.name,

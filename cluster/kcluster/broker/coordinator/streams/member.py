@@ -1,8 +1,8 @@
 """A member of a streams group, a thread of a Kafka Streams application: a value, made from its two
 records.
 
-Owns: what a member is, and its records.  Never: decides its tasks (reconciliation.py).
-Kafka: StreamsGroupMember; KIP-1071.
+Owns: a member's fields, and its records.  Never: decides its tasks (reconciliation.py).  Kafka:
+StreamsGroupMember; KIP-1071.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     CurrentTaskIds = StreamsGroupCurrentMemberAssignmentValue.TaskIds
 
 TaskOffsets = Mapping[Task, int]
-"""How far the state of a task is, as its member reports it: the sum of changelog offsets."""
+"""The progress of a task's state in its member's report: the sum of changelog offsets."""
 
 
 class Endpoint(NamedTuple):
-    """Where an application answers interactive queries."""
+    """The address at which an application answers interactive queries."""
 
     host: str
     port: int
@@ -53,11 +53,11 @@ LEAVING: Final = MemberProgress(
 
 
 class StreamsMember(Struct, frozen=True):
-    """What a member reports of itself, and its progress."""
+    """A member's report about itself, and its progress."""
 
     member_id: str
     instance_id: str | None = None
-    """Of a static member (from 4.4 on); None: it is dynamic."""
+    """The instance id of a static member (from 4.4 on); None: it is dynamic."""
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
@@ -192,7 +192,7 @@ def _active_ids(tasks: Mapping[Task, int]) -> list[CurrentTaskIds]:
 
 
 def _with_epochs(listed: Iterable[CurrentTaskIds], member_epoch: int) -> dict[Task, int]:
-    """Records of older releases have no epochs of their own."""
+    """Tasks from a record, with epochs; records of older releases have none."""
     tasks: dict[Task, int] = {}
     for ids in listed:
         epochs = ids.assignment_epochs
@@ -210,8 +210,8 @@ def with_reported(
     client_host: str,
     is_endpoint_whole: bool,
 ) -> StreamsMember:
-    """The member after a heartbeat, which reports only what is new.  `is_endpoint_whole`: without
-    an endpoint in it the member has none any more."""
+    """The member after a heartbeat, which reports only changes.  `is_endpoint_whole`: without an
+    endpoint in it the member has none any more."""
     changes: dict[str, Any] = {"client_id": client_id, "client_host": client_host}
     if body.instance_id is not None:
         changes["instance_id"] = body.instance_id

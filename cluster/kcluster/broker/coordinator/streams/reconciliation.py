@@ -1,13 +1,13 @@
 """A member's next step towards its target assignment.
 
-Owns: `next_step`, a pure function: which tasks to revoke first, which are still held by another
-member or process, which may be assigned now.  Never: decides the target (assignor.py), writes a
-record.  Kafka: CurrentAssignmentBuilder, MemberState; KIP-1071.
+Owns: `next_step`, a pure function that finds the tasks to revoke first, the tasks that another
+member or process still holds, and the tasks to assign now.  Never: decides the target
+(assignor.py), writes a record.  Kafka: CurrentAssignmentBuilder, MemberState; KIP-1071.
 
 The rule that keeps a task in one place: an active task is given out only when no process has it as
 active, and a process has a task in one role at a time, because its state directory is one.  From
-4.4 on a member that changes its own role in a task keeps the state meanwhile: a standby stays one
-until the task is active there, and an active task that becomes a standby is one at once.
+4.4 on a member that changes its own role in a task keeps the state meanwhile: a standby stays a
+standby until the task is active there, and an active task that becomes a standby does so at once.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kcluster.broker.coordinator.streams.tasks import HeldTasks, Tasks
 
 
 class StreamsMemberState(IntEnum):
-    """As the log has it."""
+    """The states of a member in the log."""
 
     STABLE = 1
     UNREVOKED_TASKS = 2
     UNRELEASED_TASKS = 3
     UNKNOWN = 127
-    """Of a later release."""
+    """A state of a later release."""
 
     @classmethod
     def _missing_(cls, value: object) -> StreamsMemberState:
@@ -36,7 +36,7 @@ class StreamsMemberState(IntEnum):
 
 
 class MemberProgress(Struct, frozen=True):
-    """How far a member is on the way to its target."""
+    """A member's progress on the way to its target."""
 
     member_epoch: int
     previous_epoch: int
@@ -57,9 +57,10 @@ def next_step(
     holders: Holders,
     is_of_4_4: bool,
 ) -> MemberProgress | None:
-    """What the member is to have now; `owned`: what it reports to have, None if it does not.
+    """The member's next tasks; `owned`: the tasks that it reports to have, None if it does not
+    report.
 
-    None: the state is of a newer Kafka, and the member has to join again without tasks.
+    None: the state is of a newer Kafka, and the member must join again without tasks.
     """
     match progress.state:
         case StreamsMemberState.STABLE if progress.member_epoch == target_epoch:

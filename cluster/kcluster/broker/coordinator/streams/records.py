@@ -26,7 +26,8 @@ from kcluster.broker.coordinator.modern.records import (
 
 
 class StreamsGroupMetadata(GroupMetadata, frozen=True):
-    """It has the configs of the assignment, and which topology has been validated, too."""
+    """The group's own record, which also has the configs of the assignment, and the validated
+    topology's epoch."""
 
     kind = 17
 

@@ -1,7 +1,7 @@
-"""The target assignment of a streams group: who should have what.
+"""The target assignment of a streams group.
 
-Owns: `new_targets`, a function of the group's values, and the partitions that they stand for.
-Never: decides when a target is due (heartbeat.py, group.py).  Kafka: TargetAssignmentBuilder.
+Owns: `new_targets`, a function of the group's values, and the partitions of the targets.  Never:
+decides when a target is due (heartbeat.py, group.py).  Kafka: TargetAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def new_targets(
     configs: Iterable[tuple[str, str]],
     offsets: Mapping[str, TaskOffsets] | None,
 ) -> dict[str, Tasks]:
-    """By member.  `last`: the targets so far.  `offsets`: by member, as reported; None: the
-    assignor is of a release before 4.4.  While the topology is not ready nobody has a task."""
+    """The targets by member.  `last`: the targets so far.  `offsets`: each member's report; None:
+    the assignor of a release before 4.4.  While the topology is not ready, no member has a task."""
     if not configured.is_ready or configured.subtopologies is None:
         return dict.fromkeys(members, NOTHING)
     groups = [
@@ -50,7 +50,7 @@ def new_targets(
 def read_partitions(
     targets: Mapping[str, Tasks], configured: ConfiguredTopology, image: MetadataImage
 ) -> tuple[AssignedPartitions, ...]:
-    """What the members read as active tasks, topic by topic."""
+    """The partitions that the members read as active tasks, topic by topic."""
     rows: list[AssignedPartitions] = []
     for member_id, target in targets.items():
         for subtopology_id, tasks in by_subtopology(target.active).items():

@@ -1,8 +1,7 @@
-"""Sets of tasks, and how they are written to requests, answers and records.
+"""Sets of tasks, and their form in requests, answers and records.
 
-Owns: `Task`, `Tasks` (active, standby, warmup), `HeldTasks` (the same, with the epochs at which
-active tasks were assigned).  Never: decides who has a task.
-Kafka: TaskId, TasksTuple, TasksTupleWithEpochs.
+Owns: `Task`, `Tasks` (active, standby, warmup), `HeldTasks` (with the epochs at which active tasks
+were assigned).  Never: assigns a task.  Kafka: TaskId, TasksTuple, TasksTupleWithEpochs.
 
 A task is a subtopology and a partition of its source topics.  An active task processes records and
 commits; a standby keeps a copy of its state; a warmup prepares one.
@@ -17,7 +16,7 @@ from msgspec import Struct
 
 
 class Task(NamedTuple):
-    """Ordered by subtopology, then partition."""
+    """A task; ordered by subtopology, then partition."""
 
     subtopology_id: str
     partition: int
@@ -29,7 +28,7 @@ NO_TASKS: Final[TaskSet] = frozenset()
 
 
 class TaskIds(Protocol):
-    """Tasks of one subtopology, as all messages and records list them."""
+    """Tasks of one subtopology, in the form of all messages and records."""
 
     subtopology_id: str
     partitions: list[int]
@@ -47,10 +46,11 @@ NOTHING: Final = Tasks()
 
 
 class HeldTasks(Struct, frozen=True):
-    """Tasks that a member holds, or still has to give back."""
+    """Tasks that a member holds, or must still give back."""
 
     active: dict[Task, int] = {}
-    """With the epoch at which the task was assigned: a commit from before it is refused."""
+    """Active tasks with the epoch at which each was assigned: a commit from before it is
+    refused."""
     standby: TaskSet = NO_TASKS
     warmup: TaskSet = NO_TASKS
 
@@ -58,7 +58,7 @@ class HeldTasks(Struct, frozen=True):
         return bool(self.active or self.standby or self.warmup)
 
     def intersects(self, tasks: Tasks) -> bool:
-        """Whether one of `tasks` is among these, in the same role."""
+        """Whether one of `tasks` is among these, in its role."""
         return not (
             tasks.active.isdisjoint(self.active)
             and tasks.standby.isdisjoint(self.standby)
@@ -66,7 +66,7 @@ class HeldTasks(Struct, frozen=True):
         )
 
     def contains(self, tasks: Tasks) -> bool:
-        """Whether all of `tasks` are among these, in the same roles."""
+        """Whether all of `tasks` are among these, in their roles."""
         return (
             tasks.active.issubset(self.active)
             and tasks.standby <= self.standby

@@ -1,12 +1,11 @@
 """The topology that a Kafka Streams application declares when it joins its group.
 
-Owns: these values, made from a request or a record, and what is wrong with them by themselves.
-Never: knows a topic of the cluster (configured.py does).
-Kafka: StreamsTopology, StreamsGroupTopologyValue; KIP-1071.
+Owns: these values, made from a request or a record, and their own errors. Never: knows a topic of
+the cluster (configured.py does).  Kafka: StreamsTopology, StreamsGroupTopologyValue; KIP-1071.
 
 A subtopology is a connected part of the application.  It reads source topics and repartition
 topics, writes to repartition topics of other subtopologies, and backs its state by changelogs.
-Topics of a copartition group have the same number of partitions.
+Topics of a copartition group have equal numbers of partitions.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ if TYPE_CHECKING:
 
 
 class InternalTopic(Struct, frozen=True):
-    """A repartition or changelog topic, as the application wants it."""
+    """A repartition or changelog topic, in the form that the application wants."""
 
     name: str
     partitions: int
-    """0: the coordinator decides."""
+    """The number of partitions; 0: the coordinator decides."""
     replication_factor: int
-    """0: the broker's default."""
+    """The replication factor; 0: the broker's default."""
     configs: tuple[tuple[str, str], ...]
 
 
 class CopartitionGroup(Struct, frozen=True):
-    """Positions in the lists of the subtopology."""
+    """A copartition group: positions in the lists of the subtopology."""
 
     source_topics: tuple[int, ...]
     source_topic_regex: tuple[int, ...]
@@ -75,18 +74,18 @@ class Subtopology(Struct, frozen=True):
 
 
 class StreamsTopology(Struct, frozen=True):
-    """All subtopologies, by the order of the request; each has its own id."""
+    """All subtopologies, in the order of the request; each has its own id."""
 
     epoch: int
     subtopologies: tuple[Subtopology, ...]
 
     @classmethod
     def of(cls, declared: AnyTopology) -> StreamsTopology:
-        """From a well-formed heartbeat, or from the log."""
+        """The topology of a well-formed heartbeat, or of a record."""
         return cls(declared.epoch, tuple(map(_subtopology, declared.subtopologies)))
 
     def same_as(self, other: StreamsTopology) -> bool:
-        """Whether both declare the same, in whatever order of subtopologies."""
+        """Whether both declare one topology, in any order of subtopologies."""
         return self.epoch == other.epoch and self._by_id == other._by_id
 
     @property
@@ -95,12 +94,12 @@ class StreamsTopology(Struct, frozen=True):
 
     @property
     def required_topics(self) -> set[str]:
-        """Those of all subtopologies."""
+        """The required topics of all subtopologies."""
         return {topic for each in self.subtopologies for topic in each.required_topics}
 
     @property
     def subtopology_of_topic(self) -> dict[str, str]:
-        """By topic that is read: the id of the subtopology that reads it."""
+        """The id of the subtopology that reads each topic."""
         return {
             topic: each.subtopology_id for each in self.subtopologies for topic in each.read_topics
         }
@@ -187,7 +186,7 @@ def is_well_formed(topology: HeartbeatTopology) -> bool:
 
 
 def fixed_changelog(topology: HeartbeatTopology) -> str | None:
-    """Why a changelog's number of partitions may not be set; None if none is."""
+    """The error of a changelog whose number of partitions is set; None if there is none."""
     for each in topology.subtopologies:
         for topic in each.state_changelog_topics:
             if topic.partitions:

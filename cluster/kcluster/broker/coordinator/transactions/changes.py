@@ -1,8 +1,8 @@
-"""What may change a transaction's state as a whole: a new producer, its end, the end of its time.
+"""Changes of a transaction's state as a whole: a new producer, its end, the end of its time.
 
-Owns: these changes as values, each with its decision, its reason and its answer.  Never: decides by
-itself (transaction.py does), writes (coordinator.py does).
-Kafka: TransactionCoordinator.handleInitProducerId, endTransaction, abortTimedOutTransactions.
+Owns: these changes as values, each with its decision, its reason and its answer.  Never: makes the
+decision (transaction.py does), writes (coordinator.py does).  Kafka:
+TransactionCoordinator.handleInitProducerId, endTransaction, abortTimedOutTransactions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kcluster.events.transactions import AbortReason
 from kcluster.protocol.errors import ErrorCode
 
 Identified = ProducerIdentity | RequestRefused
-"""Who the producer is from now on; or why it is not told."""
+"""Takes the producer's identity from now on, or the error."""
 
 
 class TransactionChange(Struct, frozen=True):
@@ -30,17 +30,17 @@ class TransactionChange(Struct, frozen=True):
     def decide(
         self, known: Transaction | None, new_producer_id: int | None, version: int, now_ms: int
     ) -> t.Decision | t.RetriedRequest:
-        """The next state, on the one that is `known`.  `version`: the transaction version that is
+        """The next state, from the `known` one.  `version`: the transaction version that is
         finalized in the cluster."""
 
     def refuse_while_pending(self, known: Transaction | None) -> ErrorCode:
-        """What is checked even while another change is pending."""
+        """The refusal that applies even while another change is pending; None if there is none."""
         return ErrorCode.NONE
 
     @property
     @abstractmethod
     def abort_reason(self) -> AbortReason | None:
-        """Why it aborts, if it ends a transaction; None: it commits."""
+        """The reason for an abort, if it ends a transaction; None: it commits."""
 
     def answer(self, new: Transaction) -> Identified:
         """The answer when `new` is committed."""
@@ -48,7 +48,7 @@ class TransactionChange(Struct, frozen=True):
 
 
 class StartProducer(TransactionChange, frozen=True):
-    """InitProducerId.  `expected`: who the producer was (KIP-360)."""
+    """An InitProducerId.  `expected`: the producer's previous identity (KIP-360)."""
 
     timeout_ms: int
     expected: ProducerIdentity | None
@@ -71,14 +71,14 @@ class StartProducer(TransactionChange, frozen=True):
         return AbortReason.NEW_PRODUCER
 
     def answer(self, new: Transaction) -> Identified:
-        """The producer asks again when the transaction that was open has ended."""
+        """The answer: the producer asks again when the transaction that was open has ended."""
         if new.is_prepared:
             return RequestRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return super().answer(new)
 
 
 class EndTransaction(TransactionChange, frozen=True):
-    """EndTxn: answered when the decision is committed; the markers follow."""
+    """An EndTxn, answered when the decision is committed; the markers follow."""
 
     producer: ProducerIdentity
     is_commit: bool
@@ -92,7 +92,7 @@ class EndTransaction(TransactionChange, frozen=True):
         )
 
     def refuse_while_pending(self, known: Transaction | None) -> ErrorCode:
-        """V1: a producer that is fenced hears of it."""
+        """The refusal of a fenced producer of V1."""
         if self.client_version >= t.FIRST_OF_V2:
             return ErrorCode.NONE
         return t.refuse_producer(known, self.producer)
@@ -103,7 +103,7 @@ class EndTransaction(TransactionChange, frozen=True):
 
 
 class EndOverdue(TransactionChange, frozen=True):
-    """The coordinator aborts a transaction that has been open for too long."""
+    """The abort, by the coordinator, of a transaction that has been open for too long."""
 
     def decide(
         self, known: Transaction | None, new_producer_id: int | None, version: int, now_ms: int

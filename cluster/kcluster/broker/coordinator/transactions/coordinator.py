@@ -40,11 +40,11 @@ from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 
 
 def ignore_answer(_answer: Identified, _now_ms: int) -> None:
-    """No client waits for it."""
+    """The answer to a request without a client."""
 
 
 class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
-    """`shards` by partition of __transaction_state."""
+    """The coordinator.  `shards`: by partition of __transaction_state."""
 
     topic = TRANSACTION_STATE_TOPIC
 
@@ -67,14 +67,14 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             self._expire_later(now_ms)
 
     def transaction(self, transactional_id: str, now_ms: int) -> Transaction | ErrorCode:
-        """As committed; or why it is not known here."""
+        """A transaction in its committed state; or the error why it is not known here."""
         shard = self.ready_shard(transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             return shard
         return shard.transactions.get(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
 
     def all_transactions(self) -> list[Transaction] | ErrorCode:
-        """All that are coordinated here; or that they are not all known yet."""
+        """All transactions that are coordinated here; or the error while they are not all known."""
         shards = self.shards.values()
         if any(one.check_loaded() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS for one in shards):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -89,9 +89,9 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         now_ms: int,
         new_producer_id: int | None = None,
     ) -> None:
-        """Decide about a transaction and write the decision; answer who the producer is from then
-        on.  A change that needs a producer id is decided again when there is one, on the state of
-        then."""
+        """Decide on a change and write the decision; answer with the producer's new identity.  A
+        change that needs a producer id is decided again when there is one, on the state of that
+        time."""
         shard = self.ready_shard(change.transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             on_answer(RequestRefused(shard), now_ms)
@@ -145,7 +145,8 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         on_settled: Settled,
         now_ms: int,
     ) -> None:
-        """AddPartitionsToTxn, AddOffsetsToTxn: NONE when the partitions are in the transaction."""
+        """Add partitions for AddPartitionsToTxn, AddOffsetsToTxn: NONE when they are in the
+        transaction."""
         shard = self.ready_shard(transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             on_settled(shard, now_ms)
@@ -167,7 +168,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         partitions: Iterable[TopicPartition],
         now_ms: int,
     ) -> dict[TopicPartition, ErrorCode]:
-        """For each partition NONE if it is in the producer's open transaction, or why not."""
+        """For each partition, NONE if it is in the producer's open transaction, or the error."""
         shard = self.ready_shard(transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             return dict.fromkeys(partitions, shard)

@@ -1,18 +1,17 @@
 """Markers on their way: from the coordinator to the leader of each partition of a transaction.
 
-Owns: which partitions still need their marker, WriteTxnMarkers and its retries.  Never: appends a
-marker (the partition's leader does: handlers/transactions/write_markers.py), or decides that one is
-due.
+Owns: the partitions that still need their marker, WriteTxnMarkers and its retries.  Never: appends
+a marker (the partition's leader does: handlers/transactions/write_markers.py), or decides on one.
 Kafka: TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
 
-DIFFERS: one request for each transaction and broker, sent at once; Kafka collects those of many
-transactions.  Kafka's retries come with its sender's next turn, these after RETRY_MS.
+DIFFERS: one request for each transaction and broker, sent at once; Kafka collects the markers of
+many transactions.  Kafka retries with its sender's next turn, this after RETRY_MS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -27,10 +26,11 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
 
 RETRY_MS: Final = 100
-"""Kafka: retry.backoff.ms of clients, which the sender uses."""
+"""The time before a retry.  Kafka: retry.backoff.ms of clients, which the sender uses."""
 
 _DROPS_ALL: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
-"""Another coordinator, or a later epoch, has gone further: this one has nothing left to do."""
+"""Errors by which another coordinator, or a later epoch, has taken over: nothing is left to do
+here."""
 
 OnWritten = Callable[[Transaction, int], None]
 
@@ -61,18 +61,19 @@ class MarkerSender:
         self._send(sending, now_ms)
 
     def complete_later(self, transaction: Transaction, now_ms: int) -> None:
-        """Its markers are written, but not that they are: call `on_written` again after a pause."""
+        """Call `on_written` again after a pause: the markers are written, but the record of that is
+        not."""
         sending = self._sendings.get(transaction.transactional_id)
         if sending is not None:
             self._retry(sending, now_ms)
 
     def stop(self, transactional_id: str) -> None:
-        """The transaction is over."""
+        """Stop sending the markers of a transaction that is over."""
         if self._sendings.pop(transactional_id, None) is not None:
             self._broker.timers.cancel(self._timer(transactional_id))
 
     def stop_all(self) -> None:
-        """This broker is not the coordinator any more."""
+        """Stop sending all markers, because this broker is not the coordinator any more."""
         for transactional_id in list(self._sendings):
             self.stop(transactional_id)
 
@@ -84,7 +85,7 @@ class MarkerSender:
         for partition in sorted(sending.left - sending.in_flight):
             registration = self._registration(partition)
             if registration is None:
-                sending.left.discard(partition)  # its topic was deleted
+                sending.left.discard(partition)  # the topic was deleted
                 continue
             leader = self._broker.image.brokers.get(registration.leader)
             if leader is None or leader.fenced:
@@ -158,5 +159,5 @@ class MarkerSender:
 
         self._broker.timers.set(self._timer(transactional_id), now_ms + RETRY_MS, send)
 
-    def _timer(self, transactional_id: str) -> tuple[Any, ...]:
+    def _timer(self, transactional_id: str) -> tuple[object, ...]:
         return ("markers", self._shard, transactional_id)

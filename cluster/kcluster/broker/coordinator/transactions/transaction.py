@@ -1,18 +1,19 @@
 """One transaction: its states, and every decision about it.
 
-Owns: `Transaction`, an immutable value, and pure functions that return the next one, or why there
-is none.  Never: stores, sends, or waits (coordinator.py and markers.py do).
-Kafka: TransactionState, TransactionMetadata, the decisions in TransactionCoordinator; KIP-98,
-KIP-360 (a producer that goes on after an error), KIP-890 (an epoch for each transaction).
+Owns: `Transaction`, an immutable value, and pure functions that return the next one, or the reason
+why there is none.  Never: stores, sends, or waits (coordinator.py and markers.py do).  Kafka:
+TransactionState, TransactionMetadata, the decisions in TransactionCoordinator; KIP-98, KIP-360 (a
+producer that goes on after an error), KIP-890 (an epoch for each transaction).
 
     Empty           InitProducerId: nothing open
     Ongoing         partitions are added
-    PrepareCommit   decided; markers are being written.  So is PrepareAbort
-    CompleteCommit  every partition has its marker.  So is CompleteAbort
+    PrepareCommit   decided; markers are being written.  Likewise PrepareAbort
+    CompleteCommit  every partition has its marker.  Likewise CompleteAbort
 
 A client speaks one of two protocols, which the version of its request shows.  V1: the epoch stays
 from transaction to transaction.  V2: EndTxn increments it, so that a late message of the last
-transaction cannot join the next one; an abort may be of a transaction that never came here.
+transaction cannot join the next one; an abort may belong to a transaction that never reached this
+coordinator.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_TIME: Final = -1
 LAST_EPOCH: Final = 32766
-"""The highest epoch of a client; the one above is for the coordinator to fence it."""
+"""The highest epoch of a client; the coordinator uses the next one to fence it."""
 _MAX_EPOCH: Final = 32767
 FIRST_OF_V2: Final = 2
 """The transaction version with an epoch for each transaction."""
@@ -39,7 +40,7 @@ TopicPartition = tuple[str, int]
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The partitions' numbers by topic, in their order: as requests and records have them."""
+    """The partitions' numbers by topic, in order: the form of requests and records."""
     topics: dict[str, list[int]] = {}
     for topic, index in partitions:
         topics.setdefault(topic, []).append(index)
@@ -47,7 +48,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 class TransactionState(IntEnum):
-    """As the log has them."""
+    """The states in the log."""
 
     EMPTY = 0
     ONGOING = 1
@@ -60,7 +61,7 @@ class TransactionState(IntEnum):
 
     @property
     def label(self) -> str:
-        """As clients see it: `PrepareCommit`."""
+        """The name that clients see: `PrepareCommit`."""
         return self.name.title().replace("_", "")
 
 
@@ -75,7 +76,7 @@ PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 
 
 class ProducerIdentity(Struct, frozen=True):
-    """Who a producer claims to be."""
+    """The identity that a producer claims."""
 
     producer_id: int
     producer_epoch: int
@@ -94,15 +95,15 @@ class Transaction(Struct, frozen=True, kw_only=True):
     start_ms: int = NO_TIME
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
-    """Of the next transaction, where the epochs of this one's producer id are used up."""
+    """The producer id of the next transaction, if the epochs of this one are used up."""
     last_producer_epoch: int = NO_PRODUCER_EPOCH
-    """Before the current one; not in the log."""
+    """The epoch before the current one; not in the log."""
     client_version: int = 0
     """The transaction version of the client that changed it last."""
 
     @property
     def is_prepared(self) -> bool:
-        """Decided, and not all markers are written."""
+        """Whether it is decided, and not all markers are written."""
         return self.state in PREPARED
 
     @property
@@ -115,30 +116,30 @@ class Transaction(Struct, frozen=True, kw_only=True):
 
     @property
     def in_order(self) -> list[TopicPartition]:
-        """The partitions, sorted: sets have no order that is the same in every run."""
+        """The partitions, sorted, because the order of a set differs from run to run."""
         return sorted(self.partitions)
 
     @property
     def next_identity(self) -> ProducerIdentity:
-        """Who the producer is in its next transaction."""
+        """The producer's identity in its next transaction."""
         if self.is_prepared and self.next_producer_id != NO_PRODUCER_ID:
             return ProducerIdentity(self.next_producer_id, 0)
         return ProducerIdentity(self.producer_id, self.producer_epoch)
 
 
 class NeedsProducerId(Struct, frozen=True):
-    """No decision without a new producer id: ask again with one."""
+    """The decision needs a new producer id, and must be repeated with one."""
 
 
 class RetriedRequest(Struct, frozen=True):
-    """The request was answered before: answer the same again."""
+    """The request was answered before, and gets that answer again."""
 
     identity: ProducerIdentity
 
 
 NEEDS_PRODUCER_ID: Final = NeedsProducerId()
 Decision = Transaction | ErrorCode | NeedsProducerId
-"""What is to be written; or why nothing is."""
+"""The next state to write; or the reason why there is none."""
 
 
 # ----------------------------------------------------------------------------- InitProducerId
@@ -153,8 +154,9 @@ def init(
     server_version: int,
     now_ms: int,
 ) -> Decision:
-    """A producer starts: Empty, with the epoch incremented.  PrepareAbort, if a transaction is
-    open: the producer must ask again when that is complete.  `expected`: who it was (KIP-360)."""
+    """The start of a producer: Empty, with the epoch incremented.  PrepareAbort, if a transaction
+    is open: the producer must ask again when that is complete.  `expected`: its previous identity
+    (KIP-360)."""
     if known is None:
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
@@ -200,7 +202,7 @@ def init(
     if expected.producer_epoch == epoch:
         return replace(started, producer_epoch=epoch + 1, last_producer_epoch=epoch)
     if expected.producer_epoch == known.last_producer_epoch:
-        return started  # it asks again: the answer was lost
+        return started  # it asks again, because the answer was lost
     return ErrorCode.PRODUCER_FENCED
 
 
@@ -214,7 +216,7 @@ def _may_go_on(known: Transaction, expected: ProducerIdentity) -> bool:
 
 
 def refuse_producer(known: Transaction | None, producer: ProducerIdentity) -> ErrorCode:
-    """Why `producer` is not the current one; NONE if it is."""
+    """The error of a `producer` that is not the current one; NONE if it is."""
     if known is None or known.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if known.producer_epoch != producer.producer_epoch:
@@ -229,7 +231,7 @@ def add_partitions(
     client_version: int,
     now_ms: int,
 ) -> Transaction | ErrorCode:
-    """Ongoing, with these partitions too; NONE if they all are in it."""
+    """Ongoing, with these partitions added; NONE if all of them are in it already."""
     error = refuse_producer(known, producer)
     if known is None or error is not ErrorCode.NONE:
         return error
@@ -273,7 +275,7 @@ def end(
     new_producer_id: int | None,
     now_ms: int,
 ) -> Decision | RetriedRequest:
-    """PrepareCommit or PrepareAbort, as a client asks for it."""
+    """PrepareCommit or PrepareAbort, at a client's request."""
     if client_version < FIRST_OF_V2:
         return _end_v1(known, producer, is_commit, client_version, now_ms)
     if known is None:
@@ -304,7 +306,7 @@ def end(
         return RetriedRequest(known.next_identity) if same else ErrorCode.INVALID_TXN_STATE
     if state is not ONGOING and is_commit:
         return ErrorCode.INVALID_TXN_STATE
-    # An abort may be of a transaction of which only the client knows.
+    # The abort may belong to a transaction of which only the client knows.
     return _prepare_v2(known, is_commit, client_version, new_producer_id, now_ms)
 
 
@@ -331,8 +333,8 @@ def fence(
     known: Transaction, server_version: int, new_producer_id: int | None, now_ms: int
 ) -> Transaction | NeedsProducerId:
     """PrepareAbort by the coordinator itself: the epoch is incremented, so that the producer of the
-    open transaction can do no more.  With V2, one that asks with its old epoch who it is (KIP-360)
-    goes on as the producer of the new epoch."""
+    open transaction can do no more.  With V2, a producer that calls InitProducerId with its old
+    epoch (KIP-360) goes on in the new epoch."""
     assert known.state is ONGOING, known
     if server_version >= FIRST_OF_V2:
         return _prepare_v2(known, False, server_version, new_producer_id, now_ms)
@@ -346,7 +348,8 @@ def fence(
 def _prepare_v2(
     known: Transaction, is_commit: bool, version: int, new_producer_id: int | None, now_ms: int
 ) -> Transaction | NeedsProducerId:
-    """The epoch is incremented; if it was the last one, the next transaction has a new id."""
+    """Prepare with an incremented epoch; if it was the last one, the next transaction has a new
+    id."""
     if known.is_exhausted and new_producer_id is None:
         return NEEDS_PRODUCER_ID
     return replace(
@@ -370,7 +373,7 @@ def _prepare(known: Transaction, is_commit: bool, version: int, now_ms: int) -> 
 
 
 def complete(prepared: Transaction, now_ms: int) -> Transaction:
-    """CompleteCommit or CompleteAbort: every partition has its marker."""
+    """CompleteCommit or CompleteAbort, because every partition has its marker."""
     assert prepared.is_prepared, prepared
     identity = prepared.next_identity
     return replace(
@@ -394,6 +397,7 @@ def is_timed_out(known: Transaction, now_ms: int) -> bool:
 
 
 def is_expired(known: Transaction, expiration_ms: int, now_ms: int) -> bool:
-    """Whether the transactional id may be forgotten: no transaction for `expiration_ms`."""
+    """Whether the transactional id may be forgotten, after `expiration_ms` without a
+    transaction."""
     is_idle = known.state is not ONGOING and not known.is_prepared
     return is_idle and known.last_update_ms + expiration_ms <= now_ms

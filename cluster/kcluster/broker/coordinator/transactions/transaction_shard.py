@@ -1,8 +1,8 @@
 """One partition of __transaction_state that this broker leads, with its transactions.
 
-Owns: the transactions of the partition, the transition that each has pending, and when its markers
-are due.  Never: decides a transition (transaction.py), sends a marker (markers.py).
-Kafka: TransactionStateManager, TransactionMetadata.pendingState.
+Owns: the transactions of the partition, the pending transition of each, and starting its markers.
+Never: decides a transition (transaction.py), sends a marker (markers.py).  Kafka:
+TransactionStateManager, TransactionMetadata.pendingState.
 
 A transaction changes when its record is committed.  Until then it has a pending transition, and
 every other request about it is CONCURRENT_TRANSACTIONS.
@@ -28,7 +28,8 @@ from kcluster.protocol.records.records import Batch
 
 
 class TransactionShard(LogShard[TransactionRecord]):
-    """`transactions` by transactional id, as committed; `pending`: what is being written."""
+    """`transactions`: the committed ones, by transactional id; `pending`: transitions that are
+    being written."""
 
     topic = TRANSACTION_STATE_TOPIC
 
@@ -53,7 +54,7 @@ class TransactionShard(LogShard[TransactionRecord]):
 
     @property
     def coordinator_epoch(self) -> int:
-        """The leader epoch of the partition: markers of an older one are refused."""
+        """The leader epoch of the partition; markers of an older one are refused."""
         replica = self.replica
         return -1 if replica is None else replica.leader_epoch
 
@@ -70,7 +71,8 @@ class TransactionShard(LogShard[TransactionRecord]):
         now_ms: int,
         at_once: bool = False,
     ) -> bool:
-        """Each record is the pending transition of its transaction until it is settled."""
+        """Append records, each of which is its transaction's pending transition until it is
+        settled."""
         (record,) = records
         assert record.transactional_id not in self.pending, record
         self.pending[record.transactional_id] = record
@@ -101,7 +103,7 @@ class TransactionShard(LogShard[TransactionRecord]):
             self.transactions[record.transactional_id] = record.transaction
 
     def _on_markers_written(self, prepared: Transaction, now_ms: int) -> None:
-        """Every partition has its marker: write that, and again until it is written."""
+        """Write that every partition has its marker, again and again until it is written."""
         transactional_id = prepared.transactional_id
         if not self.active or self.transactions.get(transactional_id) is not prepared:
             return

@@ -24,7 +24,7 @@ UNCLEAN: Final = 1
 
 @handles(ApiKey.ELECT_LEADERS, versions=(0, 2))
 def elect_leaders(broker: Broker, request: Request, now_ms: int) -> Answer:
-    """Elect leaders of the partitions named, or (null) of all.
+    """Elect leaders of the named partitions, or (null) of all.
 
     Behaviour:
     - as the controller answers; REQUEST_TIMED_OUT for the whole and for every partition named after
@@ -41,14 +41,14 @@ def elect_leaders(broker: Broker, request: Request, now_ms: int) -> Answer:
 
 
 def elect_leaders_timed_out(request: m.ElectLeadersRequest) -> m.ElectLeadersResponse:
-    """REQUEST_TIMED_OUT for the whole and for each partition named."""
+    """REQUEST_TIMED_OUT for the whole and for each named partition."""
     return elect_leaders_failed(request, ErrorCode.REQUEST_TIMED_OUT)
 
 
 def elect_leaders_failed(
     request: m.ElectLeadersRequest, error: ErrorCode, message: str | None = None
 ) -> m.ElectLeadersResponse:
-    """`error` for the whole and for each partition named."""
+    """`error` for the whole and for each named partition."""
     return m.ElectLeadersResponse(
         error_code=error,
         replica_election_results=[

@@ -1,11 +1,11 @@
-"""DescribeLogDirs (API 35, v1-5), AlterReplicaLogDirs (API 34, v1-2): the logs and where they are.
+"""DescribeLogDirs (API 35, v1-5), AlterReplicaLogDirs (API 34, v1-2): the directories of logs.
 
 Owns: both answers.  Never: moves a byte (partition/disk.py knows which directory has which log).
 Kafka: ReplicaManager.describeLogDirs, alterReplicaLogDirs; KIP-113, KIP-827.
 
 DIFFERS: a log that is moved is in its new directory at once.  Kafka copies it first, and meanwhile
-lists the copy with is_future_key and its lag.
-DIFFERS: entries are in the order of the request, or by name; Kafka's are in that of a hash map.
+lists the copy with is_future_key and its lag.  DIFFERS: entries are in the order of the request, or
+by name; Kafka's are in the order of a hash map.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """GetTelemetrySubscriptions (71, v0) and PushTelemetry (72, v0): clients' own metrics.
 
-Owns: both answers.  Never: knows which client may ask or push now (broker/telemetry.py), keeps what
-is pushed.
-Kafka: ClientMetricsManager.process…Request, KafkaApis; KIP-714.
+Owns: both answers.  Never: decides which client may ask or push now (broker/telemetry.py), stores
+pushed metrics.  Kafka: ClientMetricsManager.process…Request, KafkaApis; KIP-714.
 
 ApiVersions lists both only while there are subscriptions.
 """
@@ -26,7 +25,7 @@ from kcluster.protocol.records.compression import CompressionError, decompress
 
 ZSTD: Final = 4
 ACCEPTED: Final = (ZSTD, 3, 1, 2)
-"""Codecs that are offered, the best first: zstd, lz4, gzip, snappy."""
+"""The offered codecs, the best first: zstd, lz4, gzip, snappy."""
 MAX_OPENED_BYTES: Final = 1 << 26
 """DIFFERS: Kafka's plug-ins do not bound the decompressed size of a push."""
 _RESERVED: Final = (bytes(16), bytes(15) + b"\x01")
@@ -37,7 +36,7 @@ _RESERVED: Final = (bytes(16), bytes(15) + b"\x01")
 def get_telemetry_subscriptions(
     broker: Broker, request: Request, now_ms: int
 ) -> m.GetTelemetrySubscriptionsResponse:
-    """The metrics that a client is to push, and how often.
+    """The metrics that a client must push, and the interval.
 
     Behaviour:
     - all subscriptions whose patterns match the client together: every metric, the shortest

@@ -1,1 +1,1 @@
-"""Configs and client quotas: described here, changed by the controller."""
+"""Configs and client quotas, described here and changed by the controller."""

@@ -1,9 +1,9 @@
 """IncrementalAlterConfigs (44, v0-1) and AlterConfigs (33, v0-2): of topics, brokers and their
 loggers, groups and client metrics.
 
-Owns: what a broker checks of a change before the controller sees it, and the combined answer.
-Never: stores a config, or checks any but a broker's (the controller does both).
-Kafka: ConfigAdminManager (preprocess, reassemble), KIP-339, KIP-226, KIP-412.
+Owns: a broker's checks before the controller gets a change, and the combined answer.  Never: stores
+a config, or checks any but a broker's (the controller does both).  Kafka: ConfigAdminManager
+(preprocess, reassemble), KIP-339, KIP-226, KIP-412.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def _alter(
 def _verdicts(
     broker: Broker, resources: Sequence[_Resource], validate_only: bool
 ) -> list[ResourceResult | None]:
-    """For each resource of an alter request: the result here; None: the controller decides."""
+    """The broker's own result for each resource of an alter request; None: the controller
+    decides."""
     times = Counter(_name_of(resource) for resource in resources)
     return [
         _refused("a resource may be named once in a request")
@@ -171,8 +172,8 @@ def _change_loggers(
 
 
 def _check_broker(broker: Broker, resource: _Resource) -> ResourceResult | None:
-    """The change of a broker's configs, or (no name) of all brokers': like Kafka's, this broker
-    refuses what it cannot change while it runs, for itself alone."""
+    """Check a change of a broker's configs, or (no name) of all brokers': as in Kafka, this broker
+    refuses changes that it cannot apply while it runs, for itself alone."""
     problem = other_broker(resource.resource_name, broker.node_id)
     if problem is not None:
         return _refused(problem)
@@ -219,7 +220,8 @@ def _with_changes(
 
 
 def other_broker(resource_name: str, broker_id: int) -> str | None:
-    """Why this broker may not change the configs of `resource_name`; None: it may ("": of all)."""
+    """The reason why this broker may not change the configs of `resource_name`; None: it may ("":
+    of all)."""
     if not resource_name:
         return None
     if not _INTEGER.fullmatch(resource_name):
@@ -248,7 +250,8 @@ def _answer(
     verdicts: Sequence[ResourceResult | None],
     results: dict[tuple[int, str], ResourceResult],
 ) -> Answer:
-    """The response: our `verdicts`, else the controller's `results`, in the request's order."""
+    """The response: the broker's own `verdicts`, else the controller's `results`, in the request's
+    order."""
     responses: list[Any] = []
     for resource, ours in zip(resources, verdicts, strict=True):
         verdict = ours or results.get(

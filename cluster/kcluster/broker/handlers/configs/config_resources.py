@@ -1,4 +1,4 @@
-"""ListConfigResources (API 74, v0-1): which resources have configs.
+"""ListConfigResources (API 74, v0-1): the resources that have configs.
 
 Owns: the answer, from the image.  Never: describes configs (describe_configs.py).
 Kafka: KafkaApis.handleListConfigResources; KIP-714 (v0, as ListClientMetricsResources), KIP-1142.

@@ -1,5 +1,5 @@
 """DescribeConfigs (API 32, v1-4): of topics, this broker and its loggers, groups, client metrics:
-each config, and where its value comes from.
+each config, and the source of its value.
 
 Owns: the answer, from this broker's config and image.  Never: changes a config (alter_configs.py).
 Kafka: ConfigHelper, DynamicBrokerConfig.brokerConfigSynonyms; KIP-133, KIP-226, KIP-412, KIP-569,
@@ -70,8 +70,8 @@ CONFIG_TYPES: Final = {
 
 @handles(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
 def describe_configs(broker: Broker, request: Request, now_ms: int) -> m.DescribeConfigsResponse:
-    """Describe configs of topics, of this broker, or (no name) those set for all brokers; levels of
-    this broker's loggers; configs of groups and of client metrics, which need not exist.
+    """Describe configs of topics, of this broker, or (no name) configs set for all brokers; levels
+    of this broker's loggers; configs of groups and of client metrics, which need not exist.
 
     Behaviour:
     - from this broker's image; a broker describes no other broker;
@@ -94,7 +94,7 @@ def describe_configs(broker: Broker, request: Request, now_ms: int) -> m.Describ
 
 
 class _Describing:
-    """One request being answered."""
+    """The state of answering one request."""
 
     def __init__(
         self, broker: Broker, request: m.DescribeConfigsRequest, settings: BrokerSettings
@@ -113,7 +113,7 @@ class _Describing:
         }
 
     def answer(self) -> m.DescribeConfigsResponse:
-        """One resource of an unknown type fails the whole request, as in Kafka."""
+        """Answer for one resource; an unknown type fails the whole request, as in Kafka."""
         resources = self.request.resources
         spoilt = any(resource.resource_type not in self.by_type for resource in resources)
         results = []
@@ -136,7 +136,7 @@ class _Describing:
     # ------------------------------------------------------------------------- by resource type
 
     def topic(self, topic: str) -> Described:
-        """All configs of a topic; internal ones only if it sets them."""
+        """All configs of a topic; internal configs only if it sets them."""
         if topic not in self.image.topics:
             error = unknown_topic_error(topic)
             if error is ErrorCode.INVALID_TOPIC_EXCEPTION:
@@ -157,7 +157,7 @@ class _Describing:
         return _described(entries)
 
     def one_or_all_brokers(self, name: str) -> Described:
-        """All configs of this broker, or (no name) what is set for all brokers."""
+        """All configs of this broker, or (no name) the configs set for all brokers."""
         problem = other_broker(name, self.settings.broker_id)
         if problem is not None:
             return _failed(ErrorCode.INVALID_REQUEST, problem)
@@ -169,7 +169,7 @@ class _Describing:
         return _described([self.broker_entry(one, bool(name)) for one in sorted(names)])
 
     def broker_entry(self, name: str, for_one: bool) -> Entry:
-        """One config of this broker, or of all.  An unknown one has only its name."""
+        """One config of this broker, or of all.  An unknown config has only its name."""
         settings, definition = self.settings, self.settings.definition(name)
         synonyms = settings.synonyms(name)
         value: str | None = None
@@ -243,8 +243,8 @@ class _Describing:
     # ---------------------------------------------------------------------------------- entries
 
     def is_shown(self, definition: ConfigDef, own: Collection[str]) -> bool:
-        """Whether the broker's release has the config, and it is not an internal one that is not
-        set (`own`: names of those that are)."""
+        """Whether the broker's release has the config, and it is not an unset internal one (`own`:
+        the names of set configs)."""
         if not definition.is_in(self.release):
             return False
         return not definition.internal or definition.name in own

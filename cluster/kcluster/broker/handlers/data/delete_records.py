@@ -24,7 +24,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import is_internal
 
 HIGH_WATERMARK: Final = -1
-"""As an offset: up to the high watermark."""
+"""The offset that means the high watermark."""
 
 PartitionAnswer = m.DeleteRecordsResponse.DeleteRecordsPartitionResult
 
@@ -62,7 +62,7 @@ class DelayedDeleteRecords(DelayedOperation):
         self._waiting: dict[Replica, tuple[int, PartitionAnswer]] = {}
 
     def delete(self, topic: str, offset: int, answer: PartitionAnswer) -> None:
-        """Delete below `offset` in the replica here, or note in `answer` why not."""
+        """Delete below `offset` in the replica here, or put the error into `answer`."""
         replica = self._broker.leader_replica(topic, answer.partition_index)
         if is_internal(topic):
             answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -101,7 +101,7 @@ class DelayedDeleteRecords(DelayedOperation):
         self._broker.purgatory.park(self, timeout_ms, now_ms)
 
     def try_complete(self, _now_ms: int) -> None:
-        """A partition has moved: answer if it was the last."""
+        """Answer if the partition that has moved was the last."""
         if not self.done and self.is_complete():
             self.done = True
             self._broker.reply(self._request, self._response)

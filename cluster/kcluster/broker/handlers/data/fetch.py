@@ -1,7 +1,7 @@
 """Fetch (API 1, v4-18): serve consumers up to the high watermark, followers up to the log end.
 
-Owns: when a fetch is answered, and with what; the parked fetch.  Never: remembers what a fetcher
-wants (serving/sessions.py), reads a log (serving/reading.py), moves a watermark
+Owns: the time and the content of an answer; the parked fetch.  Never: remembers a fetcher's
+partitions (serving/sessions.py), reads a log (serving/reading.py), moves a watermark
 (partition/replica.py).
 Kafka: KafkaApis.handleFetchRequest, DelayedFetch.
 Behaviour:
@@ -25,7 +25,7 @@ Not done: tiered storage, replica selectors.
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -64,13 +64,13 @@ NO_ERROR: Final = ErrorCode.NONE
 _HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 """Errors that come with a hint at the leader (KIP-951)."""
 _UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
-"""Errors found before anything is read: their answers have an empty list where others have null."""
+"""Errors found before anything is read; their answers have an empty list where others have null."""
 _NONE_WATCHED: Final[list[Replica]] = []
 
 FetchAnswer: Final = m.FetchResponse
 TopicAnswer: Final = m.FetchResponse.FetchableTopicResponse
 PartitionData: Final = m.FetchResponse.PartitionData
-# Defaults, shared by all answers: they are replaced, never changed.
+# Defaults that all answers share; they are replaced, never changed.
 _NO_HINT: Final = m.FetchResponse.LeaderIdAndEpoch()
 _NO_SNAPSHOT: Final = m.FetchResponse.SnapshotId()
 
@@ -120,7 +120,7 @@ def _unknown_isolation_level(body: m.FetchRequest, version: int) -> m.FetchRespo
 @mypyc_attr(free_list_len=1)
 @final
 class CollectedReads:
-    """What was read of all partitions of one fetch."""
+    """The records read from all partitions of one fetch."""
 
     __slots__ = ("is_urgent", "reads", "size_bytes")
 
@@ -130,12 +130,12 @@ class CollectedReads:
         self.is_urgent = False
 
     def enough(self, min_bytes: int) -> bool:
-        """Whether it is enough to answer with."""
+        """Whether there is enough for an answer."""
         return self.is_urgent or self.size_bytes >= min_bytes
 
 
 _NOTHING: Final = CollectedReads()
-"""What a session in which nothing has moved reads: never changed."""
+"""The reads of a session in which nothing has moved; never changed."""
 
 
 @final
@@ -179,8 +179,8 @@ class PendingFetch(ParkedFetch):
     # ------------------------------------------------------------------------------- reading
 
     def collect(self, now_ms: int, record_progress: bool = False) -> CollectedReads:
-        """Read what there is.  As in Kafka a follower's progress is recorded after reading: the
-        answer has the watermark from before its fetch."""
+        """Read the available records.  As in Kafka a follower's progress is recorded after reading,
+        so the answer has the watermark from before its fetch."""
         session, reader = self.session, self.reader
         if session is not None and not session.moved:
             return _NOTHING
@@ -212,13 +212,14 @@ class PendingFetch(ParkedFetch):
                 and read.high_watermark == wanted.sent_high_watermark
                 and read.log_start_offset == wanted.sent_log_start_offset
             ):
-                # Nothing new until it moves, unless the budget or a throttle held its records back.
+                # It has nothing new until it moves, unless the budget or a throttle held its
+                # records back.
                 if budget > 0 and not is_held_back:
                     del session.moved[wanted]
                 continue
             collected.reads.append(read)
         if session is not None and not session.moved:
-            # A dict that was drained keeps its size: a later look would go through it.
+            # A drained dict keeps its size, and a later look would go through it.
             session.moved = {}
         return collected
 
@@ -261,8 +262,8 @@ class PendingFetch(ParkedFetch):
         broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)
 
     def is_news(self, replica: Replica, wanted: SessionPartition) -> bool:
-        """All but a mere move of the watermark, of which a follower learns with the next
-        records."""
+        """Whether a move is more than one of the watermark, of which a follower learns with the
+        next records."""
         return not (
             self.reader.is_follower
             and replica.is_leader
@@ -283,7 +284,7 @@ class PendingFetch(ParkedFetch):
         self._finish(m.FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH))
 
     def abandon(self) -> None:
-        """Unregister it wherever it waits; also when it is answered."""
+        """Unregister it wherever it waits, even after its answer."""
         self.done = True
         parked = self.broker.parked_fetches
         if parked.get(self.connection_id) is self:
@@ -301,7 +302,7 @@ class PendingFetch(ParkedFetch):
     # ----------------------------------------------------------------------------- answering
 
     def response(self, collected: CollectedReads, now_ms: int) -> m.FetchResponse:
-        """The response with all that was read; in a session only what is new (KIP-227)."""
+        """The response with all reads; in a session only the news (KIP-227)."""
         if self.reader.is_follower and self.broker.throttles.leader is not None:
             self.broker.throttles.leader.record_answer(collected.reads, now_ms)
         session, version = self.session, self.request.api_version
@@ -310,7 +311,7 @@ class PendingFetch(ParkedFetch):
             return FetchAnswer(0, NO_ERROR, session_id, [])
         topics: list[m.FetchResponse.FetchableTopicResponse] = []
         partitions: list[m.FetchResponse.PartitionData] = []
-        id_or_name: Any = None
+        id_or_name: object = None
         leaders: dict[int, None] = {}
         allowance = Allowance(0) if version < FIRST_FETCH_OF_ZSTD else None
         for read in collected.reads:

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API 23, v2-4): where an epoch ended in the leader's log.
+"""OffsetForLeaderEpoch (API 23, v2-4): the end of an epoch in the leader's log.
 
 Owns: the answer for one partition.  Never: truncates anything; the asker does.
 Kafka: Partition.lastOffsetForLeaderEpoch; KIP-101, KIP-320.

@@ -1,7 +1,7 @@
 """The oldest versions of offsets: ListOffsets v0, OffsetCommit v0 and v1, OffsetFetch v0.
 
 Owns: lookups that return offsets of segments; group offsets that were stored in ZooKeeper.
-Never: registers a handler: those of the later versions call it.
+Never: registers a handler; the handlers of later versions call it.
 Kafka: KafkaApis.handleListOffsetRequestV0, commitOffsetsToZookeeper,
 handleOffsetFetchRequestFromZookeeper, UnifiedLog.legacyFetchOffsetsBefore.
 Versions:
@@ -39,7 +39,7 @@ _DEBUGGING_CONSUMER_ID: Final = -2
 
 
 def list_offsets_v0(broker: Broker, request: Request, now_ms: int) -> m.ListOffsetsResponse:
-    """Offsets at which segments begin, the newest first, max_num_offsets at most."""
+    """The base offsets of segments, the newest first, max_num_offsets at most."""
     return m.ListOffsetsResponse(
         topics=[
             m.ListOffsetsResponse.ListOffsetsTopicResponse(
@@ -104,7 +104,8 @@ def _offsets_before(replica: Replica, timestamp: int, now_ms: int) -> list[int]:
 
 
 def commit_refused(broker: Broker, request: Request) -> m.OffsetCommitResponse | None:
-    """UNSUPPORTED_VERSION for each partition from a broker without ZooKeeper; None if it has it."""
+    """UNSUPPORTED_VERSION for each partition from a broker without ZooKeeper; None from one with
+    it."""
     if not broker.release.is_kraft:
         return None
     return m.OffsetCommitResponse(
@@ -126,8 +127,8 @@ def commit_refused(broker: Broker, request: Request) -> m.OffsetCommitResponse |
 def fetched_from_zookeeper(
     broker: Broker, response: m.OffsetFetchResponse
 ) -> m.OffsetFetchResponse:
-    """The coordinator's answer in ZooKeeper's form: no metadata, and a partition without an offset
-    is unknown."""
+    """The coordinator's answer in ZooKeeper's form: without metadata, and with an error for a
+    partition without an offset."""
     for topic in response.topics:
         for partition in topic.partitions:
             if broker.release.is_kraft:

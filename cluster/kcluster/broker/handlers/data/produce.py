@@ -1,6 +1,7 @@
 """Produce (API 0, v3-13): append batches to the partitions that this broker leads.
 
-Owns: the order of checks before an append, what a request may decompress, and the response.  Never:
+Owns: the order of checks before an append, the allowance for decompressing, and the response.
+Never:
 opens records (partition/log/validation.py does), waits (serving/appends.py does).
 Kafka: KafkaApis.handleProduceRequest.
 Behaviour:
@@ -19,7 +20,7 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.broker import registry
 from kcluster.broker.broker import Broker
@@ -71,7 +72,9 @@ class DelayedProduce(DelayedAppend):
         self._request = request
         self._response = response
 
-    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+    def on_failed(
+        self, answer: m.ProduceResponse.PartitionProduceResponse, error: ErrorCode
+    ) -> None:
         _fail(answer, error)
 
     def on_done(self, now_ms: int) -> None:
@@ -84,7 +87,7 @@ def produce(
 ) -> registry.Answer:
     """Append each partition's batch; answer when the requested acks have arrived.
 
-    `verified`: what the coordinator answered about a transactional request's partitions.
+    `verified`: the coordinator's answer about a transactional request's partitions.
     """
     body: m.ProduceRequest = request.body
     if body.transactional_id is not None and verified is None:
@@ -152,16 +155,16 @@ def produce(
 
 
 def _verify_first(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
-    """Append the batches of a transaction when its coordinator has confirmed their partitions."""
+    """Append the batches of a transaction after the coordinator has confirmed their partitions."""
 
-    def find(topic: Any, index: int) -> Replica | ErrorCode:
+    def find(topic: m.ProduceRequest.TopicProduceData, index: int) -> Replica | ErrorCode:
         if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             return broker.replicas.find_by_id(topic.topic_id, index)
         return broker.replicas.find(topic.name, index)
 
     def proceed(verified: VerifiedPartitions, at_ms: int) -> None:
         if verified.has_many_producers:
-            answer: Any = _of_many_producers(request.body)
+            answer: object = _of_many_producers(request.body)
         else:
             answer = produce(broker, request, at_ms, verified)
         if answer is not PARKED:
@@ -176,9 +179,9 @@ def _once_each(
 ) -> list[m.ProduceRequest.TopicProduceData]:
     """The topics of a request, each once, with each of its partitions once.
 
-    Of a partition that is named twice the last batch counts, the others are dropped; a topic
-    without partitions is left out.  Kafka's maps by partition do the same.  Returns the list
-    itself if it is so already.
+    If a partition is named twice, its last batch counts and the others are dropped; a topic without
+    partitions is left out.  Kafka's maps by partition have this effect.  Returns the list itself if
+    nothing is repeated.
     """
     topics: dict[tuple[str, bytes], dict[int, m.ProduceRequest.PartitionProduceData]] = {}
     named = 0
@@ -198,14 +201,19 @@ def _once_each(
 
 
 def _allowance_of(topic_data: list[m.ProduceRequest.TopicProduceData]) -> Allowance:
-    """What all batches of a request may decompress to."""
+    """The allowance for decompressing all batches of a request."""
     return Allowance(
         sum(len(data.records or b"") for topic in topic_data for data in topic.partition_data)
     )
 
 
 def _find_leader(
-    broker: Broker, request: Request, topic: Any, data: Any, acks: int, allowance: Allowance | None
+    broker: Broker,
+    request: Request,
+    topic: m.ProduceRequest.TopicProduceData,
+    data: m.ProduceRequest.PartitionProduceData,
+    acks: int,
+    allowance: Allowance | None,
 ) -> Replica | ErrorCode:
     """The replica to append to, or the first reason to refuse; NONE for an empty message set, which
     is neither appended nor refused."""
@@ -240,13 +248,13 @@ def _find_leader(
     return replica
 
 
-def _header_of(records: Any) -> bytes | None:
-    """What is kept of refused records: enough to know a batch that is sent again
+def _header_of(records: bytes | bytearray | memoryview | None) -> bytes | None:
+    """The header of refused records: enough to recognize a batch that is sent again
     (evidence/attempts.py), without its frame."""
     return None if records is None else bytes(records[:CRC_START])
 
 
-def _fail(answer: Any, error: ErrorCode) -> None:
+def _fail(answer: m.ProduceResponse.PartitionProduceResponse, error: ErrorCode) -> None:
     answer.error_code = error
     answer.base_offset = -1
     answer.log_append_time_ms = -1
@@ -274,8 +282,8 @@ def _of_many_producers(body: m.ProduceRequest) -> m.ProduceResponse:
 
 
 def _unverified(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
-    """The coordinator did not confirm the transaction.  As from Kafka, its errors have a text only
-    where the client gets another one in their place."""
+    """The answer after the coordinator did not confirm the transaction.  As from Kafka, its errors
+    have a text only where the client gets another error in their place."""
     answer = _failed(index, error)
     if error is ErrorCode.INVALID_TXN_STATE:
         answer.error_message = "The partition was not added to the transaction."
@@ -285,7 +293,8 @@ def _unverified(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProd
 
 
 def _refused(index: int, appended: Appended) -> m.ProduceResponse.PartitionProduceResponse:
-    """The log refused the batch.  As from Kafka, only errors of single records have a text."""
+    """The answer after the log refused the batch.  As from Kafka, only errors of single records
+    have a text."""
     answer = _failed(index, appended.error)
     answer.log_start_offset = appended.log_start_offset
     if appended.record_errors:
@@ -320,7 +329,7 @@ def _with_hints(broker: Broker, request: Request, response: m.ProduceResponse) -
 
 
 def _silent(broker: Broker, request: Request, response: m.ProduceResponse) -> registry.Answer:
-    """acks=0: nothing is sent, and an error closes the connection."""
+    """Send nothing, for acks=0; an error closes the connection."""
     failed = [
         f"{topic.name}-{answer.index}: {error_of(answer.error_code).name}"
         for topic in response.responses

@@ -1,8 +1,8 @@
-"""A transactional Produce, until its partitions are known to be part of the transaction.
+"""A transactional Produce whose partitions are being verified or added to the transaction.
 
-Owns: which batches must be verified or added, and what the coordinator's answer means for each.
-Never: appends (produce.py does), asks (handlers/transactions/verification.py does).
-Kafka: ReplicaManager.handleProduceAppend, UnifiedLog.maybeStartTransactionVerification; KIP-890.
+Owns: the batches to verify or add, and the meaning of the coordinator's answer for each.  Never:
+appends (produce.py does), asks (handlers/transactions/verification.py does).  Kafka:
+ReplicaManager.handleProduceAppend, UnifiedLog.maybeStartTransactionVerification; KIP-890.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PRODUCER_AT: Final = 43
 
 @final
 class VerifiedPartitions:
-    """What is known of the partitions of one transactional Produce.
+    """The partitions of one transactional Produce.
 
     `errors`: why a partition must not be appended to; `verified`: the guard of a partition whose
     first batch this is.  A partition that is in neither has the transaction open, or no
@@ -56,7 +56,7 @@ class VerifiedPartitions:
         return self.errors.get(partition)
 
     def is_verified(self, replica: Replica) -> bool:
-        """Whether a first batch may be appended: no marker has come since it was verified."""
+        """Whether a first batch may be appended: no marker has come since its verification."""
         if not self.is_checked:
             return True
         guard = self.verified.get((replica.topic, replica.partition))
@@ -70,7 +70,8 @@ def verify(
     proceed: Callable[[VerifiedPartitions, int], None],
     now_ms: int,
 ) -> None:
-    """Call `proceed` when all is known.  `find(topic, index)`: the replica of a partition."""
+    """Call `proceed` when every partition is known.  `find(topic, index)`: the replica of a
+    partition."""
     body, version = request.body, request.api_version
     is_v2 = version >= FIRST_OF_V2
     outcome = VerifiedPartitions(is_v2 or broker.config.transaction_partition_verification_enable)
@@ -88,7 +89,7 @@ def verify(
             ):
                 producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
                 if producer_id < 0:
-                    continue  # nobody's transaction: it is appended as if it were outside of any
+                    continue  # no transaction's: it is appended as if outside of any
                 producers[ProducerIdentity(producer_id, epoch)] = None
                 if outcome.is_checked:
                     guard = replica.log.producers.verification(producer_id, epoch, sequence, is_v2)

@@ -57,8 +57,7 @@ def consumer_group_heartbeat(
 def _check(
     broker: Broker, body: m.ConsumerGroupHeartbeatRequest, version: int
 ) -> RequestRefused | None:
-    """What is wrong with the request itself.  Kafka:
-    throwIfConsumerGroupHeartbeatRequestIsInvalid."""
+    """The error of the request itself.  Kafka: throwIfConsumerGroupHeartbeatRequestIsInvalid."""
     epoch = body.member_epoch
     needs_id = version >= CLIENT_MAKES_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
     if needs_id and not body.member_id.strip():

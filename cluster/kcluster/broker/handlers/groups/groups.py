@@ -156,7 +156,7 @@ def list_groups(broker: Broker, request: Request, now_ms: int) -> m.ListGroupsRe
 
 @handles(ApiKey.DELETE_GROUPS, versions=(0, 3))
 def delete_groups(broker: Broker, request: Request, now_ms: int) -> m.DeleteGroupsResponse | Parked:
-    """Each group by itself; the answer is sent when the last tombstone is committed."""
+    """Delete each group by itself; the answer is sent when the last tombstone is committed."""
     results = {
         group_id: m.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id)
         for group_id in request.body.groups_names

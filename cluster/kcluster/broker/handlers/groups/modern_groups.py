@@ -1,8 +1,8 @@
-"""What the handlers of groups with epochs have in common: consumer, share and streams groups.
+"""The common part of the handlers of groups with epochs: consumer, share and streams groups.
 
-Owns: whether a kind of group is served, the answer of a heartbeat, the rows of a Describe request.
-Never: changes a group, knows a kind.
-Kafka: KafkaApis, GroupCoordinatorService; KIP-848, KIP-932, KIP-1071.
+Owns: the check whether a kind of group is served, the answer of a heartbeat, the rows of a Describe
+request.  Never: changes a group, knows a kind.  Kafka: KafkaApis, GroupCoordinatorService; KIP-848,
+KIP-932, KIP-1071.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any, TypeVar
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.interface import CoordinatorResult, RequestRefused
-from kcluster.broker.coordinator.modern.group import ModernGroup, ToJoin
+from kcluster.broker.coordinator.modern.group import AnyModernGroup, ToJoin
 from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
 from kcluster.broker.registry import PARKED, Parked
 from kcluster.contract import Request
 from kcluster.protocol.errors import ErrorCode
 
 A = TypeVar("A")
-G = TypeVar("G", bound=ModernGroup[Any, Any])
+G = TypeVar("G", bound=AnyModernGroup)
 
 
-def is_served(broker: Broker, kind: type[ModernGroup[Any, Any]], feature: str) -> bool:
-    """Whether groups of this kind are: the feature is on, and group.coordinator.rebalance.protocols
-    names the protocol."""
+def is_served(broker: Broker, kind: type[AnyModernGroup], feature: str) -> bool:
+    """Whether groups of this kind are served: the feature is on, and
+    group.coordinator.rebalance.protocols names the protocol."""
     protocols = broker.config.group_coordinator_rebalance_protocols
     return kind.protocol in protocols and broker.image.supports(feature)
 
@@ -37,7 +37,7 @@ def serve_heartbeat(
     response: Callable[..., A],
     now_ms: int,
 ) -> Parked:
-    """Have the group decide, and answer when what it decided is committed."""
+    """Have the group decide, and answer when the decision is committed."""
 
     def answer(outcome: A | RequestRefused, _at_ms: int) -> None:
         if isinstance(outcome, RequestRefused):
@@ -63,7 +63,8 @@ def describe_groups(
 ) -> list[Any]:
     """A row for each group.
 
-    DIFFERS: Kafka describes the group as of what is committed; this is as of what is written.
+    DIFFERS: Kafka describes the group from committed records; this includes records that are
+    written and not yet committed.
     """
     body = request.body
     rows = [_described(broker, one, kind, is_served, row, describe) for one in body.group_ids]
@@ -85,7 +86,8 @@ def _described(
         return row(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
         return row(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    group = broker.coordinator.modern_group(group_id, kind)
-    if isinstance(group, RequestRefused):
-        return row(group_id=group_id, error_code=group.error, error_message=group.message)
-    return describe(group)
+    described = broker.coordinator.describe(group_id, kind, describe)
+    if isinstance(described, RequestRefused):
+        error, message = described.error, described.message
+        return row(group_id=group_id, error_code=error, error_message=message)
+    return described

@@ -131,7 +131,7 @@ def _fetch_group(
 def _read_all(
     broker: Broker, offsets: GroupOffsets, _requested: AskedGroup, by_id: bool
 ) -> list[FetchTopic]:
-    """All that the group has."""
+    """All offsets of the group."""
     topics = []
     for name, partitions in offsets.topics.items():
         image = broker.image.topics.get(name)
@@ -171,7 +171,8 @@ def _read_topics(
 
 
 def _same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
-    """Whether an offset is not of an earlier topic of the same name, where both have ids."""
+    """Whether an offset belongs to this topic, and not to an earlier one of its name, where both
+    have ids."""
     if committed is None or NO_TOPIC_ID in (topic_id, committed.topic_id):
         return committed
     return committed if committed.topic_id == topic_id else None

@@ -71,7 +71,7 @@ def streams_group_heartbeat(
 def _check_topics(
     topology: m.StreamsGroupHeartbeatRequest.Topology | None,
 ) -> RequestRefused | None:
-    """Which names of topics an application may not use."""
+    """The error for names of topics that an application may not use."""
     names = [] if topology is None else named_topics(topology)
     internal = ",".join(name for name in names if is_internal(name))
     if internal:
@@ -85,7 +85,7 @@ def _check_topics(
 
 
 def _check_supported(broker: Broker, body: m.StreamsGroupHeartbeatRequest) -> RequestRefused | None:
-    """What the broker's release does not serve yet.  Kafka:
+    """The error for features that the broker's release does not serve yet.  Kafka:
     throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures."""
     if broker.release.number < FIRST_WITH_STATIC_MEMBERS:
         refusal = _check_supported_before_4_4(body)
@@ -111,8 +111,7 @@ def _check_supported_before_4_4(body: m.StreamsGroupHeartbeatRequest) -> Request
 
 
 def _check(body: m.StreamsGroupHeartbeatRequest) -> RequestRefused | None:
-    """What is wrong with the request itself.  Kafka:
-    throwIfStreamsGroupHeartbeatRequestIsInvalid."""
+    """The error of the request itself.  Kafka: throwIfStreamsGroupHeartbeatRequestIsInvalid."""
     empty = empty_field(
         MemberId=body.member_id,
         GroupId=body.group_id,
@@ -173,7 +172,8 @@ def streams_group_describe(
 def streams_group_topology_description_update(
     broker: Broker, _request: Request, _now_ms: int
 ) -> m.StreamsGroupTopologyDescriptionUpdateResponse:
-    """KIP-1331: where a plugin of the broker would keep the description, there is none."""
+    """Refuse a topology description (KIP-1331), because no broker here has a plugin that keeps
+    it."""
     error = ErrorCode.UNSUPPORTED_VERSION
     message = "the broker has no plugin for topology descriptions"
     if not is_served(broker, StreamsGroup, STREAMS_VERSION):

@@ -1,1 +1,1 @@
-"""What clients learn about the cluster: brokers, topics, versions."""
+"""Facts about the cluster for clients: brokers, topics, versions."""

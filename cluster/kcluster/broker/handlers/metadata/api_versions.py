@@ -1,9 +1,8 @@
-"""ApiVersions (API 18, v0-5): which APIs, versions and features this broker has.
+"""ApiVersions (API 18, v0-5): the APIs, versions and features of this broker.
 
-Owns: the list that clients choose their versions from.  Never: checks a request's own version
-(channel.py does, and answers a too new ApiVersions with `too_new`).
-Kafka: KafkaApis.handleApiVersionsRequest, ApiVersionManager; KIP-35, KIP-511, KIP-584, KIP-1022,
-KIP-1242.
+Owns: the list from which clients choose their versions.  Never: checks a request's own version
+(channel.py does, and answers a too new ApiVersions with `too_new`).  Kafka:
+KafkaApis.handleApiVersionsRequest, ApiVersionManager; KIP-35, KIP-511, KIP-584, KIP-1022, KIP-1242.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ LISTED_FROM: Final = {ApiKey.PRODUCE: 0}
 (KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
 
 NO_NODE: Final = -1
-"""As the node that a client expects: it does not know any."""
+"""The node id of a client that expects no particular broker."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
@@ -73,8 +72,8 @@ def api_versions(broker: Broker, request: Request, now_ms: int) -> m.ApiVersions
 
 
 def _place_problem(request: m.ApiVersionsRequest, cluster_id: str, node_id: int) -> ErrorCode:
-    """What is wrong with the place that a client expects to have reached: nothing if it names
-    none.  Clients follow stale metadata to an address that has another owner by now (KIP-1242)."""
+    """The problem of the place that a client expects to have reached; None if it names none.
+    Clients follow stale metadata to an address that has another owner by now (KIP-1242)."""
     if request.cluster_id is None and request.node_id == NO_NODE:
         return ErrorCode.NONE
     if request.cluster_id is None or request.node_id == NO_NODE:

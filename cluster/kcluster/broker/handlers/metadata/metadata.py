@@ -1,7 +1,7 @@
 """Metadata (API 3, v0-13): topics, their partitions' leaders and replicas, and the brokers.
 
 Owns: the answer, from this broker's own image, and asking the controller to create missing topics.
-Never: looks at replicas here, or at another node's image: the answer may be stale, as Kafka's.
+Never: looks at replicas here, or at another node's image; the answer may be stale, as Kafka's.
 Kafka: KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache, AutoTopicCreationManager; KIP-4,
 KIP-112, KIP-320, KIP-516.
 """
@@ -129,7 +129,7 @@ def build_metadata(
 def controller_of(image: MetadataImage) -> int:
     """The id of the broker that clients take for the controller; NO_CONTROLLER if none is up.
 
-    Kafka draws an alive broker at random for each answer.
+    Kafka draws a live broker at random for each answer.
     """
     # DIFFERS: it changes with the metadata, not with every answer, so that equal requests get
     # equal bytes, and one seed one trace.
@@ -207,8 +207,8 @@ def _partitions(
     answers = []
     for partition in topic.partitions:
         leader = partition.leader
-        # A fenced leader is still shown, as in Kafka: the controller replaces it when it
-        # fences it.
+        # A fenced leader is still listed, as in Kafka; the controller replaces it when it fences
+        # it.
         has_leader = leader in brokers
         answers.append(
             new(

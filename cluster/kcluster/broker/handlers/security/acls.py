@@ -1,7 +1,7 @@
 """DescribeAcls, CreateAcls, DeleteAcls (APIs 29, 30, 31, v1-3), as a broker without an authorizer
 answers them.
 
-Owns: the refusal of each.  Never: keeps an ACL: authorizer.class.name is not simulated.
+Owns: the refusal of each.  Never: stores an ACL, since authorizer.class.name is not simulated.
 Kafka: AclApis, ControllerApis, {Describe,Create,Delete}AclsRequest; KIP-140, KIP-290.
 Behaviour:
 - SECURITY_DISABLED for every request;
@@ -24,7 +24,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 UNKNOWN: Final = 0
-"""The same code in ResourceType, PatternType, AclOperation and AclPermissionType."""
+"""Code 0 in ResourceType, PatternType, AclOperation and AclPermissionType."""
 
 _ON_THE_BROKER: Final = "No Authorizer is configured on the broker"
 _ON_THE_CONTROLLER: Final = "No Authorizer is configured."
@@ -34,7 +34,7 @@ _ON_THE_CONTROLLER: Final = "No Authorizer is configured."
 def describe_acls(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeAclsResponse | NoResponse:
-    """SECURITY_DISABLED."""
+    """Refuse with SECURITY_DISABLED."""
     if _is_unknown_filter(request.body):
         return _close(broker, request)
     return m.DescribeAclsResponse(
@@ -44,7 +44,7 @@ def describe_acls(
 
 @handles(ApiKey.CREATE_ACLS, versions=(1, 3))
 def create_acls(broker: Broker, request: Request, now_ms: int) -> m.CreateAclsResponse | NoResponse:
-    """SECURITY_DISABLED for each creation; the creations are not checked."""
+    """Refuse each creation with SECURITY_DISABLED; the creations are not checked."""
     for wanted in request.body.creations:
         if UNKNOWN in (
             wanted.resource_type,
@@ -65,7 +65,7 @@ def create_acls(broker: Broker, request: Request, now_ms: int) -> m.CreateAclsRe
 
 @handles(ApiKey.DELETE_ACLS, versions=(1, 3))
 def delete_acls(broker: Broker, request: Request, now_ms: int) -> m.DeleteAclsResponse | NoResponse:
-    """SECURITY_DISABLED for each filter."""
+    """Refuse each filter with SECURITY_DISABLED."""
     if any(map(_is_unknown_filter, request.body.filters)):
         return _close(broker, request)
     return m.DeleteAclsResponse(

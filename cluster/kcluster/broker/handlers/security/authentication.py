@@ -1,7 +1,7 @@
 """SaslHandshake 17, SaslAuthenticate 36 and delegation tokens 38-41, as a PLAINTEXT listener
 answers them.
 
-Owns: these refusals.  Never: authenticates: every client is User:ANONYMOUS.
+Owns: these refusals.  Never: authenticates; every client is User:ANONYMOUS.
 Kafka: KafkaApis.handleSaslHandshakeRequest, handleSaslAuthenticateRequest, ControllerApis (tokens
 are forwarded there, but refused before: allowTokenRequests); KIP-43, KIP-48, KIP-152.
 Versions:
@@ -22,7 +22,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 ANONYMOUS: Final = ("User", "ANONYMOUS")
-"""The principal of every client, as none authenticates.  Kafka: KafkaPrincipal.ANONYMOUS."""
+"""The principal of every client, because none authenticates.  Kafka: KafkaPrincipal.ANONYMOUS."""
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 _NOT_HERE: Final = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -32,13 +32,14 @@ _NO_TOKEN_MS: Final = -1
 
 @handles(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
 def sasl_handshake(broker: Broker, request: Request, now_ms: int) -> m.SaslHandshakeResponse:
-    """ILLEGAL_SASL_STATE: a PLAINTEXT listener has no SASL handshake; no mechanism is listed."""
+    """Refuse with ILLEGAL_SASL_STATE: a PLAINTEXT listener has no SASL handshake, and lists no
+    mechanism."""
     return m.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
 @handles(ApiKey.SASL_AUTHENTICATE, versions=(0, 2))
 def sasl_authenticate(broker: Broker, request: Request, now_ms: int) -> m.SaslAuthenticateResponse:
-    """ILLEGAL_SASL_STATE: the connection counts as authenticated already."""
+    """Refuse with ILLEGAL_SASL_STATE: the connection counts as authenticated already."""
     return m.SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE
     )
@@ -46,8 +47,8 @@ def sasl_authenticate(broker: Broker, request: Request, now_ms: int) -> m.SaslAu
 
 @handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=(1, 3))
 def create_token(broker: Broker, request: Request, now_ms: int) -> m.CreateDelegationTokenResponse:
-    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.  Only the token's owner is looked at before: an owner
-    name without a type (null) is Kafka's UNKNOWN_SERVER_ERROR.
+    """Refuse with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, after a check of the token's owner: an
+    owner name without a type (null) is Kafka's UNKNOWN_SERVER_ERROR.
     """
     body: m.CreateDelegationTokenRequest = request.body
     owner, error = ANONYMOUS, _NOT_HERE
@@ -70,13 +71,13 @@ def create_token(broker: Broker, request: Request, now_ms: int) -> m.CreateDeleg
 
 @handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=(1, 2))
 def renew_token(broker: Broker, request: Request, now_ms: int) -> m.RenewDelegationTokenResponse:
-    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+    """Refuse with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
     return m.RenewDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
 
 
 @handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=(1, 2))
 def expire_token(broker: Broker, request: Request, now_ms: int) -> m.ExpireDelegationTokenResponse:
-    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+    """Refuse with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
     return m.ExpireDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
 
 
@@ -84,5 +85,5 @@ def expire_token(broker: Broker, request: Request, now_ms: int) -> m.ExpireDeleg
 def describe_tokens(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeDelegationTokenResponse:
-    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+    """Refuse with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
     return m.DescribeDelegationTokenResponse(error_code=_NOT_HERE)

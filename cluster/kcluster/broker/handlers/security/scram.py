@@ -26,7 +26,7 @@ _Answer = m.DescribeUserScramCredentialsResponse
 def describe_user_scram_credentials(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeUserScramCredentialsResponse:
-    """Mechanisms and iterations of the users named, or (null or none named) of all.
+    """Mechanisms and iterations of the named users, or (null or none named) of all.
 
     Behaviour:
     - DUPLICATE_RESOURCE for a user named twice, RESOURCE_NOT_FOUND for one without credentials;

@@ -1,21 +1,28 @@
-"""The acknowledgements in one ShareFetch or ShareAcknowledge request, and what became of each.
+"""The acknowledgements in one ShareFetch or ShareAcknowledge request, and their outcomes.
 
-Owns: which of them are malformed; the outcome of each partition, when all have one.  Never: decides
-whether a record can be acknowledged (broker/share/window.py does).
-Kafka: KafkaApis.validateAcknowledgementBatches, handleAcknowledgements.
+Owns: the detection of malformed ones; the outcome of each partition, once all have one.  Never:
+decides whether a record can be acknowledged (broker/share/window.py does).  Kafka:
+KafkaApis.validateAcknowledgementBatches, handleAcknowledgements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.share.in_flight import AcknowledgeType
 from kcluster.broker.share.sessions import PartitionKey
 from kcluster.broker.share.window import Acknowledgement, AcknowledgeOutcome
+from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    _Topic = m.ShareFetchRequest.FetchTopic | m.ShareAcknowledgeRequest.AcknowledgeTopic
+    _Batch = (
+        m.ShareFetchRequest.AcknowledgementBatch | m.ShareAcknowledgeRequest.AcknowledgementBatch
+    )
 
 FIRST_VERSION_WITH_RENEWAL: Final = 2
 _ACKNOWLEDGED: Final = AcknowledgeOutcome(ErrorCode.NONE, "")
@@ -44,8 +51,8 @@ class Acknowledging:
     def is_settled(self) -> bool:
         return not self._pending
 
-    def start(self, topics: Iterable[Any], is_renew_ack: bool, now_ms: int) -> None:
-        """Acknowledge what a request's `topics` have."""
+    def start(self, topics: Iterable[_Topic], is_renew_ack: bool, now_ms: int) -> None:
+        """Process the acknowledgements in a request's `topics`."""
         valid: dict[PartitionKey, list[Acknowledgement]] = {}
         empty: list[PartitionKey] = []
         for topic in topics:
@@ -72,8 +79,11 @@ class Acknowledging:
     def _refuse(self, key: PartitionKey, error: ErrorCode) -> None:
         self.outcomes[key] = AcknowledgeOutcome(error, "")
 
-    def _checked(self, batches: Iterable[Any], is_renew_ack: bool) -> list[Acknowledgement] | None:
-        """The acknowledgements of one partition; None: they are malformed, and none counts."""
+    def _checked(
+        self, batches: Iterable[_Batch], is_renew_ack: bool
+    ) -> list[Acknowledgement] | None:
+        """The acknowledgements of one partition; None if they are malformed, so that none
+        counts."""
         highest = AcknowledgeType.RENEW if self._has_renewal else AcknowledgeType.REJECT
         checked: list[Acknowledgement] = []
         previous_last = -1
@@ -114,5 +124,5 @@ class Acknowledging:
 
 
 def is_member_id(member_id: str | None) -> bool:
-    """Kafka: KafkaApis.isMemberIdValid."""
+    """Whether a member id is valid.  Kafka: KafkaApis.isMemberIdValid."""
     return bool(member_id) and len(member_id or "") <= 36

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (API 79, v1-2): what a member of a share group has done with its records.
+"""ShareAcknowledge (API 79, v1-2): a member's acknowledgements of its share group's records.
 
 Owns: the session's part in it, the shape of the answer.  Never: changes a record's state
 (broker/share/window.py does).
@@ -11,8 +11,6 @@ Versions:
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.share.acknowledging import Acknowledging, is_member_id
@@ -31,7 +29,7 @@ HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 @handles(ApiKey.SHARE_ACKNOWLEDGE, versions=(1, 2))
 def share_acknowledge(broker: Broker, request: Request, now_ms: int) -> Answer | Parked:
-    """Answer, or park until all is stored, one ShareAcknowledge."""
+    """Answer one ShareAcknowledge, or park it until everything is stored."""
     body: m.ShareAcknowledgeRequest = request.body
     if not broker.image.supports(SHARE_VERSION):
         return Answer(error_code=ErrorCode.UNSUPPORTED_VERSION)
@@ -58,7 +56,7 @@ def share_acknowledge(broker: Broker, request: Request, now_ms: int) -> Answer |
 
 
 def _answer(broker: Broker, group_id: str, acknowledging: Acknowledging) -> Answer:
-    topics: dict[bytes, Any] = {}
+    topics: dict[bytes, m.ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}
     leaders: dict[int, None] = {}
     image = broker.image
     limits = broker.share_partitions.configs.of(group_id).limits

@@ -1,6 +1,6 @@
 """ShareFetch (API 78, v1-2): records of share partitions, acquired for one member of a share group.
 
-Owns: the session's part in it, when a fetch is answered and with what; the parked fetch.  Never:
+Owns: the session's part in it, the time and the content of an answer; the parked fetch.  Never:
 decides who gets a record (broker/share/acquisition.py), reads a log (broker/serving/reading.py).
 Kafka: KafkaApis.handleShareFetchRequest, DelayedShareFetch, ShareFetchUtils; KIP-932.
 Behaviour:
@@ -14,8 +14,9 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
+from kcluster.broker import registry
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.share.acknowledging import (
     FIRST_VERSION_WITH_RENEWAL,
@@ -46,7 +47,7 @@ BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
 ACQUIRE_MODES: Final = (BATCH_OPTIMIZED, RECORD_LIMIT)
 FIRST_THAT_FINDS_UNKNOWN_TOPICS: Final = (4, 4)
-"""Before it a topic without a name is an error of the whole request."""
+"""The first version for which a topic without a name is no error of the whole request."""
 """The acquire mode in which max_records is a limit; otherwise batches are not divided."""
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -55,14 +56,14 @@ PartitionData = m.ShareFetchResponse.PartitionData
 
 
 @handles(ApiKey.SHARE_FETCH, versions=(1, 2))
-def share_fetch(broker: Broker, request: Request, now_ms: int) -> Any:
+def share_fetch(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
     """Answer, or park, one share fetch."""
     body: m.ShareFetchRequest = request.body
     if not broker.image.supports(SHARE_VERSION):
         return Answer(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not broker.image.features:
-        # Just started, without metadata: a member asks again with a new session.  Kafka's brokers
-        # take no requests before they have it.
+        # The broker has just started, without metadata, so the member asks again with a new
+        # session.  Kafka's brokers take no requests before they have metadata.
         return Answer(error_code=ErrorCode.SHARE_SESSION_NOT_FOUND)
     is_renewal = request.api_version >= FIRST_VERSION_WITH_RENEWAL and body.is_renew_ack
     if (
@@ -91,7 +92,7 @@ def _has_acknowledgements(body: m.ShareFetchRequest) -> bool:
 
 
 def _session_of(broker: Broker, request: Request) -> ShareSession | ErrorCode:
-    """The session that a fetch opens or continues, with what it names.
+    """The session that a fetch opens or continues, updated with the partitions that it names.
 
     Kafka: SharePartitionManager.newContext.
     """
@@ -120,7 +121,8 @@ def _session_of(broker: Broker, request: Request) -> ShareSession | ErrorCode:
 
 @final
 class _LateRefusal(DelayedOperation):
-    """Too many sessions: an error after max_wait_ms, so that the client does not hurry."""
+    """The refusal of one session too many: an error after max_wait_ms, so that the client does not
+    hurry."""
 
     __slots__ = ("_broker", "_error", "_request")
 
@@ -166,13 +168,13 @@ class PendingShareFetch(ParkedShareFetch):
         self._max_bytes = max_bytes
         self._min_bytes = min(body.min_bytes, max_bytes)
         self._leaders: dict[TopicIdPartition, ShareLeader] = {}
-        """Those that may have something."""
+        """The leaders of share partitions that may have records."""
         self._answers: dict[TopicIdPartition, PartitionData] = {}
         self._is_fetched = False
-        """There are records, or nothing to wait for."""
+        """Whether there are records, or nothing to wait for."""
 
-    def start(self, is_renewal: bool, now_ms: int) -> Any:
-        """The answer, or PARKED: `reply` follows."""
+    def start(self, is_renewal: bool, now_ms: int) -> registry.Answer:
+        """The answer; or PARKED, and `reply` follows."""
         body: m.ShareFetchRequest = self._request.body
         if _has_acknowledgements(body):
             self._acknowledging.start(body.topics, body.is_renew_ack, now_ms)
@@ -200,7 +202,8 @@ class PendingShareFetch(ParkedShareFetch):
     # ------------------------------------------------------------------------------- fetching
 
     def _find_leaders(self, now_ms: int) -> ErrorCode:
-        """The leaders of what the session names; an error for the whole request, or NONE."""
+        """Find the leaders of the session's partitions; returns an error for the whole request, or
+        NONE."""
         broker, session, body = self._broker, self._session, self._request.body
         for named in self._rotated():
             if not named.topic:
@@ -221,7 +224,7 @@ class PendingShareFetch(ParkedShareFetch):
         return ErrorCode.NONE
 
     def _rotated(self) -> list[TopicIdPartition]:
-        """The session's partitions, each time beginning with another, so that none starves."""
+        """The session's partitions, each time beginning with another one, so that none starves."""
         partitions = list(self._session.partitions.values())
         epoch = self._request.body.share_session_epoch
         if len(partitions) < 2 or epoch < 1:
@@ -230,7 +233,8 @@ class PendingShareFetch(ParkedShareFetch):
         return partitions[start:] + partitions[:start]
 
     def _fetch(self, now_ms: int, is_last_try: bool = False) -> bool:
-        """Acquire what there is, if it is enough.  False: wait for more."""
+        """Acquire the available records if they are enough; False if the fetch must wait for
+        more."""
         acquirable = [pair for pair in self._leaders.items() if pair[1].can_acquire()]
         if not acquirable:
             return False
@@ -273,7 +277,7 @@ class PendingShareFetch(ParkedShareFetch):
     ) -> PartitionData:
         if read.error is not ErrorCode.OFFSET_OUT_OF_RANGE:
             return _error_data(named, read.error)
-        # The log has lost its beginning; the next fetch reads from where it starts now.
+        # The log has lost its beginning; the next fetch reads from its new start.
         leader.move_log_start()
         return _acquired_data(named, read, [])
 
@@ -306,7 +310,7 @@ class PendingShareFetch(ParkedShareFetch):
             del parked[self._request.connection_id]
 
     def _stop_waiting(self) -> None:
-        """It has records, or nothing to wait for."""
+        """Stop waiting, because there are records or nothing to wait for."""
         self.done = True
         for leader in self._leaders.values():
             leader.replica.fetches_waiting.pop(self, None)
@@ -327,7 +331,7 @@ class PendingShareFetch(ParkedShareFetch):
 
     # ------------------------------------------------------------------------------ answering
 
-    def _answer(self, now_ms: int) -> Answer:
+    def _answer(self, now_ms: int) -> registry.Answer:
         broker, body = self._broker, self._request.body
         for named, leader in self._leaders.items():
             if leader.error:
@@ -349,7 +353,7 @@ class PendingShareFetch(ParkedShareFetch):
             data.acknowledge_error_code = outcome.error
             data.acknowledge_error_message = outcome.message or None
             by_key[key] = data
-        topics: dict[bytes, Any] = {}
+        topics: dict[bytes, m.ShareFetchResponse.ShareFetchableTopicResponse] = {}
         for (topic_id, _), data in by_key.items():
             topic = topics.get(topic_id)
             if topic is None:
@@ -365,7 +369,7 @@ class PendingShareFetch(ParkedShareFetch):
         )
 
     def _to_be_named(self, epoch: int) -> dict[TopicIdPartition, PartitionData]:
-        """All that was fetched if the session begins; later only what is news.
+        """The partitions for the answer: all if the session begins, later only those with news.
 
         Kafka: CachedSharePartition.maybeUpdateResponseData.
         """
@@ -390,7 +394,7 @@ def _error_data(named: TopicIdPartition, error: ErrorCode) -> PartitionData:
 def _acquired_data(
     named: TopicIdPartition, read: PartitionRead, acquired: list[Acquired]
 ) -> PartitionData:
-    """The batches that have any acquired record, whole, and which of their records those are."""
+    """The whole batches that have any acquired record, and which of their records are acquired."""
     if not acquired:
         return PartitionData(partition_index=named.partition, records=b"")
     first, last = acquired[0].first_offset, acquired[-1].last_offset

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.share.offsets import alter_failed, delete_failed
 from kcluster.broker.coordinator.share_state.state import (
     NO_COUNT,
@@ -36,7 +35,7 @@ from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.features import SHARE_VERSION
 
 LATEST: Final = -1
-"""As a timestamp of ListOffsets."""
+"""The timestamp of ListOffsets that means the end of the log."""
 NO_LAG: Final = -1
 
 GroupRow = m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
@@ -52,7 +51,7 @@ EndOffsets = dict[SharePartition, int | ErrorCode]
 def describe_share_group_offsets(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeShareGroupOffsetsResponse | Parked:
-    """Each group by itself; the answer is sent when the last is known."""
+    """Describe each group by itself; the answer is sent when the last is known."""
     body: m.DescribeShareGroupOffsetsRequest = request.body
     if not body.groups:
         return m.DescribeShareGroupOffsetsResponse()
@@ -83,15 +82,13 @@ def _describe(
     if not broker.image.supports(SHARE_VERSION):
         row.error_code = ErrorCode.UNSUPPORTED_VERSION
     elif wanted.topics is None:
-        group = broker.coordinator.group(wanted.group_id)
-        if group is ErrorCode.NOT_COORDINATOR:
-            row.error_code, row.error_message = group, group.text
-        elif isinstance(group, ShareGroup) and group.states is not None:
-            initialized = group.states.initialized
+        found = broker.coordinator.share_partitions(wanted.group_id)
+        if isinstance(found, ErrorCode):
+            row.error_code, row.error_message = found, found.text
+        else:
+            partitions = found
             known = broker.image.topic_names
-            names = {topic_id: known[topic_id] for topic_id in initialized if topic_id in known}
-            of_known = {topic_id: initialized[topic_id] for topic_id in names}
-            partitions = group.share_partitions(of_known)
+            names = {one.topic_id: known[one.topic_id] for one in partitions}
     else:
         for one in wanted.topics:
             topic = broker.image.topics.get(one.topic_name)
@@ -100,7 +97,7 @@ def _describe(
                 unknown.append(TopicRow(topic_name=one.topic_name, partitions=cells))
                 continue
             if not one.partitions:
-                # Kafka's persister throws: DefaultStatePersister.validate.
+                # Kafka's persister throws here: DefaultStatePersister.validate.
                 row.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
                 row.error_message = row.error_code.text
                 on_done(now_ms)
@@ -147,7 +144,7 @@ def _has_lag(summary: ShareSummary | ErrorCode) -> bool:
 def _cell(
     partition: SharePartition, summary: ShareSummary | ErrorCode, end: int | ErrorCode | None
 ) -> PartitionRow:
-    """An error of the persister is absence of data, as in OffsetFetch."""
+    """One partition's row; an error of the persister counts as missing data, as in OffsetFetch."""
     index = partition.partition
     if isinstance(summary, ErrorCode):
         return PartitionRow(index, UNINITIALIZED, lag=NO_LAG)
@@ -165,8 +162,8 @@ def _list_end_offsets(
     on_ended: Callable[[EndOffsets, int], None],
     now_ms: int,
 ) -> None:
-    """Ask the leaders for the ends of these partitions, given with their topics' names.  Kafka:
-    NetworkPartitionMetadataClient."""
+    """Request the ends of these partitions, given with their topics' names, from the leaders.
+    Kafka: NetworkPartitionMetadataClient."""
     ends: EndOffsets = {}
     by_leader: dict[int, list[SharePartition]] = {}
     for partition, name in partitions.items():
@@ -180,7 +177,9 @@ def _list_end_offsets(
     if not left:
         on_ended(ends, now_ms)
 
-    def answered(some: list[SharePartition], body: Any, at_ms: int) -> None:
+    def answered(
+        some: list[SharePartition], body: m.ListOffsetsResponse | None, at_ms: int
+    ) -> None:
         nonlocal left
         found: dict[tuple[str, int], int | ErrorCode] = {}
         for topic in [] if body is None else body.topics:

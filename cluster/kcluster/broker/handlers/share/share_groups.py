@@ -54,7 +54,7 @@ def share_group_heartbeat(
 
 
 def _check(body: m.ShareGroupHeartbeatRequest) -> RequestRefused | None:
-    """What is wrong with the request itself.  Kafka: throwIfShareGroupHeartbeatRequestIsInvalid."""
+    """The error of the request itself.  Kafka: throwIfShareGroupHeartbeatRequestIsInvalid."""
     empty = empty_field(MemberId=body.member_id, GroupId=body.group_id, RackId=body.rack_id)
     if empty is not None:
         return empty

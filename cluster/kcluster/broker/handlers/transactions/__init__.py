@@ -1,1 +1,2 @@
-"""Handlers of transactions: the clients of a coordinator, and the brokers that work for it."""
+"""Handlers of transactions: requests of a coordinator's clients, and of brokers that work for
+it."""

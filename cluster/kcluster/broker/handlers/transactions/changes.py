@@ -27,7 +27,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
 
 FENCED_SINCE: Final = 2
-"""Versions before it have INVALID_PRODUCER_EPOCH for PRODUCER_FENCED."""
+"""The first version with PRODUCER_FENCED; older ones have INVALID_PRODUCER_EPOCH in its place."""
 BATCHED_SINCE: Final = 4
 END_V2_SINCE: Final = 5
 
@@ -125,8 +125,8 @@ def _add(broker: Broker, wanted: Added, version: int, finish: partial[None], now
 def _refused(
     broker: Broker, partitions: list[TopicPartition], version: int
 ) -> dict[TopicPartition, ErrorCode]:
-    """The partitions that cannot be in a transaction.  Those of internal topics are not for clients
-    to add."""
+    """The partitions that cannot be in a transaction; clients may not add partitions of internal
+    topics."""
     refused = {}
     for partition in partitions:
         if version < BATCHED_SINCE and partition[0] in INTERNAL_TOPICS:
@@ -137,8 +137,8 @@ def _refused(
 
 
 def _as_asked(wanted: Added, error: ErrorCode) -> AddedResult:
-    """One error for all, in the order of the request, what was named twice included.
-    Kafka: AddPartitionsToTxnRequest.errorResponseForTransaction."""
+    """One error for all partitions, in the order of the request, with repetitions. Kafka:
+    AddPartitionsToTxnRequest.errorResponseForTransaction."""
     topics = [
         AddedTopic(
             name=topic.name,

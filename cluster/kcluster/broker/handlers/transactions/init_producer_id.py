@@ -1,4 +1,4 @@
-"""InitProducerId (API 22, v0-5): who an idempotent or transactional producer is.
+"""InitProducerId (API 22, v0-5): the identity of an idempotent or transactional producer.
 
 Owns: the answer.  Never: holds producer ids (broker/producer_ids.py does), producers' sequences
 (partition/producers.py) or transactions (coordinator/transactions does).
@@ -87,7 +87,7 @@ def init_producer_id(
 
 
 def refuse(request: m.InitProducerIdRequest, config: BrokerConfig) -> ErrorCode:
-    """Why `request` gets no producer id, or NONE."""
+    """The error for which `request` gets no producer id, or NONE."""
     has_id = request.producer_id != NO_PRODUCER_ID
     has_epoch = request.producer_epoch != NO_PRODUCER_EPOCH
     if has_id != has_epoch:
@@ -102,7 +102,7 @@ def refuse(request: m.InitProducerIdRequest, config: BrokerConfig) -> ErrorCode:
 
 
 def failed(error: ErrorCode) -> m.InitProducerIdResponse:
-    """No producer id, because of `error`."""
+    """The answer without a producer id, because of `error`."""
     return m.InitProducerIdResponse(
         error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
     )

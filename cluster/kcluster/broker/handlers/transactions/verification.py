@@ -1,9 +1,9 @@
-"""Partitions of a transaction: a leader asks the coordinator before it appends.
+"""The verification of a transaction's partitions: a leader's question to the coordinator before it
+appends.
 
-Owns: the question, its retries, and what the answer means for each partition.  Never: appends, or
-decides about a transaction (coordinator/transactions does).
-Kafka: AddPartitionsToTxnManager, ReplicaManager.maybeSendPartitionsToTransactionCoordinator;
-KIP-890.
+Owns: the question, its retries, and the meaning of the answer for each partition.  Never: appends,
+or decides about a transaction (coordinator/transactions does).  Kafka: AddPartitionsToTxnManager,
+ReplicaManager.maybeSendPartitionsToTransactionCoordinator; KIP-890.
 
 The first batch of a transaction in a partition is verified (V1: the client has added the partition)
 or added (V2: the leader adds it).  Until the batch is appended a guard holds: a marker that comes
@@ -13,7 +13,7 @@ in between makes the answer void.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.transactions.transaction import (
@@ -55,7 +55,7 @@ class PartitionsQuestion:
         self._give_up_ms: int | None = None
 
     def ask(self, now_ms: int) -> None:
-        """Send the question; an answer may come before this returns."""
+        """Send the question; the answer may come before this returns."""
         broker = self._broker
         if self._give_up_ms is None:
             self._give_up_ms = now_ms + broker.config.add_partitions_to_txn_retry_backoff_max_ms
@@ -85,7 +85,7 @@ class PartitionsQuestion:
             now_ms,
         )
 
-    def _answered(self, body: Any, now_ms: int) -> None:
+    def _answered(self, body: m.AddPartitionsToTxnResponse | None, now_ms: int) -> None:
         if body is None:
             self._done(dict.fromkeys(self._partitions, ErrorCode.NETWORK_EXCEPTION), now_ms)
             return
@@ -121,4 +121,4 @@ RETRIED_BY_PRODUCERS: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-"""For these a Produce is answered with NOT_ENOUGH_REPLICAS, which all clients retry."""
+"""Errors for which a Produce is answered with NOT_ENOUGH_REPLICAS, which all clients retry."""

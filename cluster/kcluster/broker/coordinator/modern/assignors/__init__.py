@@ -1,4 +1,4 @@
 """Assignors of groups with epochs: pure functions from members and topics to partitions.
 
-assignor.py: what they are given and return.  uniform.py, range.py: those of consumer groups.
+assignor.py: their arguments and results.  uniform.py, range.py: the assignors of consumer groups.
 """

@@ -1,7 +1,7 @@
-"""What an assignor is given and what it returns.
+"""The arguments and results of assignors.
 
-Owns: those values.  Never: assigns, knows a group.
-Kafka: PartitionAssignor, GroupSpec, MemberSubscription, SubscribedTopicDescriber.
+Owns: these values.  Never: assigns, knows a group.  Kafka: PartitionAssignor, GroupSpec,
+MemberSubscription, SubscribedTopicDescriber.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 
 
 class MemberSpec(Struct, frozen=True):
-    """One member as its assignor sees it."""
+    """One member, for its assignor."""
 
     topic_ids: tuple[bytes, ...]
     """The existing topics that it subscribes to, in order of their names."""
@@ -29,7 +29,7 @@ class GroupSpec(Struct, frozen=True):
 
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[bytes, int]
-    """Of all topics that a member subscribes to."""
+    """The numbers of partitions of all topics that a member subscribes to."""
 
     @property
     def is_homogeneous(self) -> bool:
@@ -40,4 +40,4 @@ class GroupSpec(Struct, frozen=True):
 
 
 Assignor = Callable[[GroupSpec], dict[str, Assignment]]
-"""The group -> the partitions of each member."""
+"""An assignor: a group -> the partitions of each member."""

@@ -4,7 +4,7 @@ Owns: that rule.  Never: keeps anything between calls.  Kafka: assignor.RangeAss
 
 Members that subscribe to the same topics get the same ranges of topics with as many partitions, so
 that such topics can be joined.  Static members come first, in the order of their instance ids: the
-ranges stay where they are when one is replaced.
+ranges stay in place when one is replaced.
 """
 
 from __future__ import annotations

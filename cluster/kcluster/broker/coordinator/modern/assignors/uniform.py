@@ -14,7 +14,8 @@ from kcluster.broker.coordinator.modern.assignors.assignor import GroupSpec
 from kcluster.broker.coordinator.modern.topics import Assignment
 
 MAX_ROUNDS: Final = 16
-"""Of balancing members with different subscriptions.  Kafka: MAX_ITERATION_COUNT."""
+"""The most rounds of balancing members with different subscriptions.  Kafka:
+MAX_ITERATION_COUNT."""
 
 Partition = tuple[bytes, int]
 """Topic id, partition."""
@@ -40,7 +41,7 @@ def _frozen(assignment: dict[str, list[Partition]]) -> dict[str, Assignment]:
 
 
 def _assigned(group: GroupSpec, member_id: str) -> list[Partition]:
-    """What a member has of what it subscribes to, in order."""
+    """The partitions that a member has of its subscribed topics, in order."""
     spec = group.members[member_id]
     return [
         (topic_id, partition)
@@ -54,7 +55,7 @@ def _assigned(group: GroupSpec, member_id: str) -> list[Partition]:
 
 
 def _assign_same(group: GroupSpec) -> dict[str, list[Partition]]:
-    """Each member keeps what it has, up to its quota; then members below theirs get the rest."""
+    """Each member keeps its partitions, up to its quota; then members below theirs get the rest."""
     count = sum(group.partition_counts.values())
     quota, extra = divmod(count, len(group.members))
     owned: set[Partition] = set()
@@ -92,8 +93,8 @@ def _unowned(group: GroupSpec, owned: set[Partition]) -> list[Partition]:
 
 
 class _Heterogeneous:
-    """Members keep what they have; the rest goes to the least loaded subscriber; then partitions
-    move from members with more to those with less, while that makes the spread smaller."""
+    """Members keep their partitions; the rest goes to the least loaded subscriber; then partitions
+    move from members with more to members with fewer, while this makes the spread smaller."""
 
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
@@ -138,7 +139,7 @@ class _Heterogeneous:
         return min(self.subscribers[topic_id], key=self.sizes.__getitem__)
 
     def _balance(self) -> bool:
-        """One round over all partitions; whether any moved."""
+        """Do one round over all partitions; returns whether any moved."""
         moved = False
         for topic_id in self.topics:
             for index in range(self.group.partition_counts[topic_id]):

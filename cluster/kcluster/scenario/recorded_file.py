@@ -10,20 +10,19 @@ from pathlib import Path
 
 from kcluster.handle.cluster import Cluster
 from kcluster.runs.whole_files import SHARED, replacing
+from kcluster.scenario.recorded import scenario_of
+from kcluster.scenario.started import recorded_clients
 
 
-def write_scenario(cluster: Cluster, file: str) -> None:
+def write_scenario(cluster: Cluster, file: Path) -> None:
     """Write what was done so far; OSError, and the file that was there before, if that is not
     possible."""
-    from kcluster.scenario.recorded import scenario_of
-    from kcluster.scenario.started import recorded_clients
-
     recorder = cluster.recorder
     began_ms = recorder.began_ms
-    name = Path(file).name.partition(".")[0] or cluster.name
+    name = file.name.partition(".")[0] or cluster.name
     clients = recorded_clients(cluster, began_ms)
     text = cluster.call(
         lambda: scenario_of(recorder.notes, cluster.topology, name, began_ms, clients)
     )
-    with replacing(Path(file), SHARED) as out:
+    with replacing(file, SHARED) as out:
         out.write(text.encode())

@@ -1,13 +1,12 @@
-"""The directory of control sockets: where it is, who may use it, which clusters run.
+"""The directory of clusters' sockets: where it is, who may use it, which clusters run.
 
 Owns: the runtime directory and its permissions, the names of running clusters and their sockets.
-Never: talks over a socket (client.py and server.py do).
+Never: talks over a socket (remote.py and web/ do).
 Kafka: none; a cluster of processes is found through its pid files, this one through its socket.
 
 Permissions: the directory is `$XDG_RUNTIME_DIR/kcluster`, or `/tmp/kcluster-UID` if that is not
 set.  It must be a real directory that belongs to this user, with mode 0700, or no socket in it is
-created or used.  The socket must belong to this user too.  The cluster asks the kernel for the
-caller's user (SO_PEERCRED) and serves only its own.
+created or used.  The socket must belong to this user too, and has mode 0600.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from typing import Final
 
-from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.errors import CommandError
 
 CONNECT_TIMEOUT_S: Final = 5.0
 
@@ -36,7 +35,7 @@ NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,39}")
 
 
 def runtime_directory() -> str:
-    """The directory of this user's control sockets; it may not exist yet."""
+    """The directory of the sockets of this user's clusters; it may not exist yet."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     if base and os.path.isdir(base):
         path = os.path.join(base, "kcluster")
@@ -54,18 +53,18 @@ def make_runtime_directory() -> str:
     except FileExistsError:
         pass
     except OSError as error:
-        raise ControlError(f"cannot create {path}: {error.strerror}") from error
+        raise CommandError(f"cannot create {path}: {error.strerror}") from error
     check_runtime_directory(path)
     return path
 
 
 def check_runtime_directory(path: str) -> None:
-    """Raise ControlError if another user could put a socket into the directory."""
+    """Raise CommandError if another user could put a socket into the directory."""
     info = os.lstat(path)
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
-        raise ControlError(f"{path} is not a directory that you own; remove it")
+        raise CommandError(f"{path} is not a directory that you own; remove it")
     if stat.S_IMODE(info.st_mode) & 0o077:
-        raise ControlError(f"{path} is accessible to other users; restrict it: chmod 700 {path}")
+        raise CommandError(f"{path} is accessible to other users; restrict it: chmod 700 {path}")
 
 
 @contextmanager
@@ -83,7 +82,7 @@ def directory_lock(directory: str) -> Iterator[None]:
 def check_name(name: str) -> str:
     """The name, if it can be a file name: letters, digits, `.`, `_` and `-`, at most 40."""
     if NAME_PATTERN.fullmatch(name) is None:
-        raise ControlError(
+        raise CommandError(
             f"{name!r} cannot name a cluster: use letters, digits, '.', '_' and '-', at most 40", 2
         )
     return name
@@ -141,11 +140,11 @@ def find_cluster(name: str | None) -> str:
         running = (
             f"running: {', '.join(names)}" if names else "none is running; start one: kcluster up"
         )
-        raise ControlError(f"no cluster called {name} is running ({running})")
+        raise CommandError(f"no cluster called {name} is running ({running})")
     if not names:
-        raise ControlError("no cluster is running; start one: kcluster up")
+        raise CommandError("no cluster is running; start one: kcluster up")
     if len(names) > 1:
-        raise ControlError(
+        raise CommandError(
             f"several clusters are running: {', '.join(names)}; choose one: --name NAME", 2
         )
     return socket_path(directory, names[0])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
 
-class Gate:
+class AccessControl:
     """`token`: what requests must carry.  `names`: under which the server is reached, besides
     localhost and loopback addresses; `is_public`: it listens on other addresses too, and any
     address in Host is right: an address cannot be rebound."""
