@@ -108,7 +108,7 @@ def run(options: UpOptions, began_s: float) -> int:
     ignored = without_effect_line(topology)
     if ignored is not None and not options.quiet:
         print(ignored, file=sys.stderr)
-    inbox: SimpleQueue[Any] = SimpleQueue()
+    inbox: SimpleQueue[object] = SimpleQueue()
     started, stopping, noticed = threading.Event(), threading.Event(), threading.Event()
 
     def stop() -> None:
@@ -276,7 +276,7 @@ class Printer:
             print(f"scenario: {scenario}  (kcluster scenario run {scenario})")
         sys.stdout.flush()
 
-    def show(self, items: list[Any]) -> None:
+    def show(self, items: list[Note | Traced | str]) -> None:
         """Print notes, unless `--quiet`, traced requests and log lines, in order."""
         if self._is_quiet:
             items = [item for item in items if not isinstance(item, Note)]
@@ -349,7 +349,7 @@ def _write_run(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
         return LiveRunWriter(cluster, options.out)
 
 
-def _listen(cluster: Cluster, inbox: SimpleQueue[Any], trace_requests: bool) -> None:
+def _listen(cluster: Cluster, inbox: SimpleQueue[object], trace_requests: bool) -> None:
     """From now on events and traced requests go to the inbox."""
 
     def on_note(entry: NoteEntry) -> None:
@@ -373,7 +373,7 @@ def _listen(cluster: Cluster, inbox: SimpleQueue[Any], trace_requests: bool) -> 
         cluster.driver.dispatcher.reply_sinks += (on_reply,)
 
 
-def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
+def _print_until_stop(inbox: SimpleQueue[object], printer: Printer) -> None:
     while True:
         items = gather(inbox)
         stop = any(isinstance(item, StopWanted) for item in items)
@@ -383,7 +383,7 @@ def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
             return
 
 
-def gather(inbox: SimpleQueue[Any]) -> list[Any]:
+def gather(inbox: SimpleQueue[object]) -> list[Any]:
     """Wait for the next item, then for those that come within GATHER_S, up to MAX_GATHERED."""
     items = [inbox.get()]
     deadline = time.monotonic() + GATHER_S

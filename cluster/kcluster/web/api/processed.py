@@ -23,7 +23,6 @@ from kcluster.web.topics import check_topic
 
 MAX_KEPT: Final = 1_000_000
 """Reports that are kept for a cluster, the newest ones."""
-_LEDGER: Final = "processed"
 
 
 class ProcessedWanted(Struct):
@@ -91,7 +90,7 @@ class Reports:
 
 def reports_of(held: HeldCluster) -> Reports:
     """What was reported of a cluster."""
-    reports: Reports = held.belonging(_LEDGER, Reports)
+    reports = held.part(Reports, Reports)
     return reports
 
 
