@@ -139,6 +139,17 @@ class VerbGroup(LazyGroup):
     def heading_of(self, name: str) -> str:
         return _SECTIONS.get(name, "Commands")
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that was typed; also one of an action that is not in the overview."""
+        if args and args[0] not in self.list_commands(ctx):
+            verbs = import_module("kcluster.cli.action_verbs")
+            command: click.Command | None = verbs.action_verb(args[0])
+            if command is not None:
+                return args[0], command, args[1:]
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message=version_line())

@@ -29,6 +29,7 @@ from kcluster.cli.errors import CommandError
 from kcluster.cli.print_thread import PrintThread
 from kcluster.cli.stop_signals import leaving_within, on_stop_signals
 from kcluster.cli.topology_choice import choose_topology, require_free_ports, without_effect_line
+from kcluster.cli.up_options import UpOptions
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
@@ -59,23 +60,6 @@ GATHER_S: Final = 0.02
 MAX_GATHERED: Final = 1_000
 """The most items that are printed at once."""
 _NAMING_APIS: Final = (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
-
-
-class UpOptions(Struct, frozen=True):
-    """The command line of `kcluster up`."""
-
-    file: str | None = None
-    brokers: int | None = None
-    base_port: int | None = None
-    profile: str | None = None
-    name: str | None = None
-    as_json: bool = False
-    trace_requests: bool = False
-    quiet: bool = False
-    out: str | None = None
-    no_record: bool = False
-    record: str | None = None
-    page: bool = False
 
 
 class Traced(Struct, gc=False):
