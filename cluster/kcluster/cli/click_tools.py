@@ -44,7 +44,7 @@ _SECTIONS: Final[dict[str, Section]] = {}
 """By the verb's name."""
 
 C = TypeVar("C", bound=click.Command)
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def section(of: Section) -> Callable[[C], C]:
@@ -166,7 +166,7 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f" Did you mean {close[0]}?" if close else ""
 
 
-def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def control_options(function: Callable[..., object]) -> Callable[..., object]:
     """Add `--name` and `--json` to a verb that talks to the running cluster.
 
     The function is called with `name` and `as_json`.  A CommandError ends the process with its exit
@@ -200,12 +200,12 @@ def refuse_both(verbose: bool, quiet: bool) -> None:
         raise click.UsageError("choose one of --verbose and --quiet")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One line of JSON."""
     print(json.dumps(value, ensure_ascii=False))
 
 
-def targets_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+def targets_argument(function: Callable[..., object]) -> Callable[..., object]:
     """Add TARGETS to a verb; the function is called with `targets`."""
     argument = click.argument("targets", shell_complete=complete_targets)
     return argument(function)
@@ -222,7 +222,7 @@ def how_option(ways: Sequence[str], default: str) -> Callable[[F], F]:
     )
 
 
-def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
+def wait_option(function: Callable[..., object]) -> Callable[..., object]:
     """Add `--no-wait` to a verb; the function is called with `wait`."""
     option = click.option(
         "--wait/--no-wait",
@@ -232,7 +232,7 @@ def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
-def network_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def network_options(function: Callable[..., object]) -> Callable[..., object]:
     """Add `--one-way`, `--for`, `--no-wait` and the options of a verb to the running cluster."""
     for option in (
         control_options,

@@ -12,24 +12,26 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kcluster.config.files.problems import unknown
 from kcluster.handle.cluster import Cluster
 from kcluster.handle.port import Parts
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.play.played import PlayedRun
 from kcluster.web.lesson_card import LessonCards
 from kcluster.web.problems import not_found
+
+if TYPE_CHECKING:
+    # A server that shows a live cluster need not load what plays runs.
+    from kcluster.scenario.play.played import PlayedRun
+
+    Source = Cluster | PlayedRun
+    """A live cluster, or a run that is over, played in virtual time."""
 
 T = TypeVar("T")
 
 MAX_CLUSTERS: Final = 200
 """Each has a thread, and its brokers' sockets."""
-
-
-Source = Cluster | PlayedRun
-"""A live cluster, or a run that is over, played in virtual time."""
 
 
 class Verdicts:
