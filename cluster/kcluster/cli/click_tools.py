@@ -142,8 +142,9 @@ class VerbGroup(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that was typed; also one of an action that is not in the overview."""
-        if args and args[0] not in self.list_commands(ctx):
+        """The verb that was typed; also one of an action that is not in the overview, unless the
+        word means another verb to most people, as stop does."""
+        if args and args[0] not in (*self.list_commands(ctx), *SYNONYMS):
             verbs = import_module("kcluster.cli.action_verbs")
             command: click.Command | None = verbs.action_verb(args[0])
             if command is not None:

@@ -119,7 +119,7 @@ class VirtualDriver(UserVerbs):
         """The condition, tested after those of `when`."""
 
         def look() -> bool:
-            for entry in tuple(self._waiting):
+            for entry in tuple(self._waiting) if self._waiting else ():
                 holds, callback = entry
                 if holds():
                     self._waiting.remove(entry)
