@@ -143,7 +143,7 @@ class VerbGroup(LazyGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb that was typed; also one of an action that is not in the overview."""
-        if args and args[0] not in self.list_commands(ctx):
+        if args and args[0] not in self.list_commands(ctx) and args[0] not in SYNONYMS:
             verbs = import_module("kcluster.cli.action_verbs")
             command: click.Command | None = verbs.action_verb(args[0])
             if command is not None:
