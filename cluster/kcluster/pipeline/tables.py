@@ -146,28 +146,14 @@ class Tables:
         `report`."""
         table = self._whole.get(field)
         if table is None:
-            table = self._whole[field] = self._frame(field, self.runs)
+            file, row = TABLES[field].file, TABLES[field].row
+            paths = [run.path / file for run in self.runs]
+            there = [path for path in paths if path.exists()]
+            self.problems += [
+                f"{path}: No such file or directory" for path in paths if path not in there
+            ]
+            table = self._whole[field] = frame_of(self.spark, there, row)
         return table
-
-    def of_runs(self, field: str, names: Iterable[str]) -> DataFrame:
-        """As `whole`, but only of these runs."""
-        wanted = frozenset(names)
-        return self._frame(field, [run for run in self.runs if run.name in wanted])
-
-    def _frame(self, field: str, runs: Sequence[RunDirectory]) -> DataFrame:
-        table = TABLES[field]
-        there = [run for run in runs if (run.path / table.file).exists()]
-        for run in runs:
-            if run not in there:
-                self.problems.append(f"{run.path / table.file}: No such file or directory")
-        return frame_of(self.spark, [run.path / table.file for run in there], table.row)
-
-    def narrow(self, field: str, *columns: str) -> DataFrame:
-        """Some columns and `run`, not cached; a bad line keeps its readable columns."""
-        table = TABLES[field]
-        paths = [run.path / table.file for run in self.runs]
-        files = [path for path in paths if path.exists()]
-        return frame_of(self.spark, files, table.row, columns)
 
     def report(self, field: str, runs: Iterable[str]) -> None:
         """Find the bad lines in the files of these runs, and add them to `problems`."""
@@ -175,11 +161,6 @@ class Tables:
         by_name = {run.name: run for run in self.runs}
         for name in sorted(runs):
             self.problems += bad_lines(by_name[name].path / table.file, table.row)
-
-    def size_bytes(self, field: str) -> int:
-        """The total size of a table's files."""
-        files = (run.path / TABLES[field].file for run in self.runs)
-        return sum(file.stat().st_size for file in files if file.exists())
 
     def keep(self, table: DataFrame) -> DataFrame:
         """Cache a table that was made of these."""
@@ -195,27 +176,20 @@ class Tables:
 
 
 def frame_of(
-    spark: SparkSession,
-    files: Sequence[Path],
-    row_type: type[msgspec.Struct],
-    columns: Sequence[str] = (),
+    spark: SparkSession, files: Sequence[Path], row_type: type[msgspec.Struct]
 ) -> DataFrame:
     """Files of JSON lines as one DataFrame.  A bad line has `is_bad`; its topic is null, so that it
-    joins nothing, its other columns are what could be read.  `columns`: only these and `run`,
-    without the search for bad lines, which costs a third more."""
+    joins nothing, its other columns are what could be read."""
     from pyspark.sql import functions as F
 
     schema = f"{ddl(row_type)}, {_CORRUPT} string"
     if not files:
         empty = spark.createDataFrame([], schema).drop(_CORRUPT)
-        whole = empty.select("*", F.lit("").alias("run"), F.lit(False).alias(IS_BAD))
-        return whole.select(*columns, "run") if columns else whole
+        return empty.select("*", F.lit("").alias("run"), F.lit(False).alias(IS_BAD))
     raw = spark.read.schema(schema).json(
         [_pattern(file) for file in files], mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT
     )
     run = _folder_of([file.parent.name for file in files])
-    if columns:
-        return raw.select(*columns, run.alias("run"))
     names = [name for name in raw.columns if name != _CORRUPT]
     marked = raw.select(*names, run.alias("run"), _is_bad(row_type).alias(IS_BAD))
     if "topic" not in names:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import MAX_SHOWN, Place, Problem, join, show, unknown
 from kcluster.config.files.tree import Items, Map, MapEntry, Node, Scalar
 
@@ -106,21 +105,6 @@ class TreeReader:
             return self.integer(node, path, 0, high)
         self.places[path] = Place(node.line, node.column)
         return number
-
-    def duration(self, node: Node | None, path: str) -> int | None:
-        """A duration such as `30s`, in ms, at least 1; None without a problem if there is no
-        node."""
-        text = self.text(node, path)
-        if node is None or text is None:
-            return None
-        try:
-            duration_ms = milliseconds(text)
-        except ValueError as error:
-            self.wrong(node, path, str(error))
-            return None
-        if duration_ms < 1:
-            self.wrong(node, path, f"{text}: it must be at least 1ms")
-        return duration_ms
 
     def text(self, node: Node | None, path: str) -> str | None:
         """Text; a number or a flag is taken as it was written."""
