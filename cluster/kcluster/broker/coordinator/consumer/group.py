@@ -72,8 +72,8 @@ class ResolvedRegex(Struct, frozen=True):
 
 
 class ConsumerGroup(PartitionGroup[ConsumerMember]):
-    """A consumer group.  Records change its fields; requests only note facts outside of the log, such
-    as the topics that were last seen."""
+    """A consumer group.  Records change its fields; requests note only facts outside of the log,
+    such as the topics that were last seen."""
 
     kind = "consumer"
     noun = "consumer group"
