@@ -2,9 +2,10 @@
 #
 #   make demo          kill a leader under load from real clients; no acked record is lost
 #                      (with Java, Spark ingests the topic meanwhile and audits it)
-#   make test          ruff, mypy and pytest on the pure Python source, on all cores
-#   make test-compiled pytest again, on the compiled build; .ci/run runs both
-#   make lint          ruff and mypy alone; Biome and tsc, where there are Node and npm
+#   make test          the lint and pytest on the pure Python source, on all cores
+#   make test-slow     the tests that take long and prove little more: long programs, all seeds, the fuzzer
+#   make test-compiled pytest again, on the compiled build; .ci/run runs all three
+#   make lint          ruff, mypy and import-linter alone; Biome and tsc, where there are Node and npm
 #   make fuzz          made-up input for SECONDS (60; 0: no end); see tests/fuzz/README.md
 #   make compat        kafka-python's own integration tests against kcluster
 #   make compare       compare with Apache Kafka 4.4.0, or KAFKA=4.3.1, response by response; writes
@@ -29,7 +30,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz test-compiled can-compile jars programs helpers tools lint javascript compat compare compiled \
+.PHONY: help demo test test-slow fuzz test-compiled can-compile jars programs helpers tools lint javascript compat compare compiled \
   docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -41,7 +42,7 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) +
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
-  tests/property tests/fuzz tests/scenario/play tests/scenario/actions tests/foreign_clients tests/cli \
+  tests/property tests/fuzz tests/scenario/play tests/actions tests/foreign_clients tests/cli \
   tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 KAFKA_CLIENTS := build/kafka-clients
@@ -68,10 +69,15 @@ demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
 
 # pytest's summary is the last line printed, here and below: CI reads it.  Beside the lint, one process
 # compiles the tests; in a fresh clone each worker would.
-test: jars programs helpers $(VENV)/.dev
+test: jars $(VENV)/.dev
 	@$(BIN)/python -m pytest --collect-only -n0 -qq >/dev/null 2>&1 & \
 	  $(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code
-	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(ARGS)
+
+# ARGS may select none of them: pytest's exit code 5.
+test-slow: jars programs helpers $(VENV)/.dev
+	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest -m slow $(PARALLEL) $(ARGS) \
+	  || $(if $(strip $(ARGS)),[ $$? -eq 5 ],false)
 
 # Prints why the C extension cannot be built, or nothing. pip uses the same compiler, from CC.
 export CC
@@ -97,6 +103,8 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@mkdir -p build; $(BIN)/lint-imports --no-logo --cache-dir build/imports > build/imports.txt || \
+	  { cat build/imports.txt; exit 1; }
 	@$(MAKE) --no-print-directory javascript
 
 # With Node and npm: Biome checks all JavaScript, tsc the types of the page's. No user needs them.

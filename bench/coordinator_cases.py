@@ -83,7 +83,7 @@ class Groups:
         return self.members.replies.popleft().body
 
     def send(self, broker: int, connection: int, key: ApiKey, version: int, body: Any) -> None:
-        self.dispatcher.deliver(broker, Request(connection, key, version, 7, "bench", body))
+        self.dispatcher.dispatch(broker, Request(connection, key, version, 7, "bench", body))
 
 
 def loading_offsets() -> Call:

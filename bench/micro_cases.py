@@ -286,7 +286,7 @@ def producing(records: int, size_bytes: int) -> Case:
 
         def call() -> None:
             answers.last = None
-            dispatcher.deliver(leader, _request(ApiKey.PRODUCE, 9, next(bodies)))
+            dispatcher.dispatch(leader, _request(ApiKey.PRODUCE, 9, next(bodies)))
             assert answers.last is not None, "not acked within the dispatch"
 
         call()
@@ -307,7 +307,7 @@ def producing_from_bytes() -> Call:
     def call() -> None:
         request = channel.receive(next(frames), 1, "127.0.0.1", dispatcher.now_ms)
         assert isinstance(request, Request)
-        dispatcher.deliver(leader, request)
+        dispatcher.dispatch(leader, request)
         channel.answer(answers.last)
 
     return call
@@ -317,7 +317,7 @@ def fetching() -> Call:
     """A consumer's fetch of one batch, session-less, from the decoded request to the reply."""
     dispatcher, _, leader = small_cluster()
     body = produce_body(batch_of(10, 100))
-    dispatcher.deliver(leader, _request(ApiKey.PRODUCE, 9, body))
+    dispatcher.dispatch(leader, _request(ApiKey.PRODUCE, 9, body))
     partition = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20)
     request = m.FetchRequest(
         max_wait_ms=0,
@@ -325,7 +325,7 @@ def fetching() -> Call:
         max_bytes=1 << 20,
         topics=[m.FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])],
     )
-    return lambda: dispatcher.deliver(leader, _request(ApiKey.FETCH, 12, request))
+    return lambda: dispatcher.dispatch(leader, _request(ApiKey.FETCH, 12, request))
 
 
 def cached_metadata() -> Call:
@@ -337,7 +337,7 @@ def cached_metadata() -> Call:
     frame = memoryview(_frame(key, version, request))
     first = channel.receive(frame, 1, "127.0.0.1", dispatcher.now_ms)
     assert isinstance(first, Request)
-    dispatcher.deliver(leader, first)
+    dispatcher.dispatch(leader, first)
     channel.answer(answers.last)
     return lambda: channel.receive(frame, 1, "127.0.0.1", 0)
 

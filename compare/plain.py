@@ -61,7 +61,6 @@ UNORDERED: Final[Mapping[str, str]] = {
     "ConsumerGroupDescribeResponse.members": "member_id",
     "ConsumerGroupDescribeResponse.topic_partitions": "topic_id",
     "ConsumerGroupHeartbeatResponse.topic_partitions": "topic_id",
-    "OffsetFetchResponse.topics": "name",
     "DescribeLogDirsResponse.topics": "name",
     "DescribeLogDirsResponse.partitions": "partition_index",
     "AlterReplicaLogDirsResponse.results": "topic_name",

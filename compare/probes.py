@@ -231,9 +231,10 @@ def _group_state(runner: Asker, values: Values) -> Any:
     described = Ask(ApiKey.DESCRIBE_GROUPS, {"groups": ["{group}"]}, to=to, on="stage")
     requested = {"group_id": "{group}", "topics": None}
     offsets = Ask(ApiKey.OFFSET_FETCH, {"groups": [requested]}, to=to, on="stage", version=9)
+    found = runner.ask(offsets, values)["groups"][0].get("topics", [])
     return {
         "described": runner.ask(described, values)["groups"][0],
-        "offsets": runner.ask(offsets, values)["groups"][0].get("topics", []),
+        "offsets": sorted(found, key=lambda topic: str(topic["name"])),  # all: a hash table's order
     }
 
 

@@ -106,14 +106,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest first, so that no worker ends with one: Spark's and Kafka's groups, then what
-    is marked as slow.  Tests that wait are spread among the rest: if all workers had one at a time,
+    is marked as long.  Tests that wait are spread among the rest: if all workers had one at a time,
     the cores would be idle."""
 
     def order(item: pytest.Item) -> int:
         group = item.get_closest_marker("xdist_group")
         if group is not None and group.args[0].startswith(LONG_GROUPS):
             return 0
-        return 1 if is_marked(item, "slow") else 2
+        return 1 if is_marked(item, "long") else 2
 
     def is_marked(item: pytest.Item, name: str) -> bool:
         return item.get_closest_marker(name) is not None

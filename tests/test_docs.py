@@ -142,7 +142,7 @@ def write_named_files(document: str, directory: Path) -> None:
             (directory / named[1]).write_text(block.text, encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.clients
 @pytest.mark.timeout_s(120)
 @pytest.mark.parametrize(("document", "text"), list(console_sessions()))
@@ -201,7 +201,7 @@ def test_docs__a_console_session_prints_the_output_shown(
             process.communicate(timeout=10)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.clients
 @pytest.mark.timeout_s(60)
 @pytest.mark.parametrize(("document", "block"), list(python_tests()))

@@ -89,7 +89,7 @@ def test_generated_page__is_what_the_code_says(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == page_text(name), "run `make reference`"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout_s(120)
 @pytest.mark.skipif(find_spec("sphinx") is None, reason="needs the extra docs: make docs")
 def test_site__builds_without_a_warning_and_loads_nothing_from_other_servers(

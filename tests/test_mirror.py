@@ -6,6 +6,7 @@ tests are (their heads do).
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,19 @@ def test_mirror__each_folder_of_tests_has_a_source() -> None:
 
 def test_mirror__a_test_lies_where_the_module_of_its_name_does() -> None:
     assert list(misplaced(names(SOURCE, "*.py"), names(TESTS, "test_*.py"))) == []
+
+
+def test_mirror__the_map_of_helpers_names_each() -> None:
+    text = (TESTS / "README.md").read_text("utf-8")
+    named = set(re.findall(r"`([\w/]+(?:\.py|/))`", text))
+    helpers = {
+        path.relative_to(TESTS).as_posix()
+        for path in TESTS.rglob("*.py")
+        if not path.name.startswith(("test_", "conftest", "__init__"))
+    }
+    assert [name for name in sorted(named) if not (TESTS / name).exists()] == []
+    folders_named = tuple(name for name in named if name.endswith("/"))
+    assert sorted(x for x in helpers - named if not x.startswith(folders_named)) == []
 
 
 def test_mirror__a_test_in_the_wrong_folder_is_caught() -> None:

@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).parent.parent
 PLACE: Final = ROOT / "docs" / "static"
 
 MOMENTS: Final = {
-    "page-partition": "#t=1650",
+    "page-partition": "#t=1650&view=partition",
     "page-cluster": "#t=700&view=cluster",
     "page-client": "#t=2660&view=client",
 }
@@ -33,8 +33,8 @@ RUSH: Final = ("examples/billing", "-k", "TakesAll", "--kcluster-seed", "17")
 def main() -> None:
     """Write docs/static/page-*.png."""
     sys.path[:0] = [str(ROOT), str(ROOT / "cluster")]
-    from kcluster.web.page.document import page_of_record
-    from tests.web.page.stage import failover_run
+    from kcluster.runs.page.document import page_of_record
+    from tests.runs.page.stage import failover_run
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:

@@ -15,7 +15,7 @@ from kcluster.version import __version__
 
 TYPE_CHECKING = False  # as in `typing`, which takes as long to import as the interpreter to start
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Final
 
     from kcluster.config.files.problems import TopologyError
     from kcluster.config.topology.model import Topology
@@ -50,7 +50,7 @@ def build() -> str:
     return "pure Python" if (spec.origin or "").endswith(".py") else "compiled"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name when it is first used: `import kcluster` itself costs nothing."""
     home = _HOMES.get(name)
     if home is None:

@@ -42,6 +42,15 @@ def groups(*names: str) -> dict[str, Any]:
     return {"groups": [{"group_id": name, "topics": topics} for name in names]}
 
 
+def unknown_topic_first() -> dict[str, Any]:
+    """OffsetFetch of a topic that does not exist, then of one that does."""
+    unknown, known = fetched(0, topic="{missing}", topic_id="{missing_id}"), fetched(0)
+    group = known["groups"][0]
+    by_id = [*unknown["groups"][0]["topics"], *group["topics"]]
+    topics = [*unknown["topics"], *known["topics"]]
+    return {**known, "topics": topics, "groups": [{**group, "topics": by_id}]}
+
+
 def key(name: str, kind: int = 0) -> dict[str, Any]:
     return {"key": name, "key_type": kind, "coordinator_keys": [name]}
 
@@ -95,6 +104,8 @@ CASES = (
     case("fetch: unknown group", FETCH, fetched(0)),
     case("fetch: all of an unknown group", FETCH, fetched(all_topics=True), "2+"),
     case("fetch: unknown topic", FETCH, fetched(0, topic="{missing}", topic_id="{missing_id}"),
+         before=COMMITTED),
+    case("fetch: an unknown topic before a known one", FETCH, unknown_topic_first(),
          before=COMMITTED),
     case("fetch: unknown partition", FETCH, fetched(9, -1), before=COMMITTED),
     case("fetch: partition twice", FETCH, fetched(0, 0), before=COMMITTED),

@@ -19,7 +19,7 @@ def test_rolling_restart__each_waits_until_the_one_before_is_in_sync() -> None:
     assert result.passed
 
 
-def test_rolling_restart__a_broker_that_is_down_is_left_alone_and_the_end_stops_the_rest() -> None:
+def test_rolling_restart__leaves_a_broker_that_is_down_alone_and_ends_in_time() -> None:
     result = run("steps: [{at: 1s, kill: 2}, {at: 2s, rolling_restart: , for: 1s}]", duration="20s")
     texts = [text for _, text in process_events(result)]
     assert texts[:3] == ["broker 2 down", "broker 1 down", "broker 1 started"]

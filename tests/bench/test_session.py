@@ -142,7 +142,7 @@ def test_requests__responses_out_of_order_are_detected() -> None:
         check(answers[:20], 10, 3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_virtual_scenario__everything_is_acked_and_nothing_lost() -> None:
     outcome = run_scenario()
     assert isinstance(outcome, Outcome)

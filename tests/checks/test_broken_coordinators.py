@@ -18,7 +18,7 @@ from kcluster.broker.coordinator.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.offsets import OffsetStore
 from kcluster.broker.coordinator.shard import GroupShard
-from kcluster.broker.coordinator.share_state.share_state_shard import ShareStateShard
+from kcluster.broker.coordinator.share_state.share_states import ShareStates
 from kcluster.broker.coordinator.transactions import transaction as t
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
@@ -202,14 +202,14 @@ def accepted_records_are_released(patch: pytest.MonkeyPatch) -> None:
 
 def writes_of_old_leaders_are_stored(patch: pytest.MonkeyPatch) -> None:
     """The share coordinator does not compare leader epochs."""
-    sound = ShareStateShard.update
+    sound = ShareStates.update
 
     def update(self: Any, partition: Any, state_epoch: int, leader_epoch: int, *more: Any) -> Any:
         entry = self.entries.get(partition)
         newest = leader_epoch if entry is None else max(leader_epoch, entry.leader_epoch)
         return sound(self, partition, state_epoch, newest, *more)
 
-    patch.setattr(ShareStateShard, "update", update)
+    patch.setattr(ShareStates, "update", update)
 
 
 def gaps_count_as_acknowledged(patch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("moment", "line"), MOMENTS)
 def test_interrupt__while_the_command_loads_is_quiet(
     moment: str, line: str, tmp_path: Path

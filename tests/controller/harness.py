@@ -153,6 +153,16 @@ class Controller:
             answer.delta.apply_to(image)
         return image
 
+    def last_contact_ms(self, broker: int) -> int:
+        session = self.node.membership.sessions.get(broker)
+        assert session is not None
+        assert session.last_contact_ms is not None
+        return session.last_contact_ms
+
+    def forget_contact(self, broker: int) -> None:
+        """As if the broker had registered and never sent a heartbeat."""
+        self.node.membership.sessions.register(broker, self.epochs[broker])
+
     def heartbeat(self, broker: int, follow: bool = True, **wants: Any) -> Any:
         if follow:
             self.follow(broker)

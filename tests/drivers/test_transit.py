@@ -185,9 +185,7 @@ def test_close__during_a_cut_is_found_by_the_broker_when_the_link_heals(side: An
     assert side.client.heard == []
 
 
-def test_close__by_the_broker_during_a_cut_is_found_by_the_client_when_the_link_heals(
-    side: Any,
-) -> None:
+def test_close__during_a_cut_is_found_when_the_link_heals(side: Any) -> None:
     connect(side)
     node = side.client.wire.client_id
     side.do(lambda: side.verbs.links.cut(node, 1))

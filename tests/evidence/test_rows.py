@@ -15,7 +15,8 @@ from kcluster.evidence.kept_rows import StateRows
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import BeliefRow, ExchangeRow
 from kcluster.evidence.sampling import SamplingRecorder
-from kcluster.runs.journal import STREAMED, rows_between
+from kcluster.runs.journal import rows_between
+from kcluster.runs.record import STREAMED
 from kcluster.scenario.language.model import ConsumerSpec
 from kcluster.scenario.play.workload import make_readers
 from kcluster.testing.handles import VirtualCluster

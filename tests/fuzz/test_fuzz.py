@@ -1,4 +1,4 @@
-"""Some seconds of the fuzzer in every run of the tests; CI sets KCLUSTER_FUZZ_SECONDS.
+"""Some seconds of the fuzzer in every run of the tests, and a longer run among the slow ones.
 
 The seeds follow from the commit: the same commit plays the same, the next one plays something new.
 What fails here is shown again by the line that is printed; put it into the corpus (`make fuzz`
@@ -20,7 +20,8 @@ from tests.fuzz.episodes import Budget, Failure, packed, shrunk, unpacked
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.targets.brokers import Brokers, Sent
 
-SECONDS = float(os.environ.get("KCLUSTER_FUZZ_SECONDS", "6"))
+SHORT_S = 3.0
+LONG_S = float(os.environ.get("KCLUSTER_FUZZ_SECONDS", "30"))
 SEEDS = range(8)
 
 
@@ -32,12 +33,14 @@ def first_seed() -> int:
     return int(asked.stdout[:7] or "1", 16)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout_s(300)
+@pytest.mark.parametrize(
+    "seconds", [SHORT_S, pytest.param(LONG_S, marks=pytest.mark.slow)], ids=["short", "long"]
+)
 @pytest.mark.parametrize("name", list(TARGETS))
-def test_fuzz__nothing_is_found(name: str, tmp_path: Path) -> None:
-    fuzzing = Fuzzing([name], tmp_path, first_seed())
-    fuzzing.run(SECONDS * SHARES[name])
+def test_fuzz__nothing_is_found(name: str, seconds: float, tmp_path: Path) -> None:
+    fuzzing = Fuzzing([name], tmp_path, first_seed() + round(seconds))
+    fuzzing.run(seconds * SHARES[name])
     found = [f"python -m tests.fuzz --only {name} --seed {fuzzing.seeds[key]}: {key[1]}"
              for key in fuzzing.found]  # fmt: skip
     assert not found

@@ -52,7 +52,7 @@ def decay(running: Cluster) -> None:
     """Bits of the first batch change on the disks, which share it."""
     (log,) = (log for log in running.plan.disks[1] if log.segments)
     first = log.segments[0].batches[0]
-    assert isinstance(first.buffer, bytearray | memoryview)
+    assert not isinstance(first.buffer, bytes)
     first.buffer[HEADER_BYTES + 40 :] = b"\xff" * (first.size_bytes - HEADER_BYTES - 40)
 
 

@@ -175,7 +175,7 @@ def test_files__every_problem_is_reported_with_its_place() -> None:
     ]
 
 
-def test_files__a_line_that_is_not_understood_is_left_out_with_its_place_but_for_warnings() -> None:
+def test_files__a_line_not_understood_is_left_out_with_its_place() -> None:
     text = output("topics.txt").text
     warning = "WARNING: Due to limitations in metric names\n[2026-11-22 04:47:50,1] WARN x\n"
     seen, problems = read_tools(ToolText("t.txt", f"{warning}{text}  what?\n"), [], [])

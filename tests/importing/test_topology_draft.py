@@ -23,7 +23,7 @@ def left_out(cluster: DescribedCluster) -> list[str]:
     return [str(entry) for entry in draft_topology(cluster).left_out]
 
 
-def test_draft__everything_described__is_a_topology_with_the_same_replicas_and_configs() -> None:
+def test_draft__of_everything_has_the_same_replicas_and_configs() -> None:
     cluster = cluster_of("topics.txt", "broker_configs_all.txt", "topic_configs_all.txt")
     topology = Topology.parse(topology_text(draft_topology(cluster)))
     assert [(broker.id, broker.rack) for broker in topology.brokers] == [
@@ -74,7 +74,7 @@ def test_draft__everything_described__lists_what_is_not_simulated_with_the_reaso
     ]
 
 
-def test_draft__topics_alone__have_the_configs_of_their_lines_and_brokers_without_racks() -> None:
+def test_draft__of_topics_alone_has_their_configs_and_no_racks() -> None:
     cluster = cluster_of("topics.txt")
     topology = Topology.parse(topology_text(draft_topology(cluster)))
     assert [(broker.id, broker.rack) for broker in topology.brokers] == [
@@ -124,7 +124,7 @@ def test_draft__partitions_with_different_numbers_of_replicas__all_have_the_leas
     assert "topic a: its partitions have 2, 3 replicas; here all have 2" in map(str, draft.left_out)
 
 
-def test_draft__kafkas_default_of_one_replica__is_kept_where_the_default_here_is_three() -> None:
+def test_draft__keeps_kafkas_default_of_one_replica() -> None:
     default = DescribedConfig("default.replication.factor", "1", "DEFAULT_CONFIG")
     brokers = tuple(DescribedBroker(number) for number in (1, 2, 3))
     configs: dict[int, tuple[DescribedConfig, ...]] = {broker.id: (default,) for broker in brokers}

@@ -188,9 +188,7 @@ def test_audit__totals_are_those_of_the_verdict(audited: Audited) -> None:
         assert +fates[run] == wanted, run
 
 
-def test_audit__acked_records_that_were_cut_and_whose_transaction_was_aborted_are_not_lost(
-    audited: Audited,
-) -> None:
+def test_audit__acked_records_of_an_aborted_transaction_are_not_lost(audited: Audited) -> None:
     (run,) = [name for name in audited.verdicts if name.startswith("cut")]
     sends = (audited.parent / run / "sends.jsonl").read_text().splitlines()
     (send,) = [row for row in map(json.loads, sends) if row["value"].startswith("shop:60.")]

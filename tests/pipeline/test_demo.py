@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-def test_demo__spark_ingests_while_the_leader_dies_and_its_audit_finds_no_loss_either(
+def test_demo__sparks_audit_of_what_it_ingested_finds_no_loss(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = tmp_path / "text.txt"

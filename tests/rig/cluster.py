@@ -20,7 +20,7 @@ These replace a part that this rig runs for real, and stand apart:
 - rig/one_broker.py: one broker; the test is the controller, and every other broker
   (broker/coordinator/group_broker.py adds a follower, which holds appends back);
 - controller/harness.py: one controller; the test is the brokers;
-- clients/scripted.py: brokers whose answers the test writes;
+- clients/producer/scripted.py: brokers whose answers the test writes;
 - runtime/net.py: nodes that only keep their input;
 - runs/stage.py: a record of a run, written by hand; no cluster.
 And this one has a subject for which its words are of no use:

@@ -23,7 +23,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
 IN_CHROMIUM = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian's package: chromium)"),
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout_s(90),
 ]
 """The marks of tests with the fixture `browser`."""

@@ -17,9 +17,8 @@ from kcluster.evidence.rows import (
 )
 from kcluster.runs.directory import INFO, SCENARIO, VERDICT, RunError, find_run, read_run, write_run
 from kcluster.runs.explain import explain
-from kcluster.runs.page import page_of
+from kcluster.runs.page.document import page_of_record
 from kcluster.runs.record import (
-    ADDED_TABLES,
     FORMAT,
     READABLE,
     TABLES,
@@ -72,8 +71,8 @@ def test_directory__it_has_its_own_name_and_latest_links_to_the_last(tmp_path: P
 def test_directory__a_run_of_an_older_version_lacks_tables_and_columns(tmp_path: Path) -> None:
     record = unclean_run()
     path = write_run(tmp_path, record)
-    for field in ADDED_TABLES:
-        (path / TABLES[field][0]).unlink()
+    for field in (field for field, table in TABLES.items() if table.is_new):
+        (path / TABLES[field].file).unlink()
     replicas = path / "replicas.jsonl"
     replicas.write_text(replicas.read_text().replace(',"last_stable_offset":-1', ""))
     again, problems = read_run(path)
@@ -180,7 +179,7 @@ def test_directory__from_a_stranger_gives_lines_and_never_a_traceback(
     tmp_path: Path, damage: str
 ) -> None:
     path = write_run(tmp_path, unclean_run())
-    files = [VERDICT, SCENARIO, *(file for file, _ in TABLES.values())]
+    files = [VERDICT, SCENARIO, *(table.file for table in TABLES.values())]
     for file in files:
         (path / file).unlink(missing_ok=True)
         if (content := DAMAGE[damage]) is not None:
@@ -188,7 +187,7 @@ def test_directory__from_a_stranger_gives_lines_and_never_a_traceback(
     record, problems = read_run(path)
     assert {problem.split(": ")[0].split(":")[0] for problem in problems} >= {str(path / VERDICT)}
     assert list(explain(record))
-    assert "<html" in page_of(record)
+    assert "<html" in page_of_record(record)
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -86,7 +86,7 @@ class Net:
         """Have a node send at the present time."""
         node: Any = self.dispatcher.processes[source].node
         node.to_send = list(sends)
-        self.dispatcher.deliver(source, Tick())
+        self.dispatcher.dispatch(source, Tick())
 
     def ask(self, source: int, to: int, number: int = 1, body: str = "hello") -> None:
         self.send(source, Send(to, PeerRequest(source, number, body)))

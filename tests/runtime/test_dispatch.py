@@ -58,7 +58,7 @@ def test_dispatch__a_late_driver_delivers_everything_at_its_due_time(net: Net) -
     for node_id, deadline_ms in ((1, 30), (2, 10), (3, 20)):
         node: Any = net.dispatcher.processes[node_id].node
         node.deadline_ms = deadline_ms
-        net.dispatcher.deliver(node_id, PeerDisconnected(9))
+        net.dispatcher.dispatch(node_id, PeerDisconnected(9))
     net.log.clear()
     net.dispatcher.at(1_000_000)
     assert net.log == [(10, 2, Tick()), (20, 3, Tick()), (30, 1, Tick())]
@@ -138,7 +138,7 @@ def test_pause__input_is_kept_and_delivered_in_order(net: Net) -> None:
 def test_pause__no_ticks_until_it_resumes(net: Net) -> None:
     node: Any = net.dispatcher.processes[2].node
     node.deadline_ms = 10
-    net.dispatcher.deliver(2, PeerDisconnected(9))
+    net.dispatcher.dispatch(2, PeerDisconnected(9))
     net.dispatcher.pause(2)
     net.log.clear()
     net.dispatcher.at(50_000)
@@ -191,7 +191,7 @@ def test_dispatch__a_node_that_ignores_its_ticks_is_detected(net: Net) -> None:
             return []
 
     net.dispatcher.processes[1].node = Deaf(1, net)
-    net.dispatcher.deliver(1, PeerDisconnected(9))
+    net.dispatcher.dispatch(1, PeerDisconnected(9))
     with pytest.raises(AssertionError, match="time stands still"):
         net.dispatcher.at(6_000)
 
@@ -204,7 +204,7 @@ def test_cut_short__one_step_at_a_time_the_same_happens(net: Net) -> None:
     net.dispatcher.is_time_up = lambda: True
     node: Any = net.dispatcher.processes[1].node
     node.to_send = [Send(to, PeerRequest(1, to, "hello")) for to in (2, 3)]
-    net.dispatcher.deliver(1, Tick())
+    net.dispatcher.dispatch(1, Tick())
     turns = 1
     while net.dispatcher.is_cut_short:
         net.dispatcher.run()

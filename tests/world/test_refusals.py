@@ -55,7 +55,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "TLS": ("TLS", lambda: ssl.create_default_context().wrap_socket(socket.socket())),
     "asyncio's TLS": ("TLS", lambda: asyncio.run(open_tls())),
     "pipe": ("sockets", wait_for_a_pipe),
-    "file": ("sockets", lambda: selectors.DefaultSelector().register(sys.stdin, 1)),
+    "file": ("sockets", lambda: selectors.DefaultSelector().register(sys.__stdin__ or 0, 1)),
     "epoll": ("select.epoll", lambda: select.epoll()),
     "host": ("example.org", lambda: socket.create_connection(("example.org", 80))),
 }

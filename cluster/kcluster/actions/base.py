@@ -93,7 +93,7 @@ def repair_all(verbs: Verbs) -> list[str]:
     return [f"healing: {why}" for why in reasons]
 
 
-def _written(kind: Kind, value: Any) -> Any:
+def _written(kind: Kind, value: Any) -> object:
     """A value as a file has it, exactly."""
     if isinstance(kind, Quantity):
         return f"{value:.15g}ms" if kind.units else value

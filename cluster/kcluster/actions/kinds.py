@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.config.files.fields import Words
-from kcluster.config.topology.broker_checks import unknown_version
+from kcluster.config.topology.values import unknown_version
 from kcluster.operations.names import partition_name
 from kcluster.operations.targets import TARGETS_SHOWN, targets
 from kcluster.protocol.releases import find_release

@@ -6,7 +6,7 @@ Kafka: kafka-leader-election.sh; kafka-reassign-partitions.sh for a preferred le
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS, PARTITION
@@ -59,7 +59,7 @@ class Elect(Action, frozen=True):
         answered: list[bool] = []
         stage.is_over_when(lambda: bool(answered))
 
-        def on_answer(answer: Any) -> None:
+        def on_answer(answer: object) -> None:
             answered.append(True)
             try:
                 stage.verbs.check_elected(topic, number, answer)

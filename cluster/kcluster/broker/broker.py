@@ -11,7 +11,6 @@ The constructor shows the dependencies of the parts: each takes the broker's vie
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
@@ -118,7 +117,7 @@ class Broker:
         """Add an effect to the current step."""
         self._outbox.emit(effect)
 
-    def reply(self, request: Request, body: Any) -> None:
+    def reply(self, request: Request, body: object) -> None:
         """Answer a request, now or after it was parked; None: nothing is sent (acks=0)."""
         if request.connection_id < 0:
             peer = -1 - request.connection_id
@@ -133,12 +132,14 @@ class Broker:
         """Note an event; the returned id can be the cause of a later note."""
         return self._outbox.note(event, cause)
 
-    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
+    def ask_controller(
+        self, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
+    ) -> None:
         """Send a request to the controller; `on_answer(None, now_ms)` if no answer came in time."""
         self.peers.ask_controller(body, on_answer, timeout_ms, now_ms)
 
     def ask_broker(
-        self, broker_id: int, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
+        self, broker_id: int, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
     ) -> None:
         """Send a request to a broker, maybe this one; `on_answer(None, now_ms)` if no answer came
         in time."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct as Packing
-from typing import Any, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from kcluster.broker.handlers.metadata.api_versions import too_new
 from kcluster.broker.telemetry import client_metrics
@@ -225,7 +225,7 @@ class Channel:
         self._answers_offset = self._broker.image.offset
 
 
-def _has_errors(body: Any) -> bool:
+def _has_errors(body: object) -> bool:
     """Whether an answer has an error.  Its handler may also have requested a topic, so the next
     such request must reach the broker."""
     if getattr(body, "error_code", 0):

@@ -11,7 +11,7 @@ Kafka: BrokerLifecycleManager (KIP-631), BrokerMetadataPublisher.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, final
+from typing import final
 
 from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
@@ -96,7 +96,7 @@ class Lifecycle:
             request, self._on_registered, view.config.controller_quorum_request_timeout_ms, now_ms
         )
 
-    def _on_registered(self, response: Any, now_ms: int) -> None:
+    def _on_registered(self, response: m.BrokerRegistrationResponse | None, now_ms: int) -> None:
         view = self._view
         if response is None or response.error_code != ErrorCode.NONE:
             # The session of an earlier life must end first, even after a clean stop, as in Kafka.
@@ -160,7 +160,7 @@ class Lifecycle:
         )
         self._peers.ask_controller(request, self._on_heartbeat, interval_ms, now_ms)
 
-    def _on_heartbeat(self, response: Any, now_ms: int) -> None:
+    def _on_heartbeat(self, response: m.BrokerHeartbeatResponse | None, now_ms: int) -> None:
         self._heartbeat_under_way = False
         if self.state is LifecycleState.STOPPED or response is None:
             return

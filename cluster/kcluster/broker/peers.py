@@ -65,18 +65,20 @@ class PeerCalls:
         self._under_way: dict[int, PeerCall] = {}
 
     def ask(
-        self, peer: int, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
+        self, peer: int, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
     ) -> PeerCall:
         """Send `body` to node `peer`; `on_answer` is called exactly once, unless forgotten."""
         return self.put(_Question(peer, on_answer), body, timeout_ms, now_ms)
 
-    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
+    def ask_controller(
+        self, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
+    ) -> None:
         """Send a request to the controller; `on_answer(None, now_ms)` if no answer came in time, at
         most controller.socket.timeout.ms."""
         timeout_ms = min(timeout_ms, self._view.config.controller_socket_timeout_ms)
         self.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
 
-    def put(self, call: PeerCall, body: Any, timeout_ms: int, now_ms: int) -> PeerCall:
+    def put(self, call: PeerCall, body: object, timeout_ms: int, now_ms: int) -> PeerCall:
         """Send `body` to the peer of the new `call`, whose `answered` is called exactly once."""
         request_id = self._next_id = self._next_id + 1
         call.calls = self
@@ -105,7 +107,7 @@ class PeerCalls:
             call.done = True
             del self._under_way[call.request_id]
 
-    def finish(self, call: PeerCall, body: Any, now_ms: int) -> None:
+    def finish(self, call: PeerCall, body: object, now_ms: int) -> None:
         """End `call` with `body`, or None for no answer."""
         if not call.done:
             self.forget(call)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kcluster.cli.click_tools import print_json
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Query, RefusedByCluster, Remote
 from kcluster.cli.state_words import brokers_text, left_alone_lines, seconds_text
+from kcluster.json_types import JsonObject
 from kcluster.operations.states import StateVerb
 
 PARTITIONS_NAMED: Final = 5
@@ -43,7 +44,7 @@ WORDINGS: Final = {
 
 
 def act(
-    action: str | dict[str, Any],
+    action: str | JsonObject,
     name: str | None,
     as_json: bool,
     *,
@@ -77,7 +78,7 @@ def act(
         raise CommandError(next(left_alone_lines(wording.verb, left_alone))) from None
 
 
-def act_on_links(verb: str, keys: dict[str, Any], options: dict[str, Any]) -> None:
+def act_on_links(verb: str, keys: JsonObject, options: JsonObject) -> None:
     """Perform an action on links, with those of its keys that are set.  `options`: of
     `network_options`."""
     if options["one_way"]:
@@ -87,13 +88,13 @@ def act_on_links(verb: str, keys: dict[str, Any], options: dict[str, Any]) -> No
     act({verb: given}, options["name"], options["as_json"], wait=wait, duration=duration)
 
 
-def _verb_of(action: str | dict[str, Any]) -> str:
+def _verb_of(action: str | JsonObject) -> str:
     return action.partition(":")[0].strip() if isinstance(action, str) else next(iter(action))
 
 
 def _print_progress(
     remote: Remote,
-    action: str | dict[str, Any],
+    action: str | JsonObject,
     query: Query,
     options: dict[str, str],
     remark: str,
@@ -134,7 +135,7 @@ def print_now(lines: list[str]) -> None:
         print("\n".join(lines), flush=True)
 
 
-def left_alone_of(answer: dict[str, Any]) -> Iterator[str]:
+def left_alone_of(answer: JsonObject) -> Iterator[str]:
     """The brokers on which there was nothing to do, and why."""
     wording = WORDINGS.get(answer["text"])
     if wording is not None:
@@ -143,7 +144,7 @@ def left_alone_of(answer: dict[str, Any]) -> Iterator[str]:
             yield "there is no such broker now"
 
 
-def done_lines(answer: dict[str, Any], name: str) -> Iterator[str]:
+def done_lines(answer: JsonObject, name: str) -> Iterator[str]:
     """What was done, and what is waited for."""
     wording, waits_s = WORDINGS.get(answer["text"]), answer["waits_s"]
     if wording is None:
@@ -163,7 +164,7 @@ def done_lines(answer: dict[str, Any], name: str) -> Iterator[str]:
     yield f"{name}: {brokers_text(chosen)} {wording.done}{waiting}"
 
 
-def end_lines(answer: dict[str, Any], remark: str) -> Iterator[str]:
+def end_lines(answer: JsonObject, remark: str) -> Iterator[str]:
     """How the brokers stand, and hints."""
     if answer["text"] in WORDINGS:
         for broker in answer["states"]:

@@ -6,11 +6,12 @@ Kafka: none; click writes the shell's side.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from kcluster.cli.errors import CommandError
+from kcluster.json_types import JsonObject
 
 TIMEOUT_S: Final = 2.0
 
@@ -39,17 +40,17 @@ def complete_topics(ctx: click.Context, param: click.Parameter, typed: str) -> l
     return [topic for topic in topics if topic.startswith(typed)]
 
 
-def _partitions(status: dict[str, Any]) -> list[str]:
+def _partitions(status: JsonObject) -> list[str]:
     """Partitions of users' topics."""
     partitions = status.get("partitions", ())
     return [f"{x['topic']}-{x['partition']}" for x in partitions if not x["topic"].startswith("__")]
 
 
-def _status(ctx: click.Context) -> dict[str, Any]:
+def _status(ctx: click.Context) -> JsonObject:
     from kcluster.cli.remote import Remote
 
     try:
-        status: dict[str, Any] = Remote(ctx.params.get("name")).get(timeout_s=TIMEOUT_S)
+        status: JsonObject = Remote(ctx.params.get("name")).get(timeout_s=TIMEOUT_S)
         return status
     except CommandError:
         return {}

@@ -12,12 +12,13 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from kcluster.cli.click_tools import print_json
 from kcluster.config.files.problems import unknown
+from kcluster.json_types import JsonObject
 from kcluster.protocol.apis import APIS, is_known
 from kcluster.protocol.hexdump import Dump, Span, dump_frames
 
@@ -127,7 +128,7 @@ def print_dumps_as_json(dumps: list[Dump]) -> None:
     print_json([_as_json(dump) for dump in dumps])
 
 
-def _as_json(dump: Dump) -> dict[str, Any]:
+def _as_json(dump: Dump) -> JsonObject:
     error = dump.error
     return {
         "kind": dump.kind,
@@ -139,7 +140,7 @@ def _as_json(dump: Dump) -> dict[str, Any]:
     }
 
 
-def _field(span: Span) -> dict[str, Any]:
+def _field(span: Span) -> JsonObject:
     value = span.value.hex() if isinstance(span.value, bytes) else span.value
     values = {
         "offset": span.offset,

@@ -41,6 +41,7 @@ from kcluster.events.render import (
     request_values,
 )
 from kcluster.handle.cluster import Cluster
+from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.protocol.apis import ApiKey
@@ -329,7 +330,7 @@ class Printer:
             self._origin_ms,
         )
 
-    def _values(self, item: Note | Traced | str) -> dict[str, Any]:
+    def _values(self, item: Note | Traced | str) -> JsonObject:
         if isinstance(item, str):
             return {"log": item}
         if isinstance(item, Note):
@@ -349,7 +350,7 @@ class Printer:
                     self.names[topic.topic_id] = topic.name
 
     @staticmethod
-    def _json(values: dict[str, Any]) -> None:
+    def _json(values: JsonObject) -> None:
         print(json.dumps(values, ensure_ascii=False))
 
 

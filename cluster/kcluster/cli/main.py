@@ -13,8 +13,9 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from kcluster.json_types import JsonObject
 from kcluster.plain_output import escape_outputs
 
 STARTED_S: Final = time.monotonic()
@@ -73,9 +74,9 @@ def _run(words: list[str]) -> None:
         sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its exit
 
 
-def quick_up_options(words: Sequence[str]) -> dict[str, Any] | None:
+def quick_up_options(words: Sequence[str]) -> JsonObject | None:
     """The options of a plain `kcluster up …`; None if click must parse it."""
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     rest = iter(words)
     for word in rest:
         flag, has_value, value = word.partition("=")

@@ -8,7 +8,6 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from kcluster.contract import CONTROLLER_ID
 from kcluster.deaths import ProcessState
 from kcluster.events.render import plain
 from kcluster.events.words import effect_text
+from kcluster.json_types import JsonObject
 from kcluster.protocol.releases import latest
 from kcluster.runs.moment import ClusterMoment, PartitionMoment
 from kcluster.runs.record import RunRecord
@@ -47,13 +47,13 @@ def when_text(moment: ClusterMoment, began_ms: int, end_ms: int) -> str:
     return f"{after:g} s after the beginning, {before:g} s before the end"
 
 
-def moment_values(moment: ClusterMoment) -> dict[str, Any]:
+def moment_values(moment: ClusterMoment) -> JsonObject:
     """A moment as values for JSON."""
-    values: dict[str, Any] = plain(msgspec.to_builtins(moment))
+    values: JsonObject = plain(msgspec.to_builtins(moment))
     return values
 
 
-def status_values(moment: ClusterMoment, addresses: Addresses) -> dict[str, Any]:
+def status_values(moment: ClusterMoment, addresses: Addresses) -> JsonObject:
     """A moment with the keys of an answer to a status request."""
     return {
         "controller_id": CONTROLLER_ID,
@@ -90,7 +90,7 @@ def _shapes(moment: ClusterMoment) -> dict[str, list[list[int]]]:
     return links
 
 
-def _partition_values(one: PartitionMoment, moment: ClusterMoment) -> dict[str, Any]:
+def _partition_values(one: PartitionMoment, moment: ClusterMoment) -> JsonObject:
     down = [broker.id for broker in moment.brokers if broker.state is ProcessState.DOWN]
     logs = {log.broker: log for log in one.logs}
     leader = None if one.leader is None else logs.get(one.leader)

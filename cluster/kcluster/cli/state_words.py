@@ -7,14 +7,14 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from kcluster.deaths import ProcessState
+from kcluster.json_types import JsonObject
 from kcluster.node_ids import CONTROLLER_ID
 from kcluster.operations.states import StateVerb
 
 
-def left_alone_lines(verb: StateVerb, brokers: Sequence[dict[str, Any]]) -> Iterator[str]:
+def left_alone_lines(verb: StateVerb, brokers: Sequence[JsonObject]) -> Iterator[str]:
     """Who is left alone, and the verb for them: `broker 1 is already down; start it: …`.
     `brokers`: id and state of each."""
     by_state: dict[ProcessState, list[int]] = {}

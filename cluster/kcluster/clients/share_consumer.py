@@ -360,7 +360,7 @@ class ShareConsumer(ClientBase):
         self.network.send(broker_id, _ACKNOWLEDGE, body, now_ms, self._on_fetched, context=context)
 
     def _by_topic(self, partitions: dict[Partition, Any], kind: Any) -> list[Any]:
-        topics: dict[str, list[Any]] = {}
+        topics: dict[str, list[object]] = {}
         for (topic, _), entry in partitions.items():
             topics.setdefault(topic, []).append(entry)
         return [kind(self.metadata.topic_id(topic), entries) for topic, entries in topics.items()]

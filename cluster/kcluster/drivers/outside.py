@@ -124,7 +124,7 @@ class Outside:
             return False
         gate = self._dispatcher.gate
         if gate is None or gate.admit(node_id, message):
-            self._dispatcher.hand_in(node_id, message)
+            self._dispatcher.deliver(node_id, message)
         return True
 
     def at_client(self, connection: OutsideConnection, message: Reply) -> None:

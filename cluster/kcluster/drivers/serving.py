@@ -45,7 +45,7 @@ class SocketDriver(ABC):
         self._log = log
         self._dirty: deque[BrokerConnection] = deque()
         self._unflushed: list[BrokerConnection] = []
-        self._deferred: deque[tuple[int, Input]] = deque()
+        self._for_later: deque[tuple[int, Input]] = deque()
         self._settling = False
         self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
         self._armed_us = 0
@@ -120,13 +120,13 @@ class SocketDriver(ABC):
         ):
             return
         if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
-            self.dispatcher.hand_in(node_id, event)
+            self.dispatcher.deliver(node_id, event)
 
     def gave_up(self, node_id: int, request: Request) -> None:
         self.dispatcher.gave_up(node_id, request)
 
-    def defer(self, node_id: int, event: Input) -> None:
-        self._deferred.append((node_id, event))
+    def deliver_later(self, node_id: int, event: Input) -> None:
+        self._for_later.append((node_id, event))
 
     def settle(self) -> None:
         if self._settling:
@@ -134,10 +134,10 @@ class SocketDriver(ABC):
         self._settling = True
         dispatcher, dirty = self.dispatcher, self._dirty
         try:
-            while dirty or self._deferred or self._unflushed or not dispatcher.is_quiet:
-                while self._deferred:
-                    node_id, event = self._deferred.popleft()
-                    dispatcher.hand_in(node_id, event)
+            while dirty or self._for_later or self._unflushed or not dispatcher.is_quiet:
+                while self._for_later:
+                    node_id, event = self._for_later.popleft()
+                    dispatcher.deliver(node_id, event)
                 while dirty:
                     connection = dirty.popleft()
                     connection.is_dirty = False

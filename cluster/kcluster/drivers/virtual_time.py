@@ -140,7 +140,7 @@ class VirtualTime:
                     continue
                 gate = dispatcher.gate
                 if gate is None or gate.admit(connection.broker_id, request):
-                    dispatcher.deliver(connection.broker_id, request)
+                    dispatcher.dispatch(connection.broker_id, request)
 
     def at(self, at_us: int, callback: Callback) -> None:
         """Call back at a future time, after the callbacks already scheduled for that time."""
@@ -202,7 +202,7 @@ class VirtualTime:
         self._connections.pop(connection.connection_id, None)
         if connection.is_accepted:
             closed = ConnectionClosed(connection.connection_id)
-            self.dispatcher.deliver(connection.broker_id, closed)
+            self.dispatcher.dispatch(connection.broker_id, closed)
 
     def close_at_client(self, connection: ClientConnection) -> None:
         """Ends: tell the client that the connection has ended."""

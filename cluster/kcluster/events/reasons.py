@@ -43,7 +43,7 @@ class ElectionKind(StrEnum):
     """The last leader, because ISR and ELR are empty; independent of
     unclean.leader.election.enable."""
     UNCLEAN = "unclean"
-    """Any active replica, which only unclean.leader.election.enable=true allows."""
+    """An active replica, which only unclean.leader.election.enable=true allows."""
 
 
 class Reason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):

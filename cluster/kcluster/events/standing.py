@@ -58,8 +58,7 @@ BASE_LABELS: Final[dict[ProcessState, dict[IsrMembership, str]]] = {
         IsrMembership.OUT: "down",
     },
 }
-"""The label without the difference of the logs.  The page of a run has a copy of this table, and
-adds `ahead` or `behind` to it."""
+"""The label without the difference of the logs."""
 AHEAD: Final = "ahead"
 BEHIND: Final = "behind"
 

@@ -264,11 +264,11 @@ def _fingerprint(group: Group) -> Fingerprint:
         return (roster.generation, group.state_name, group.kind, members)
     if isinstance(group, ConsumerGroup):
         return (group.epoch, group.revision, group)
-    known: Any = group
-    return (known.epoch, group.state_name, group.kind, tuple(known.members.values()))
+    assert isinstance(group, ShareGroup | StreamsGroup), group
+    return (group.epoch, group.state_name, group.kind, tuple(group.members.values()))
 
 
-def _pairs(group: Any, *parts: Mapping[bytes, Iterable[int]]) -> list[Pair]:
+def _pairs(group: ConsumerGroup | ShareGroup, *parts: Mapping[bytes, Iterable[int]]) -> list[Pair]:
     """The partitions that belong to existing topics, sorted."""
     names = group.broker.image.topic_names
     return sorted(

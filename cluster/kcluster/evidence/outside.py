@@ -12,7 +12,7 @@ Several producers under one client id are one producer here, whose sends are in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.serving.reading import READ_COMMITTED
 from kcluster.broker.share.configs import is_dead_letter_queue
@@ -351,8 +351,8 @@ def _add_commit(
                 yield asked.group_id, key, entry.committed_offset
 
 
-def _topic_name(recorder: Recorder, topic: Any) -> str:
-    name: str = topic.name
+def _topic_name(recorder: Recorder, topic: object) -> str:
+    name: str = getattr(topic, "name", "")
     wanted = getattr(topic, "topic_id", None)  # old answers have names only, and "" is one
     if name or wanted is None:
         return name

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import Any
 
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import Reply, Request
@@ -68,7 +67,7 @@ def with_error(
     return Reply(reply.request, changed)
 
 
-def _with_missing(node: BrokerNodeView, rule: Rule, body: Any) -> Any:
+def _with_missing(node: BrokerNodeView, rule: Rule, body: m.FetchResponse) -> m.FetchResponse:
     """A fetch response with all partitions of its session that a rule matches: an incremental one
     omits partitions without changes, but those must now carry the error."""
     names = node.image.topic_names

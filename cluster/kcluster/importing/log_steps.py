@@ -11,7 +11,7 @@ interval is assumed.  A new registration, when the broker is back, shows that it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -59,7 +59,7 @@ class LogStep(Struct, frozen=True):
     at_ms: int
     """The time on the log's clock."""
     verb: str
-    value: Any
+    value: object
     """The value of the verb: a number, text, or a mapping."""
     origin: LogPlace
     why: str = ""

@@ -12,7 +12,7 @@ process has ended, nor while it is paused.  A reply that a fault rule withheld c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -133,7 +133,7 @@ class Replies:
                 yield Overdue(broker, request, asked_ms)
 
     def _limit_ms(self, request: Request, patience: Patience) -> int:
-        body: Any = request.body
+        body: object = request.body
         limit_ms = patience.always_ms
         if request.api_key not in _AT_ONCE or getattr(body, "transactional_id", None) is not None:
             limit_ms += patience.for_others_ms

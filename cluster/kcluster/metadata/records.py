@@ -8,12 +8,13 @@ metadata/src/main/resources/common/metadata/*.json, ConfigResource.Type.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.contract import NoteId
 from kcluster.protocol.codec.schema import Versions
+from kcluster.protocol.messages import Message
 
 NO_LEADER: Final = -1
 
@@ -196,7 +197,7 @@ class Envelope(Struct, gc=False):
     `is_strict`: its version is new enough for a refusal by its client's controller_mutation_rate.
     """
 
-    body: Any
+    body: Message
     client_id: str
     is_strict: bool
 

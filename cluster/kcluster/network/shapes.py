@@ -14,7 +14,7 @@ retransmissions are all lost is lost for good, and its connection is reset.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -60,7 +60,7 @@ class Layer:
         self.shape = shape
         self.busy_until_us = 0
 
-    def delay_us(self, now_us: int, message: Any, rng: Rng) -> int | None:
+    def delay_us(self, now_us: int, message: object, rng: Rng) -> int | None:
         """How long this shape delays a message that is sent now; None if the message is lost for
         good."""
         shape = self.shape
@@ -107,7 +107,7 @@ def _retransmission_us(loss: float, rng: Rng) -> int | None:
     return None
 
 
-def size_of(message: Any) -> int:
+def size_of(message: object) -> int:
     """The approximate size of a message in bytes: its records, plus MESSAGE_BYTES."""
     return MESSAGE_BYTES + _records_bytes(getattr(message, "body", message))
 

@@ -32,7 +32,7 @@ class Asking:
         self._next_id += 1
         self._waiting[self._next_id] = on_answer
         request = PeerRequest(RUNTIME_ID, self._next_id, body)
-        self._dispatcher.deliver(controller_id(self._dispatcher), request)
+        self._dispatcher.dispatch(controller_id(self._dispatcher), request)
 
     def _on_answer(self, answer: PeerResponse) -> None:
         self._waiting.pop(answer.request_id)(answer.body)

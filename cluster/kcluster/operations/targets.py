@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
@@ -565,5 +565,5 @@ class Finder:
 
     def state(self, node_id: int) -> ProcessState:
         """The state of a node's process; a client is always up."""
-        process: Any = self._dispatcher.processes.get(node_id)
+        process = self._dispatcher.processes.get(node_id)
         return ProcessState.UP if process is None else process.state

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, Final
 
 from kcluster.config.files.problems import nearest, unknown
-from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.config.topology.specs import BrokerSpec
+from kcluster.config.topology.values import unknown_version
 from kcluster.contract import MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, DiskFull
@@ -211,7 +211,7 @@ class Verbs:
             raise WrongName(f"broker {to} has no replica of {name}, which is on {replicas}")
         if to not in found.isr:
             raise ClusterError(f"broker {to} is not in the ISR of {name} ({members})")
-        self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
+        self._dispatcher.dispatch(self.settled.controller_id, MoveLeader(topic, partition, to))
 
     def elect(
         self, topic: str, partition: int, unclean: bool, on_answer: Callable[[object], None]

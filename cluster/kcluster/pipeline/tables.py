@@ -155,29 +155,30 @@ class Tables:
         return self._frame(field, [run for run in self.runs if run.name in wanted])
 
     def _frame(self, field: str, runs: Sequence[RunDirectory]) -> DataFrame:
-        file, row_type = TABLES[field]
-        there = [run for run in runs if (run.path / file).exists()]
+        table = TABLES[field]
+        there = [run for run in runs if (run.path / table.file).exists()]
         for run in runs:
             if run not in there:
-                self.problems.append(f"{run.path / file}: No such file or directory")
-        return frame_of(self.spark, [run.path / file for run in there], row_type)
+                self.problems.append(f"{run.path / table.file}: No such file or directory")
+        return frame_of(self.spark, [run.path / table.file for run in there], table.row)
 
     def narrow(self, field: str, *columns: str) -> DataFrame:
         """Some columns and `run`, not cached; a bad line keeps its readable columns."""
-        file, row_type = TABLES[field]
-        files = [run.path / file for run in self.runs if (run.path / file).exists()]
-        return frame_of(self.spark, files, row_type, columns)
+        table = TABLES[field]
+        paths = [run.path / table.file for run in self.runs]
+        files = [path for path in paths if path.exists()]
+        return frame_of(self.spark, files, table.row, columns)
 
     def report(self, field: str, runs: Iterable[str]) -> None:
         """Find the bad lines in the files of these runs, and add them to `problems`."""
-        file, row_type = TABLES[field]
+        table = TABLES[field]
         by_name = {run.name: run for run in self.runs}
         for name in sorted(runs):
-            self.problems += bad_lines(by_name[name].path / file, row_type)
+            self.problems += bad_lines(by_name[name].path / table.file, table.row)
 
     def size_bytes(self, field: str) -> int:
         """The total size of a table's files."""
-        files = (run.path / TABLES[field][0] for run in self.runs)
+        files = (run.path / TABLES[field].file for run in self.runs)
         return sum(file.stat().st_size for file in files if file.exists())
 
     def keep(self, table: DataFrame) -> DataFrame:

@@ -189,7 +189,7 @@ def _header_error(frame: Buffer) -> ProtocolError:
 
 
 def encode_response_frame(
-    api_key: int, api_version: int, correlation_id: int, message: Any
+    api_key: int, api_version: int, correlation_id: int, message: object
 ) -> list[Buffer]:
     """A response with length and header, as buffers to send one after the other."""
     api_codec = codec(api_key, api_version)
@@ -211,7 +211,7 @@ def frame_response(codec: Codec, correlation_id: int, body: list[Buffer]) -> lis
 
 
 def encode_request_frame(
-    api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Any
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: object
 ) -> list[Buffer]:
     """A request with length and header, as buffers to send one after the other."""
     api_codec = codec(api_key, api_version)

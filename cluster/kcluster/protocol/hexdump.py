@@ -255,7 +255,7 @@ class _Tracer(CarefulReader):
         self._relabel(type=f"{last.type} length", note=note)
         return value
 
-    def item(self, field: FieldSchema) -> Any:
+    def item(self, field: FieldSchema) -> object:
         start, before = self.position, len(self.spans)
         value = super().item(field)
         if field.struct is not None:
@@ -270,7 +270,7 @@ class _Tracer(CarefulReader):
             self._add(start, field.type, value, _meaning(field, value))
         return value
 
-    def _add(self, start: int, kind: str, value: Any, note: str = "") -> None:
+    def _add(self, start: int, kind: str, value: object, note: str = "") -> None:
         size = self.position - start
         self.spans.append(Span(self.start + start, size, self._path(), kind, value, note))
 

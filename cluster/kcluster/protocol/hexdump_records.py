@@ -77,7 +77,7 @@ class _RecordDumper:
         self.position = 0
         self.spans: list[Span] = []
 
-    def add(self, size: int, name: str, kind: str, value: Any, **more: str) -> None:
+    def add(self, size: int, name: str, kind: str, value: object, **more: str) -> None:
         """Record the next `size` bytes as a span."""
         path = f"{self.path}.{name}" if name else self.path
         self.spans.append(Span(self.at + self.position, size, path, kind, value, **more))

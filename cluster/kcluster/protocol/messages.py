@@ -40,7 +40,7 @@ class Message(msgspec.Struct, gc=False):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         if len(value) == 16 and isinstance(value, bytes):
             return uuid_text(value)
@@ -70,7 +70,7 @@ def _build(
     known: dict[str, type[Message]],
     nested: dict[str, type[Message]],
 ) -> type[Message]:
-    fields: list[Any] = []
+    fields: list[object] = []
     for field in struct.fields:
         default = field.default
         if default == _schema.NEW_LIST:

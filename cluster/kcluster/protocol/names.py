@@ -11,6 +11,7 @@ topic whose name starts with two underscores.
 from __future__ import annotations
 
 import re
+from enum import Enum, auto
 from typing import Final
 
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
@@ -37,19 +38,41 @@ def has_internal_prefix(name: str) -> bool:
     return name.startswith(INTERNAL_PREFIX)
 
 
+class NameFault(Enum):
+    """What can be wrong with a topic's name."""
+
+    EMPTY = auto()
+    DOTS = auto()
+    LENGTH = auto()
+    CHARACTERS = auto()
+
+
+def name_fault(name: str) -> NameFault | None:
+    """Why no topic can have this name; None if one can.  Kafka: Topic.validate."""
+    if not name:
+        return NameFault.EMPTY
+    if name in (".", ".."):
+        return NameFault.DOTS
+    if len(name) > MAX_NAME_LENGTH:
+        return NameFault.LENGTH
+    return None if _LEGAL.fullmatch(name) else NameFault.CHARACTERS
+
+
 def name_problem(name: str) -> str | None:
     """What is wrong with a topic's name, as Kafka words it; None if nothing is."""
-    if not name:
-        problem = "the empty string is not allowed"
-    elif name in (".", ".."):
-        problem = f"'{name}' is not allowed"
-    elif len(name) > MAX_NAME_LENGTH:
-        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
-    elif not _LEGAL.fullmatch(name):
-        problem = (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
-            "and '-'"
-        )
-    else:
-        return None
+    match name_fault(name):
+        case None:
+            return None
+        case NameFault.EMPTY:
+            problem = "the empty string is not allowed"
+        case NameFault.DOTS:
+            problem = f"'{name}' is not allowed"
+        case NameFault.LENGTH:
+            bound = f"the max allowed length {MAX_NAME_LENGTH}"
+            problem = f"the length of '{name}' is longer than {bound}"
+        case NameFault.CHARACTERS:
+            problem = (
+                f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_'"
+                " and '-'"
+            )
     return f"Topic name is invalid: {problem}"

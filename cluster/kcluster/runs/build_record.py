@@ -8,7 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -229,7 +229,7 @@ def leader_row(observed: ObservedPartition, at_ms: int, found: PartitionRegistra
 
 def topology_values(recorder: Recorder) -> JsonObject:
     """The cluster's topology as values for JSON."""
-    topology: Any = recorder.plan.topology
+    topology = recorder.plan.topology
     without_places = msgspec.structs.replace(topology, places={})
     values: JsonObject = plain(msgspec.to_builtins(without_places))
     return values

@@ -20,8 +20,8 @@ import msgspec
 
 from kcluster.clients.ledger import Partition
 from kcluster.json_types import JsonObject
-from kcluster.runs.page import page_of
-from kcluster.runs.record import ADDED_TABLES, FORMAT, READABLE, TABLES, RunInfo, RunRecord
+from kcluster.runs.page.document import page_of_record
+from kcluster.runs.record import FORMAT, READABLE, TABLES, RunInfo, RunRecord
 from kcluster.runs.whole_files import PRIVATE_DIRECTORY, removed_on_failure, replacing
 
 LATEST: Final = "latest"
@@ -129,8 +129,8 @@ def write_into(path: Path, record: RunRecord) -> None:
     """Write all files of a run, each as a whole; those that are there are replaced.  run.json and
     the verdict come last: they are right about the rest."""
     encode = msgspec.json.Encoder().encode
-    for field, (file, _) in TABLES.items():
-        with replacing(path / file) as out:
+    for field, table in TABLES.items():
+        with replacing(path / table.file) as out:
             out.writelines(encode(row) + b"\n" for row in getattr(record, field))
     if record.scenario:
         with replacing(path / SCENARIO) as out:
@@ -150,7 +150,7 @@ def write_page(path: Path, record: RunRecord) -> Path:
     """Write the timeline page of a run into its directory; returns its path."""
     page = path / PAGE
     with replacing(page) as out:
-        out.write(page_of(record).encode())
+        out.write(page_of_record(record).encode())
     return page
 
 
@@ -191,9 +191,10 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
             record.scenario = _content(path / SCENARIO).decode(errors="replace")
         except OSError as error:
             problems.append(f"{path / SCENARIO}: {error.strerror}")
-    for field, (file, row_type) in TABLES.items():
-        if field not in ADDED_TABLES or (path / file).exists():
-            setattr(record, field, _rows(path / file, row_type, problems))
+    for field, table in TABLES.items():
+        file = path / table.file
+        if not table.is_new or file.exists():
+            setattr(record, field, _rows(file, table.row, problems))
     return record, problems
 
 

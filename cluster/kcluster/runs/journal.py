@@ -27,19 +27,13 @@ from kcluster.runs.build_record import (
     topology_values,
 )
 from kcluster.runs.directory import INFO, VERDICT, link_latest, new_run, write_values
-from kcluster.runs.record import TABLES, RunInfo, RunRecord
+from kcluster.runs.record import STREAMED, TABLES, RunInfo, RunRecord
 from kcluster.runs.whole_files import PRIVATE, append_whole, removed_on_failure
 
 T = TypeVar("T")
 
 Rows = dict[str, list[Any]]
 """By field of RunRecord."""
-STREAMED: Final = (
-    "notes", "appends", "commits", "moves", "leaders", "epochs", "exchanges", "beliefs", "groups",
-    "transaction_states",
-)  # fmt: skip
-"""The tables whose rows are known while a run goes on, those of `rows_between`;
-each row has its `at_ms`."""
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
 
 
@@ -55,25 +49,12 @@ def rows_from(record: RunRecord, at_ms: int) -> Rows:
     row before of each state: who leads, where a log ends, which epochs it has, and so on."""
     rows = rows_after(record, at_ms - 1)
     rows["notes"] = list(record.notes)
-    for field, subject in _SUBJECTS.items():
-        states: dict[object, object] = {}
-        for row in getattr(record, field):
-            if row.at_ms < at_ms:
-                states[subject(row)] = row
-        rows[field] = [*states.values(), *rows[field]]
+    for field, table in TABLES.items():
+        if table.state_of:
+            subject = attrgetter(*table.state_of)
+            states = {subject(row): row for row in getattr(record, field) if row.at_ms < at_ms}
+            rows[field] = [*states.values(), *rows[field]]
     return rows
-
-
-_SUBJECTS: Final[dict[str, Callable[[object], object]]] = {
-    "leaders": attrgetter("topic", "partition"),
-    "moves": attrgetter("topic", "partition", "broker"),
-    "epochs": attrgetter("topic", "partition", "broker"),
-    "beliefs": attrgetter("client", "topic", "partition"),
-    "commits": attrgetter("group", "topic", "partition"),
-    "groups": attrgetter("group"),
-    "transaction_states": attrgetter("transactional_id"),
-}
-"""Tables of states: what a row is the state of."""
 
 
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
@@ -134,8 +115,8 @@ class Journal:
         self.path = new_run(parent, info)
         with removed_on_failure(self.path):
             write_values(self.path / VERDICT, NOT_OVER)
-            for file, _ in TABLES.values():
-                Path(self.path, file).touch(PRIVATE)
+            for table in TABLES.values():
+                Path(self.path, table.file).touch(PRIVATE)
             write_values(self.path / INFO, info)
         link_latest(self.path)
 
@@ -143,7 +124,7 @@ class Journal:
         """Append rows; the run goes on at least until `ended_ms`."""
         for field, added in rows.items():
             if added:
-                self._append(TABLES[field][0], added)
+                self._append(TABLES[field].file, added)
         self._info.ended_ms = ended_ms
         write_values(self.path / INFO, self._info)
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from kcluster.json_types import JsonObject
 from kcluster.runs.bars import Glyph, bar, block, legend, offsets_per_cell
 
 CROWN: Final = "♛"
 """Marks the leader."""
 
-Logs = Mapping[str, Any]
+Logs = JsonObject
 """The answer to a log request."""
 
 

@@ -122,12 +122,6 @@ def lane_of(note: NoteRow, began_ms: int) -> str:
         return ACTIONS
     if isinstance(event, PartitionEvent) and not isinstance(event, ReassignmentStarted):
         return f"p:{event.topic}-{event.partition}"
-    return lane_beside_partitions(note, began_ms)
-
-
-def lane_beside_partitions(note: NoteRow, began_ms: int) -> str:
-    """The lane of an event, where its partition has none."""
-    event = note.event
     began = note.at_ms <= began_ms
     if note.id[0] == OUTSIDE and not isinstance(event, RuleHit):
         return NO_LANE if began and isinstance(event, BrokerStarted) else ACTIONS

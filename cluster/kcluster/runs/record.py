@@ -11,7 +11,7 @@ at `RunInfo.began_ms`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -291,27 +291,64 @@ class RunRecord(Struct):
     """The text of the scenario, if there is one."""
 
 
-TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
-    "notes": ("events.jsonl", NoteRow),
-    "sends": ("sends.jsonl", SendRow),
-    "transactions": ("transactions.jsonl", TransactionRow),
-    "reads": ("reads.jsonl", ReadRow),
-    "errors": ("errors.jsonl", ErrorRow),
-    "appends": ("appends.jsonl", AppendRow),
-    "moves": ("replicas.jsonl", MoveRow),
-    "leaders": ("partitions.jsonl", LeaderRow),
-    "logs": ("logs.jsonl", LogRow),
-    "requests": ("requests.jsonl", RequestRow),
-    "commits": ("commits.jsonl", CommitRow),
-    "processed": ("processed.jsonl", ProcessedRow),
-    "problems": ("processing.jsonl", ProblemRow),
-    "exchanges": ("exchanges.jsonl", ExchangeRow),
-    "beliefs": ("beliefs.jsonl", BeliefRow),
-    "epochs": ("epochs.jsonl", EpochsRow),
-    "groups": ("groups.jsonl", GroupRow),
-    "transaction_states": ("transaction_states.jsonl", TransactionStateRow),
-}
-"""By field of RunRecord: its file and the type of its rows."""
+class Table(NamedTuple):
+    """A table of a run: its file, the type of its rows, and how it comes about."""
 
-ADDED_TABLES: Final = frozenset({"exchanges", "beliefs", "epochs", "groups", "transaction_states"})
-"""Runs of this format that were written by kcluster 0.1 may lack their files."""
+    file: str
+    row: type[Struct]
+    is_streamed: bool = False
+    """Whether its rows are known while a run goes on: they are written and streamed then, and
+    pages draw them.  Each has its `at_ms`; journal.rows_between takes them from the recorder."""
+    state_of: tuple[str, ...] = ()
+    """Of a table of states: the columns that name what is in the state."""
+    is_new: bool = False
+    """Whether runs of this format that were written by kcluster 0.1 may lack its file."""
+
+
+TABLES: Final[dict[str, Table]] = {
+    "notes": Table("events.jsonl", NoteRow, is_streamed=True),
+    "sends": Table("sends.jsonl", SendRow),
+    "transactions": Table("transactions.jsonl", TransactionRow),
+    "reads": Table("reads.jsonl", ReadRow),
+    "errors": Table("errors.jsonl", ErrorRow),
+    "appends": Table("appends.jsonl", AppendRow, is_streamed=True),
+    "moves": Table(
+        "replicas.jsonl", MoveRow, is_streamed=True, state_of=("topic", "partition", "broker")
+    ),
+    "leaders": Table(
+        "partitions.jsonl", LeaderRow, is_streamed=True, state_of=("topic", "partition")
+    ),
+    "logs": Table("logs.jsonl", LogRow),
+    "requests": Table("requests.jsonl", RequestRow),
+    "commits": Table(
+        "commits.jsonl", CommitRow, is_streamed=True, state_of=("group", "topic", "partition")
+    ),
+    "processed": Table("processed.jsonl", ProcessedRow),
+    "problems": Table("processing.jsonl", ProblemRow),
+    "exchanges": Table("exchanges.jsonl", ExchangeRow, is_streamed=True, is_new=True),
+    "beliefs": Table(
+        "beliefs.jsonl",
+        BeliefRow,
+        is_streamed=True,
+        state_of=("client", "topic", "partition"),
+        is_new=True,
+    ),
+    "epochs": Table(
+        "epochs.jsonl",
+        EpochsRow,
+        is_streamed=True,
+        state_of=("topic", "partition", "broker"),
+        is_new=True,
+    ),
+    "groups": Table("groups.jsonl", GroupRow, is_streamed=True, state_of=("group",), is_new=True),
+    "transaction_states": Table(
+        "transaction_states.jsonl",
+        TransactionStateRow,
+        is_streamed=True,
+        state_of=("transactional_id",),
+        is_new=True,
+    ),
+}
+"""By field of RunRecord."""
+
+STREAMED: Final = tuple(field for field, table in TABLES.items() if table.is_streamed)

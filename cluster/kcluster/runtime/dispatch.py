@@ -190,7 +190,7 @@ class Dispatcher:
                     self.start(node_id)
         self.quiet_until_us = self.next_due_us()
 
-    def deliver(self, node_id: int, event: Input) -> None:
+    def dispatch(self, node_id: int, event: Input) -> None:
         """Deliver `event` to a node at the current time, and run."""
         if self._in_flight:
             self._collect_arrivals()
@@ -198,7 +198,7 @@ class Dispatcher:
         self._pending.append((process, process.life, event))
         self._run()
 
-    def hand_in(self, node_id: int, event: Input) -> None:
+    def deliver(self, node_id: int, event: Input) -> None:
         """Deliver `event` to a node; the resulting messages between nodes wait for `run`, so that
         requests of many clients are replicated together."""
         self._step(self.processes[node_id], event, self.now_us // 1000)
@@ -398,7 +398,7 @@ class Dispatcher:
         """Start a process that is down, on its current disk."""
         process = self.processes[node_id]
         self._bring_up(process)
-        self.deliver(node_id, Start())
+        self.dispatch(node_id, Start())
 
     def start_all(self) -> None:
         """Start all processes in one dispatch, so that their registrations reach the controller
@@ -431,7 +431,7 @@ class Dispatcher:
         assert self.processes[node_id].state is not ProcessState.DOWN
         self._shutdown_limits_us[node_id] = self.now_us + limit_us
         self.quiet_until_us = min(self.quiet_until_us, self.now_us + limit_us)
-        self.deliver(node_id, Shutdown())
+        self.dispatch(node_id, Shutdown())
 
     def is_shutting_down(self, node_id: int) -> bool:
         """Whether the process was asked to stop cleanly, and still runs."""

@@ -82,8 +82,8 @@ class Delivery(Protocol):
     def withheld_sinks(self) -> Iterable[Callable[[Reply], None]]:
         """Called with replies that a rule withholds from their clients or delays."""
 
-    def deliver(self, node_id: int, event: Input) -> None:
-        """Deliver an event to a node at the current time."""
+    def dispatch(self, node_id: int, event: Input) -> None:
+        """Deliver an event to a node at the current time, and run."""
 
     def later(self, at_us: int, callback: Callable[[], object]) -> None:
         """Call back at that time."""
@@ -240,7 +240,7 @@ class FaultGate:
         def enter() -> None:
             process = self._delivery.processes[node_id]
             if process.life == life and (not is_new or self._admit(node_id, request)):
-                self._delivery.deliver(node_id, request)
+                self._delivery.dispatch(node_id, request)
 
         self._delivery.later(at_us, enter)
 
@@ -249,7 +249,7 @@ class FaultGate:
             return
         self._held = [other for other in self._held if other is not held]
         if self._delivery.processes[held.node_id].life == held.life:
-            self._delivery.deliver(held.node_id, held.request)
+            self._delivery.dispatch(held.node_id, held.request)
 
     # -------------------------------------------------------------------- replies from the gate
 
@@ -290,7 +290,7 @@ class FaultGate:
         delivery, node_id = self._delivery, node.node_id
         self._answer_for(node_id, request, image.answer(node, request, delivery.now_ms))
         # Requests by the handler itself (to create a topic) are sent with the broker's next step.
-        delivery.deliver(node_id, Tick())
+        delivery.dispatch(node_id, Tick())
         return False
 
     def _answer_for(self, node_id: int, request: Request, body: Message | None) -> None:

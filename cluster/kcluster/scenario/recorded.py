@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import BrokerSpec, TopicSpec
 from kcluster.contract import Event, Note
 from kcluster.events.topics import TopicCreated
+from kcluster.json_types import JsonObject
 from kcluster.scenario.actions import ACTIONS
 
 AFTER_MS: Final = 5_000
@@ -32,7 +33,7 @@ class RecordedClient(Struct):
     a workload, without its times, which are in ms after the start."""
 
     kind: str
-    keys: dict[str, Any]
+    keys: JsonObject
     start_ms: int
     stop_ms: int | None = None
 
@@ -119,14 +120,14 @@ def _asks_for(client: RecordedClient, topic: str, at_ms: int) -> bool:
 # ------------------------------------------------------------------------------------ as text
 
 
-def _step_values(step: RecordedStep) -> dict[str, Any]:
-    values: dict[str, Any] = {"at": f"{step.at_ms}ms", step.verb: step.keys}
+def _step_values(step: RecordedStep) -> dict[str, object]:
+    values: dict[str, object] = {"at": f"{step.at_ms}ms", step.verb: step.keys}
     return values if step.for_ms is None else values | {"for": f"{step.for_ms}ms"}
 
 
 def _load(topics: Sequence[str], steps: Sequence[RecordedStep]) -> list[str]:
     """A producer for each topic while it exists: what clients sent is not part of the file."""
-    producers: dict[str, dict[str, Any]] = {
+    producers: dict[str, dict[str, object]] = {
         topic: {"topic": topic, "rate": "50/s"} for topic in topics
     }
     for step in steps:
@@ -142,7 +143,7 @@ def _load(topics: Sequence[str], steps: Sequence[RecordedStep]) -> list[str]:
 
 def _workload(clients: Sequence[RecordedClient]) -> list[str]:
     """The clients that were started on the cluster."""
-    by_kind: dict[str, list[dict[str, Any]]] = {}
+    by_kind: dict[str, list[dict[str, object]]] = {}
     for client in clients:
         values = client.keys | {"start": f"{client.start_ms}ms"}
         if client.stop_ms is not None and client.kind != "processors":
@@ -151,7 +152,7 @@ def _workload(clients: Sequence[RecordedClient]) -> list[str]:
     return ["workload:", *(f"  {kind}: {_flow(values)}" for kind, values in by_kind.items())]
 
 
-def topology_values(topology: Topology) -> dict[str, Any]:
+def topology_values(topology: Topology) -> JsonObject:
     """A topology as the keys of a file, without what is the default, ports and addresses."""
     network = {
         "default_latency_ms": topology.network.default_latency_ms,
@@ -161,7 +162,7 @@ def topology_values(topology: Topology) -> dict[str, Any]:
         ],
     }
     has_network = topology.network.links or topology.network.default_latency_ms
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "profile": topology.profile,
         "features": topology.features,
         "kafka_version": topology.kafka_version,
@@ -174,7 +175,7 @@ def topology_values(topology: Topology) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
-def _broker_values(broker: BrokerSpec) -> dict[str, Any]:
+def _broker_values(broker: BrokerSpec) -> dict[str, object]:
     values = {
         "id": broker.id,
         "rack": broker.rack,
@@ -184,14 +185,14 @@ def _broker_values(broker: BrokerSpec) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value or key == "id"}
 
 
-def _topic_values(topic: TopicSpec) -> dict[str, Any]:
+def _topic_values(topic: TopicSpec) -> dict[str, object]:
     if topic.assignment is not None:
-        values: dict[str, Any] = {"assignment": [list(each) for each in topic.assignment]}
+        values: dict[str, object] = {"assignment": [list(each) for each in topic.assignment]}
     else:
         values = {"partitions": topic.partitions, "replication_factor": topic.replication_factor}
     return values | ({"config": topic.config} if topic.config else {})
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     """A value on one line; JSON is YAML."""
     return json.dumps(value, ensure_ascii=False)

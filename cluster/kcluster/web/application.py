@@ -29,7 +29,7 @@ from kcluster.web.problems import (
 from kcluster.web.routes import JSON, VERSION_HEADER, Route, Runs, url_map
 
 if TYPE_CHECKING:
-    from kcluster.web.gate import Gate
+    from kcluster.web.access import AccessControl
     from kcluster.web.limits import WebLimits
 
 _HEADERS: Final = {
@@ -43,15 +43,15 @@ StartResponse = Callable[..., Any]
 
 
 class WebApplication:
-    """Answers the requests of one listener.  `gate`: None where only this user's processes reach
+    """Answers the requests of one listener.  `access`: None where only this user's processes reach
     it: a unix socket."""
 
-    def __init__(self, server: ServerSide, gate: Gate | None, limits: WebLimits) -> None:
+    def __init__(self, server: ServerSide, access: AccessControl | None, limits: WebLimits) -> None:
         import kcluster.web.api  # registers the routes
 
         assert kcluster.web.api is not None
         self._server = server
-        self._gate = gate
+        self._access = access
         self._limits = limits
         self._urls = url_map()
 
@@ -66,14 +66,14 @@ class WebApplication:
         return response(environ, start)
 
     def _answer(self, request: Request) -> Response:
-        if self._gate is not None:
-            self._gate.check_host(request)
+        if self._access is not None:
+            self._access.check_host(request)
         check_query(request)
         route, named = self._find(request)
-        if self._gate is not None and not route.is_open:
-            self._gate.check_token(request)
+        if self._access is not None and not route.is_open:
+            self._access.check_token(request)
         check_body(request, route, self._limits.body_bytes)
-        call = ApiCall(self._server, request, route, named, is_local=self._gate is None)
+        call = ApiCall(self._server, request, route, named, is_local=self._access is None)
         with self._lease(named):
             reply = self._call(call)
         return self._response(route, reply, named)

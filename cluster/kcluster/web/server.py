@@ -23,9 +23,9 @@ from gevent.lock import BoundedSemaphore
 from gevent.threadpool import ThreadPool
 
 from kcluster.operations.errors import ClusterError
+from kcluster.web.access import AccessControl
 from kcluster.web.application import WebApplication
 from kcluster.web.connection import LimitedServer
-from kcluster.web.gate import Gate
 from kcluster.web.held import HeldCluster, HeldClusters
 from kcluster.web.limits import WebLimits
 from kcluster.web.problems import EXPECTED, overloaded
@@ -46,7 +46,7 @@ class WebServer:
 
     `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.  `runs`: below
     this directory requests may write runs; None: nowhere.  `local`: listens to this unix socket
-    instead, whose permissions are its gate, and to a port after `serve_page`.
+    instead, whose permissions guard it, and to a port after `serve_page`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class WebServer:
         self.token = token or secrets.token_urlsafe(24)
         self.is_stopping = False
         is_public = host not in (LOOPBACK, "localhost", "::1")
-        self._gate = Gate(self.token, names, is_public)
+        self._access = AccessControl(self.token, names, is_public)
         self._local = local
         self._bound = None if local is not None else bound_socket(host, port)
         self.port: int = 0 if self._bound is None else self._bound.getsockname()[1]
@@ -103,7 +103,7 @@ class WebServer:
             bound.listen(BACKLOG)
             self.port = bound.getsockname()[1]
             # A greenlet: pywsgi looks up the name of the address.
-            self.call_soon(lambda: gevent.spawn(self._listen, bound, self._gate))
+            self.call_soon(lambda: gevent.spawn(self._listen, bound, self._access))
 
     @property
     def connections(self) -> int:
@@ -169,7 +169,7 @@ class WebServer:
             self._listen(self._local, None)
         if self._bound is not None:
             self._bound.listen(BACKLOG)
-            self._listen(self._bound, self._gate)
+            self._listen(self._bound, self._access)
         leases = gevent.spawn(self._end_leases)
         self._started.set_result(None)
         self._stop_wanted.wait()
@@ -179,12 +179,12 @@ class WebServer:
         self._hub = None
         hub.destroy(destroy_loop=True)
 
-    def _listen(self, bound: socket.socket, gate: Gate | None) -> None:
+    def _listen(self, bound: socket.socket, access: AccessControl | None) -> None:
         """Accept what comes to this socket, in the hub."""
         if bound.family != socket.AF_UNIX:
             # Accepted sockets inherit it: an answer in two parts does not wait for the first's ACK.
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        application = WebApplication(self, gate, self.limits)
+        application = WebApplication(self, access, self.limits)
         listener = LimitedServer(_of_gevent(bound), application, self.limits)
         listener.start()
         self._listeners.append(listener)

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import _thread
 from collections import deque
-from typing import Any, Final, Generic, TypeVar, final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar, final
 
 LONGEST_REAL_WAIT_S: Final = 0.2
 """The limit of a real wait for a lock that a thread outside of the world may hold."""
 
 LOCKS: Final = (_thread.LockType, _thread.RLock)
-_acquire: Final[dict[type, Any]] = {kind: kind.acquire for kind in LOCKS}
-_release: Final[dict[type, Any]] = {kind: kind.release for kind in LOCKS}
+_acquire: Final[dict[type, Callable[..., bool]]] = {kind: kind.acquire for kind in LOCKS}
+_release: Final[dict[type, Callable[..., None]]] = {kind: kind.release for kind in LOCKS}
 
 T = TypeVar("T")
 

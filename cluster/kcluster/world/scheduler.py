@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from heapq import heappop, heappush
 from random import Random
 from types import TracebackType
-from typing import Any, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from kcluster.timers import NEVER_US
 from kcluster.world.compute import ComputeCost, Polls
@@ -32,7 +32,7 @@ from kcluster.world.waits import FOREVER, StuckThread, Waiting, place_of
 
 _allocate_lock: Final = _thread.allocate_lock
 _acquire: Final[Callable[..., bool]] = _thread.LockType.acquire
-_release: Final[Callable[[Any], None]] = _thread.LockType.release
+_release: Final[Callable[[_thread.LockType], None]] = _thread.LockType.release
 _start_new_thread: Final = _thread.start_new_thread
 _get_ident: Final = _thread.get_ident
 # Bound before anything is replaced, because the scheduler itself needs the real functions.

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 from kcluster.world.errors import StandStill
 from kcluster.world.scheduler import Scheduler
@@ -32,8 +32,8 @@ LEAST_CPU_S: Final = 0.01
 DEBUGGERS: Final = frozenset({"pdb", "bdb", "cmd", "code", "IPython", "ipdb", "pydevd", "debugpy"})
 """Modules in which a thread waits for its user."""
 
-_acquire: Final[Any] = _thread.LockType.acquire
-_release: Final[Any] = _thread.LockType.release
+_acquire: Final = _thread.LockType.acquire
+_release: Final = _thread.LockType.release
 _start_new_thread: Final = _thread.start_new_thread
 _monotonic: Final = time.monotonic
 _clock_gettime: Final = time.clock_gettime

@@ -345,3 +345,17 @@ def test_java_hash_code__is_javas() -> None:
     # From jshell: "".hashCode(), "group".hashCode(), …
     known = {"": 0, "group": 98629247, "polygenelubricants": -2147483648, "\U0001f600": 1772899}
     assert {text: java_hash_code(text) for text in known} == known
+
+
+def test_fetch__unknown_topics_come_last_where_topics_are_named_by_id() -> None:
+    broker = fresh_broker()
+    broker.create_topic("orders", 1)
+    topic = m.OffsetFetchRequest.OffsetFetchRequestTopics
+    orders = broker.image.topics["orders"].topic_id
+    asked = [topic(topic_id=one, partition_indexes=[0]) for one in (b"?" * 16, orders, b"!" * 16)]
+    group = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=asked)
+    answer = broker.call(m.OffsetFetchRequest(groups=[group]), version=10)
+    topics = answer.groups[0].topics
+    assert [one.topic_id for one in topics] == [orders, b"?" * 16, b"!" * 16]
+    errors = [ErrorCode(one.partitions[0].error_code).name for one in topics]
+    assert errors == ["NONE", "UNKNOWN_TOPIC_ID", "UNKNOWN_TOPIC_ID"]

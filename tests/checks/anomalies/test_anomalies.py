@@ -231,9 +231,7 @@ def test_anomalies__a_committed_offset_that_goes_back_is_named() -> None:
     assert str(back) == COMMITTED_BACK
 
 
-def test_anomalies__a_commit_acked_after_the_fetch_was_sent_may_be_missing_from_its_answer() -> (
-    None
-):
+def test_anomalies__a_fetch_may_miss_a_commit_acked_after_it_was_sent() -> None:
     ledger = Ledger()
     known = ledger.acked_offset("g", P)
     ledger.add_commit("g", P, 5)
@@ -307,16 +305,14 @@ def test_anomalies__two_members_that_had_a_record_at_once_are_named() -> None:
     assert found_in(first, second) == []
 
 
-def test_shares__an_acceptance_after_the_end_of_its_lock_may_be_answered_without_an_error() -> None:
+def test_shares__an_acceptance_after_its_lock_may_get_no_error() -> None:
     """The next member has settled the record meanwhile."""
     first, second = delivered("a", 1, step=1), delivered("b", 2, step=2_010)
     first.ended = first.ended_ms = 2_020
     assert found_in(first, second, lock_ms=2_000) == []
 
 
-def test_shares__an_acceptance_by_a_leader_that_came_back_may_be_answered_without_an_error() -> (
-    None
-):
+def test_shares__a_leader_that_came_back_may_accept_without_an_error() -> None:
     first, second = delivered("a", 1, step=10), delivered("b", 1, step=40, broker=2)
     first.ended = first.ended_ms = 60
     leaders = [led(1, 0), led(2, 1, 30), led(1, 2, 50)]
@@ -338,9 +334,7 @@ def test_shares__a_record_whose_release_was_refused_may_come_again_with_its_coun
     assert found_in(first, second) == []
 
 
-def test_shares__a_fetch_that_was_under_way_may_bring_what_is_released_or_accepted_meanwhile() -> (
-    None
-):
+def test_shares__a_fetch_under_way_may_bring_what_is_accepted_meanwhile() -> None:
     for accepted in (True, False):
         first, second = delivered("a", 1, accepted, step=4), delivered("b", 1, False, step=3)
         second.at_ms = 9

@@ -37,7 +37,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     return lambda *words: CliRunner().invoke(kcluster, words)
 
 
-def test_scenario_run__a_run_directory_that_cannot_be_written_is_one_line_after_the_result(
+def test_scenario_run__an_unwritable_run_directory_is_one_line_after_the_result(
     run: Callable[..., Result],
 ) -> None:
     result = run("scenario", "run", "good.yaml", "--out", "wrong.yaml/runs")

@@ -330,7 +330,7 @@ def test_up__a_port_in_use_without_a_file_names_the_option(start_up: Start) -> N
     assert err == f"port {port}: in use by another process; --base-port 0 takes free ones\n"
 
 
-def test_up__quiet_leaves_events_to_the_verbs_and_takes_its_name_from_the_environment(
+def test_up__quiet_shows_no_events_and_takes_its_name_from_the_environment(
     start_up: Start, kcluster: Verb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KCLUSTER_NAME", "mine")

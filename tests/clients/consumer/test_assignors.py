@@ -108,7 +108,7 @@ def test_sticky__of_two_claims_the_newer_generation_wins_and_a_tie_voids_both() 
     assert sizes(assigned) == [2, 2]
 
 
-def test_cooperative_sticky__a_partition_is_assigned_only_after_its_owner_has_revoked_it() -> None:
+def test_cooperative_sticky__a_partition_moves_only_after_it_is_revoked() -> None:
     member = MemberSubscription("a", ("t",), owned=tuple(of("t", 0, 1, 2, 3)), generation=7)
     joined = MemberSubscription("b", ("t",))
     first = assign(COOPERATIVE_STICKY, [member, joined], {"t": 4})

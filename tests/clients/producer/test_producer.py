@@ -100,7 +100,7 @@ def test_producer__requests_in_flight_stay_in_order_with_idempotence() -> None:
     assert log == values(ledger.sends)
 
 
-def test_producer__at_the_delivery_timeout_sent_records_are_unknown_and_the_rest_failed() -> None:
+def test_producer__at_the_delivery_timeout_sent_records_are_unknown() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(linger_ms=0, request_timeout_ms=1_000, delivery_timeout_ms=3_000)
     producer = Producer("p", ledger, ProducerPlan(rate_per_s=10, count=80), settings)

@@ -38,7 +38,7 @@ def test_sequences__batches_in_flight_have_consecutive_sequences() -> None:
     assert producer.deadline_ms is None
 
 
-def test_sequences__after_a_lost_connection_batches_are_retried_in_order_one_at_a_time() -> None:
+def test_sequences__after_a_lost_connection_batches_go_one_at_a_time() -> None:
     brokers, _, _ = producing(3)
     brokers.hang_up(1)
     brokers.run_until(1_000)

@@ -15,7 +15,7 @@ from tests.compat.kafka_tools.conftest import CONFIGS, LONG, TOOLS, Tool
 
 pytestmark = [
     pytest.mark.clients,
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout_s(240),
     pytest.mark.xdist_group("kafka tools"),  # they share a cluster and archives
     LONG,

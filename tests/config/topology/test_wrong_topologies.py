@@ -174,7 +174,7 @@ def test_problems__each_is_reported_with_its_path(line: str, path: str, text: st
 @pytest.mark.parametrize(
     ("brokers", "path", "text"),
     [
-        ("", "brokers", "missing; a number (`brokers: 3`) or a list of brokers"),
+        ("", "brokers", "empty; a number (`brokers: 3`) or a list of brokers"),
         ("0", "brokers", "0 is out of range; it must be at least 1, the number of brokers"),
         ("1001", "brokers", "1001 is out of range; it must be at most 1000"),
         ("three", "brokers", "three is not a whole number, the number of brokers"),

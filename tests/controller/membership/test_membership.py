@@ -74,10 +74,7 @@ def test_membership__the_longest_silent_broker_is_fenced_first() -> None:
 
 def test_membership__a_new_incarnation_waits_for_the_old_session() -> None:
     t = Controller()
-    session = t.node.membership.sessions.get(1)
-    assert session is not None
-    contact_ms = session.last_contact_ms
-    assert contact_ms is not None
+    contact_ms = t.last_contact_ms(1)
     assert t.register(1).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     left_ms = contact_ms + 9_000 - t.now_ms
     assert t.events(RegistrationRefused) == [RegistrationRefused(1, left_ms)]
@@ -93,11 +90,11 @@ def test_membership__the_same_incarnation_only_updates_its_registration() -> Non
     assert t.node.image.brokers[1].is_active
 
 
-def test_membership__unclean_restart_within_the_session_leaves_the_isr_on_registration() -> None:
+def test_membership__an_unclean_restart_leaves_the_isr_on_registration() -> None:
     """It registered but never sent a heartbeat: no session holds the id."""
     t = Controller()
     t.create("orders", [[1, 2, 3]])
-    t.node.membership.sessions.register(2, t.epochs[2])  # forget its contact
+    t.forget_contact(2)
     t.register(2)
     p = t.partition("orders")
     assert (p.isr, p.leader) == ((1, 3), 1)

@@ -26,7 +26,7 @@ from tests.fuzz.episodes import Budget, Failure, Watch, packed, shorter, unpacke
 from tests.fuzz.json_texts import changed, made_up_value
 from tests.rig.incidents import INCIDENTS, played
 
-FILES: Final = (INFO, VERDICT, SCENARIO, *(file for file, _ in TABLES.values()))
+FILES: Final = (INFO, VERDICT, SCENARIO, *(table.file for table in TABLES.values()))
 """What is read; the page is only written."""
 READERS: Final = (
     ("explain", "RUN"),

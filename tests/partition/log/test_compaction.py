@@ -51,7 +51,7 @@ def test_compact__keeps_the_newest_record_of_each_key_at_its_offset() -> None:
     assert all(check_crc(batch) for batch in log.batches_from(0))
 
 
-def test_compact__an_empty_batch_is_kept_where_the_high_watermark_is_and_nowhere_else() -> None:
+def test_compact__an_empty_batch_is_kept_only_at_the_high_watermark() -> None:
     """Up to 4.3 it was kept where the cleaned part of the log ends."""
     log = log_of([("a", "1")], [("b", "1")], [("a", "2"), ("b", None)])
     later_ms = NOW_MS + 2 * CONFIG.delete_retention_ms

@@ -40,7 +40,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=["kcluster", "kafka"])
+@pytest.fixture(params=["kcluster", pytest.param("kafka", marks=pytest.mark.slow)])
 def source(request: pytest.FixtureRequest, spark: SparkSession) -> str:
     name: str = request.param
     if name == "kafka" and not JARS.is_dir():
@@ -112,7 +112,7 @@ def test_ingest__every_record_once_through_a_leaders_death_and_a_restart_of_all(
     assert done.losses + more.losses == ()
 
 
-def test_ingest__the_connectors_lookup_of_offsets_survives_the_death_of_the_leader_it_asks(
+def test_ingest__the_connectors_offset_lookup_survives_its_leaders_death(
     spark: SparkSession, cluster: TestedCluster, tmp_path: Path
 ) -> None:
     """Left to itself, Kafka's admin client asks the dead leader for 60 s."""

@@ -78,7 +78,7 @@ def test_ranges__unread_offsets_below_the_log_start_are_lost(
     assert lost(span, first, now, known(100), unread) == expected
 
 
-def test_ranges__a_recreated_topic_lost_its_rest_and_the_offsets_that_the_source_skipped() -> None:
+def test_ranges__a_recreated_topic_lost_its_rest_and_the_skipped_offsets() -> None:
     shorter = lost((50, 30), view(0, 30, "B"), view(0, 30, "B"), known(80))
     text = "; the source continued at 30 and skipped these offsets of the new topic"
     assert shorter == [(50, 79, AGAIN), (0, 29, AGAIN + text)]

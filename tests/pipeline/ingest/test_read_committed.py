@@ -57,7 +57,7 @@ def transact(producer: Any, topic: str, number: int, commits: bool) -> None:
         producer.abort_transaction(LIMIT_S)
 
 
-@pytest.mark.parametrize("source", ["kcluster", "kafka"])
+@pytest.mark.parametrize("source", ["kcluster", pytest.param("kafka", marks=pytest.mark.slow)])
 def test_ingest__committed_records_once_through_the_coordinators_death(
     spark: SparkSession, cluster: TestedCluster, source: str, tmp_path: Path
 ) -> None:

@@ -175,9 +175,7 @@ def test_cells__with_rack_awareness_a_failed_rack_loses_nothing() -> None:
     assert aware == 0 < unaware
 
 
-def test_cells__acks_and_in_sync_replicas_and_unclean_election_decide_which_records_are_lost() -> (
-    None
-):
+def test_cells__acks_min_isr_and_unclean_election_decide_what_is_lost() -> None:
     # Both brokers of a partition fail permanently, one after the other.
     hard = {
         "replication_factor": 2,

@@ -131,7 +131,7 @@ def spark_home(tmp_path: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes in /proc")
-def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_repeated(
+def test_job__killed_executor_and_driver_lose_and_repeat_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Two executors on a cluster, whose Python cannot import the package by itself."""

@@ -88,7 +88,7 @@ def test_fuzz__random_bytes(name: str) -> None:
             check(kind, version, decode, bytes(rng.choice((0, 1, 255)) for _ in range(size)))
 
 
-def test_fuzz__every_cut_of_a_message_is_an_error_unless_only_the_ignored_rest_is_missing() -> None:
+def test_fuzz__every_cut_of_a_message_that_is_read_is_an_error() -> None:
     request = Generator("cut", wild=False).message("ProduceRequest", 9)
     data = b"".join(codec(0, 9).encode_request(request))
     for size in range(len(data)):

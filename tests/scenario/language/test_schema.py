@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kcluster.config.topology.model import TOPOLOGY_KEYS
+from kcluster.config.files.fields import fields_of
+from kcluster.config.topology.keys import TopologyKeys
+from kcluster.learn.exercises import ExerciseKeys
+from kcluster.learn.lesson import LessonKeys
 from kcluster.runs.schema import run_schema
 from kcluster.scenario.actions import ACTIONS
-from kcluster.scenario.language.schema import scenario_schema, topology_schema
+from kcluster.scenario.language.schema import keys_schema, scenario_schema, topology_schema
 
 DOCS = Path(__file__).parents[3] / "docs" / "schema"
 
 
 @pytest.mark.parametrize(
     ("file", "schema"),
-    [("topology", topology_schema), ("scenario", scenario_schema), ("run", run_schema)],
+    [
+        ("topology", topology_schema),
+        ("scenario", scenario_schema),
+        ("run", run_schema),
+        ("lesson", partial(keys_schema, "lesson", LessonKeys)),
+        ("exercise", partial(keys_schema, "exercise", ExerciseKeys)),
+    ],
 )
 def test_schema__the_copies_in_docs_are_current(file: str, schema: object) -> None:
     shown = json.loads((DOCS / f"{file}.schema.json").read_text())
@@ -26,7 +36,7 @@ def test_schema__the_copies_in_docs_are_current(file: str, schema: object) -> No
 
 
 def test_schema__has_every_key_and_action() -> None:
-    assert set(topology_schema()["properties"]) == set(TOPOLOGY_KEYS)
+    assert set(topology_schema()["properties"]) == {field.key for field in fields_of(TopologyKeys)}
     step = scenario_schema()["$defs"]["step"]["anyOf"][0]
     assert set(ACTIONS) <= set(step["properties"])
     assert step["properties"]["kill"]["anyOf"][0]["properties"]["how"]["enum"] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,14 @@ RUNS = 25
 """Seeds of each test: small enough that two workers share them evenly."""
 
 
+def parts(seeds: int) -> list[Any]:
+    """The first seed of each part; all parts but one are slow."""
+    return [
+        pytest.param(first, marks=pytest.mark.long if first == 1 else pytest.mark.slow)
+        for first in range(1, seeds + 1, RUNS)
+    ]
+
+
 def play(file: Path, first: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["scenario", "run", str(file), "--seed", str(first), "--runs", str(RUNS)])
@@ -24,9 +33,8 @@ def play(file: Path, first: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{RUNS} runs, 0 not as expected" in shown
 
 
-@pytest.mark.slow
 @pytest.mark.timeout_s(120)
-@pytest.mark.parametrize("first", range(1, SEEDS + 1, RUNS))
+@pytest.mark.parametrize("first", parts(SEEDS))
 def test_safe_settings__no_seed_loses_an_acked_record(
     first: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -34,9 +42,8 @@ def test_safe_settings__no_seed_loses_an_acked_record(
     play(SCENARIOS / "safe_settings.yaml", first, capsys)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout_s(120)
-@pytest.mark.parametrize("first", range(1, OVERLAPPING_SEEDS + 1, RUNS))
+@pytest.mark.parametrize("first", parts(OVERLAPPING_SEEDS))
 def test_safe_settings__overlapping_failures_break_no_guarantee(
     first: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

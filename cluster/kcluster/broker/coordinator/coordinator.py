@@ -1,7 +1,10 @@
-"""The group coordinator of one broker: finds the shard and the group of a request.
+"""The group coordinator of one broker: what it does on each request about a group.
 
-Owns: finding or creating the group of a request.  Never: changes a group (the group's own class
-does), writes to the log itself (shards.py, log_shard.py).  Kafka: GroupCoordinatorService.
+Owns: which shard and group a request is for, making a group, and that the group decides, its shard
+writes, and the sender is answered.  Handlers see nothing else of the groups.  Never: changes a
+group (the group's own class does), has its own way to the log (shards.py, log_shard.py), knows a
+version of a request.
+Kafka: GroupCoordinator, GroupCoordinatorService.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
 from kcluster.broker.coordinator.classic_group import ClassicGroup
-from kcluster.broker.coordinator.group import ClassicSide, Committer, Group
+from kcluster.broker.coordinator.group import ClassicSide, Committer, Group, GroupView
 from kcluster.broker.coordinator.group_kinds import CLASSIC_SIDE
 from kcluster.broker.coordinator.group_log import OffsetRecord
 from kcluster.broker.coordinator.interface import (
@@ -35,6 +38,7 @@ from kcluster.broker.coordinator.share.offsets import (
     delete_failed,
     delete_offsets,
 )
+from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.contract import Request
@@ -119,7 +123,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         """The group of a classic member; UNKNOWN_MEMBER_ID if there is none for classic members."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
-        group = self.group(group_id)
+        group = self._group(group_id)
         if isinstance(group, ErrorCode):
             missing = group is ErrorCode.GROUP_ID_NOT_FOUND
             return ErrorCode.UNKNOWN_MEMBER_ID if missing else group
@@ -169,12 +173,31 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         decided = found if isinstance(found, RequestRefused) else decide(found, request, now_ms)
         shard.write(decided, on_answer, now_ms)
 
-    def modern_group(self, group_id: str, kind: type[G]) -> G | RequestRefused:
-        """The group of a request that does not come from a member."""
+    def describe(
+        self, group_id: str, kind: type[G], describe: Callable[[G], A]
+    ) -> A | RequestRefused:
+        """What `describe` makes of a group that exists."""
+        group = self._modern_group(group_id, kind)
+        return group if isinstance(group, RequestRefused) else describe(group)
+
+    def _modern_group(self, group_id: str, kind: type[G]) -> G | RequestRefused:
+        """The group of a request that is not of its members."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return RequestRefused(shard)
         return kind.find(shard.groups.get(group_id), group_id, "group")
+
+    def share_partitions(self, group_id: str) -> list[SharePartition] | ErrorCode:
+        """The share partitions of a group that are initialized, of topics that exist; of none, if
+        there is no such group."""
+        group = self._group(group_id)
+        if group is ErrorCode.NOT_COORDINATOR:
+            return group
+        if not isinstance(group, ShareGroup) or group.states is None:
+            return []
+        names = self.broker.image.topic_names
+        initialized = group.states.initialized.items()
+        return group.share_partitions({id_: one for id_, one in initialized if id_ in names})
 
     def alter_share_offsets(
         self, body: m.AlterShareGroupOffsetsRequest, on_done: OnAltered, now_ms: int
@@ -195,7 +218,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         self, body: m.DeleteShareGroupOffsetsRequest, on_done: OnDeleted, now_ms: int
     ) -> None:
         """Delete the states of topics."""
-        group = self.modern_group(body.group_id, ShareGroup)
+        group = self._modern_group(body.group_id, ShareGroup)
         if isinstance(group, RequestRefused):
             on_done(delete_failed(group.error, group.message), now_ms)
         else:
@@ -324,12 +347,15 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     # --------------------------------------------------------------------------- groups
 
     @property
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[GroupView]:
         """All groups that this broker coordinates."""
         return (group for shard in self.shards.values() for group in shard.groups.values())
 
-    def group(self, group_id: str) -> Group | ErrorCode:
-        """The group, of any kind; or NOT_COORDINATOR or GROUP_ID_NOT_FOUND."""
+    def group(self, group_id: str) -> GroupView | ErrorCode:
+        """The group, of whatever kind; NOT_COORDINATOR or GROUP_ID_NOT_FOUND."""
+        return self._group(group_id)
+
+    def _group(self, group_id: str) -> Group | ErrorCode:
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -353,7 +379,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
 
     def _deletable_group(self, group_id: str) -> Group | ErrorCode:
         """The group, if it may be deleted now."""
-        group = self.group(group_id)
+        group = self._group(group_id)
         error = group if isinstance(group, ErrorCode) else group.check_deletion()
         return group if error is ErrorCode.NONE else error
 

@@ -62,9 +62,21 @@ class ClassicSide(Protocol):
         """The outcome for each member, or an error for all if the write was refused."""
 
 
+class GroupView(Protocol):
+    """A group as the handlers see it: to be shown, not to be changed."""
+
+    kind: ClassVar[str]
+
+    @property
+    def state_name(self) -> str: ...
+
+    def listed(self) -> ListedGroup: ...
+
+    def described(self) -> DescribedGroup | None: ...
+
+
 class Group(ABC):
-    """One group.  Its shard calls all of these methods; the handlers call only those that change
-    nothing."""
+    """One group, for its shard."""
 
     kind: ClassVar[str]
     """Name of the kind as clients see it.  Kafka: Group.GroupType."""

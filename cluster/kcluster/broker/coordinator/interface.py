@@ -92,13 +92,13 @@ class CoordinatorBroker(Protocol):
     @property
     def persister(self) -> SharePersister: ...
 
-    def reply(self, request: Request, body: Any) -> None:
+    def reply(self, request: Request, body: object) -> None:
         """Answer a request that was parked."""
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId: ...
 
     def ask_controller(
-        self, body: Any, on_answer: Callable[[Any, int], None], timeout_ms: int, now_ms: int
+        self, body: object, on_answer: Callable[[Any, int], None], timeout_ms: int, now_ms: int
     ) -> None:
         """Send a request to the controller; `on_answer(body | None, now_ms)`, with None if no
         answer came in time."""
@@ -106,7 +106,7 @@ class CoordinatorBroker(Protocol):
     def ask_broker(
         self,
         broker_id: int,
-        body: Any,
+        body: object,
         on_answer: Callable[[Any, int], None],
         timeout_ms: int,
         now_ms: int,

@@ -110,7 +110,7 @@ class ShardedCoordinator(ABC, Generic[S]):
         )
         self.broker.ask_controller(request, self._on_topic_answer, timeout_ms, now_ms)
 
-    def _on_topic_answer(self, _body: Any, _now_ms: int) -> None:
+    def _on_topic_answer(self, _body: object, _now_ms: int) -> None:
         # Ignore the result: the client asks again, and either finds the topic or causes a new
         # request.
         self._creating_topic = False

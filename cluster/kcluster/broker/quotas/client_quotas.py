@@ -184,7 +184,9 @@ class ClientQuotas:
             body = _without_acquired(body)
         return _with_throttle_time(body, mute_ms)
 
-    def _without_records(self, request: Request, body: Any, mute_ms: int) -> m.FetchResponse:
+    def _without_records(
+        self, request: Request, body: m.FetchResponse, mute_ms: int
+    ) -> m.FetchResponse:
         """The answer in place of one that is too large: an incremental session continues as if
         the fetch had not been made, a full fetch creates no session."""
         sessions = self._sessions
@@ -242,7 +244,7 @@ class ClientQuotas:
             rate = self._rates[key] = SampledRate(config.quota_window_num, window_ms)
         return rate
 
-    def _answer_bytes(self, request: Request, body: Any) -> int:
+    def _answer_bytes(self, request: Request, body: object) -> int:
         """The size of a Fetch or ShareFetch answer; 0 where no quota asks for it."""
         if self._limit(CONSUMER_RATE, request.client_id or "") is None:
             return 0
@@ -268,7 +270,7 @@ def _without_acquired(body: m.ShareFetchResponse) -> m.ShareFetchResponse:
     return body
 
 
-def _with_throttle_time(body: Any, mute_ms: int) -> Any:
+def _with_throttle_time(body: object, mute_ms: int) -> object:
     """The answer with this throttle time, if it has such a field."""
     if body is None or not hasattr(body, "throttle_time_ms"):
         return body

@@ -62,7 +62,7 @@ class FetchCall(PeerCall):
         super().__init__(leader)
         self._fetcher = fetcher
 
-    def answered(self, body: Any, now_ms: int) -> None:
+    def answered(self, body: m.FetchResponse | None, now_ms: int) -> None:
         self._fetcher.on_answer(body, now_ms)
 
 
@@ -117,7 +117,7 @@ class ReplicaFetcher:
         self._wait_max_ms: Any = config.replica_fetch_wait_max_ms
         self._min_bytes: Any = config.replica_fetch_min_bytes
         self._response_max_bytes: Any = config.replica_fetch_response_max_bytes
-        self._max_bytes: Any = config.replica_fetch_max_bytes
+        self._max_bytes: object = config.replica_fetch_max_bytes
         self._timeout_ms = config.replica_socket_timeout_ms
 
     @property
@@ -438,7 +438,7 @@ class ReplicaFetcher:
             ],
         )
 
-        def on_answer(response: Any, now_ms: int) -> None:
+        def on_answer(response: m.ListOffsetsResponse | None, now_ms: int) -> None:
             if self._replicas.get(replica.key) is not replica or replica.leader_epoch != asked_in:
                 return
             answer = None if response is None else response.topics[0].partitions[0]

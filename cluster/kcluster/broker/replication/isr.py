@@ -7,7 +7,7 @@ Kafka: AlterPartitionManager, KIP-497.
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from msgspec.structs import replace
 
@@ -110,7 +110,7 @@ class IsrChanges:
         timeout_ms = self._view.config.controller_quorum_request_timeout_ms
         self._peers.ask_controller(request, self._on_answer, timeout_ms, now_ms)
 
-    def _on_answer(self, response: Any, now_ms: int) -> None:
+    def _on_answer(self, response: m.AlterPartitionResponse | None, now_ms: int) -> None:
         self._asking = False
         under_way, self._under_way = self._under_way, {}
         if response is None or response.error_code != ErrorCode.NONE:
@@ -130,7 +130,13 @@ class IsrChanges:
             self._retry(again, now_ms)
         self._send(now_ms)
 
-    def _settle(self, replica: Replica, proposal: IsrProposal, answer: Any, now_ms: int) -> bool:
+    def _settle(
+        self,
+        replica: Replica,
+        proposal: IsrProposal,
+        answer: m.AlterPartitionResponse.PartitionData | None,
+        now_ms: int,
+    ) -> bool:
         """Apply the answer to a proposal; False if it must be sent again.  Kafka:
         handleAlterPartitionError/Update."""
         if replica.proposal is not proposal:
@@ -146,7 +152,9 @@ class IsrChanges:
             return True
         return answer.error_code in _WAIT_FOR_METADATA
 
-    def _commit(self, replica: Replica, answer: Any, now_ms: int) -> None:
+    def _commit(
+        self, replica: Replica, answer: m.AlterPartitionResponse.PartitionData, now_ms: int
+    ) -> None:
         registration: PartitionRegistration = replica.registration
         if answer.leader_epoch != registration.leader_epoch:
             return

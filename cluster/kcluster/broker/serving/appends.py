@@ -25,7 +25,7 @@ class PartitionAppend(AckWait):
 
     __slots__ = ("answer", "delayed", "is_done")
 
-    def __init__(self, delayed: DelayedAppend, required_offset: int, answer: Any) -> None:
+    def __init__(self, delayed: DelayedAppend, required_offset: int, answer: object) -> None:
         super().__init__(required_offset)
         self.delayed = delayed
         self.answer = answer
@@ -53,7 +53,7 @@ class DelayedAppend(DelayedOperation):
         """Called when all partitions are committed or have failed."""
         raise AssertionError("a subclass answers")
 
-    def wait_for(self, replica: Replica, required_offset: int, answer: Any) -> None:
+    def wait_for(self, replica: Replica, required_offset: int, answer: object) -> None:
         """Wait until everything before `required_offset` is committed in `replica`."""
         wait = PartitionAppend(self, required_offset, answer)
         self._waits.append(wait)

@@ -10,7 +10,7 @@ partitions that it names or that have moved since: ten thousand idle partitions 
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -34,7 +34,7 @@ MIN_EVICTION_MS: Final = 120_000
 """Kafka: FetchSession.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
 ZERO_UUID: Final = bytes(16)
 
-PartitionKey = tuple[Any, int]
+PartitionKey = tuple[bytes | str, int]
 """(topic id, or topic name before Fetch v13; partition)."""
 
 

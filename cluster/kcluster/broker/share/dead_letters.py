@@ -183,7 +183,7 @@ class DeadLetters:
         timeout_ms = self._broker.config.request_timeout_ms
         letters.creations += 1
 
-        def created(body: Any, at_ms: int) -> None:
+        def created(body: m.CreateTopicsResponse | None, at_ms: int) -> None:
             error = ErrorCode.NETWORK_EXCEPTION if body is None else error_of(_first_error(body))
             self._on_created(letters, error, at_ms)
 
@@ -240,7 +240,9 @@ class DeadLetters:
             now_ms,
         )
 
-    def _on_written(self, leader: int, sent: list[_Letters], body: Any, now_ms: int) -> None:
+    def _on_written(
+        self, leader: int, sent: list[_Letters], body: m.ProduceResponse | None, now_ms: int
+    ) -> None:
         self._in_flight.discard(leader)
         errors = {} if body is None else _errors_of(body)
         missing = ErrorCode.NETWORK_EXCEPTION if body is None else ErrorCode.UNKNOWN_SERVER_ERROR
@@ -417,7 +419,7 @@ def _headers(letters: _Letters, offset: int) -> Iterator[Header]:
 
 def _produce_request(rounds: dict[tuple[bytes, int], _Round], timeout_ms: int) -> m.ProduceRequest:
     kind = m.ProduceRequest
-    topics: dict[bytes, Any] = {}
+    topics: dict[bytes, m.ProduceRequest.TopicProduceData] = {}
     for (topic_id, index), round_ in rounds.items():
         if topic_id not in topics:
             topics[topic_id] = kind.TopicProduceData(topic_id=topic_id)

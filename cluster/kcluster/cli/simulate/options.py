@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from kcluster.cli.errors import CommandError
 from kcluster.cli.topology_choice import choose_topology
 from kcluster.config.files.durations import milliseconds
-from kcluster.config.topology.broker_checks import host_problem
+from kcluster.config.topology.values import host_problem
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.search import scenario_files
 from kcluster.world.imports import own_modules, program_file

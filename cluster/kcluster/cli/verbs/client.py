@@ -6,14 +6,13 @@ Kafka: kafka-console-producer.sh, kafka-console-consumer.sh.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kcluster.cli.click_tools import HelpfulGroup, Section, control_options, print_json, section
 from kcluster.cli.completion import complete_topics
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Remote, quoted
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -56,7 +55,7 @@ def start(
 
     'kcluster scenario help workload' lists all keys of producers, consumers and processors.
     """
-    keys: dict[str, Any] = {"topics" if kind == "consumer" else "topic": topic}
+    keys: JsonObject = {"topics" if kind == "consumer" else "topic": topic}
     given = {"rate": rate, "acks": acks, "group": group, "to": to, "name": client_id}
     keys |= {key: value for key, value in given.items() if value is not None}
     if kind != "producer":
@@ -101,7 +100,7 @@ def stop(client: str, name: str | None, as_json: bool) -> None:
         print(f"{remote.name}: {client} is asked to stop")
 
 
-def _typed_keys(text: str) -> dict[str, Any]:
+def _typed_keys(text: str) -> JsonObject:
     """Keys in YAML; CommandError for text that has none."""
     import yaml
 

@@ -7,13 +7,13 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Remote
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -46,7 +46,7 @@ def command(
     if change is None:
         clock = remote.get("clock")
     else:
-        wanted: dict[str, Any] = {change: True}
+        wanted: JsonObject = {change: True}
         if change == "speed":
             wanted = {change: speed_of(value or "")}
         elif change == "step":
@@ -59,7 +59,7 @@ def command(
         print("\n".join(clock_lines(clock, remote.name)))
 
 
-def clock_lines(clock: dict[str, Any], name: str) -> Iterator[str]:
+def clock_lines(clock: JsonObject, name: str) -> Iterator[str]:
     """The event to which the clock was stepped, and how it runs."""
     if clock["line"]:
         yield clock["line"]

@@ -14,6 +14,7 @@ import click
 from kcluster.cli.click_tools import Section, control_options, fail, print_json, section
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Remote
+from kcluster.json_types import JsonObject
 
 if TYPE_CHECKING:
     from kcluster.scenario.language.model import Step
@@ -81,7 +82,7 @@ def command(
 
 def fork_running(remote: Remote, actions: list[str], at: str | None, duration: str) -> Any:
     """Play both futures of the running cluster."""
-    wanted: dict[str, Any] = {"actions": actions, "for": duration, "rows": False}
+    wanted: JsonObject = {"actions": actions, "for": duration, "rows": False}
     if at is not None:
         offset_ms, clock = _milliseconds("--at", at.removeprefix("-")), remote.get("clock")
         is_ago = at.startswith("-")
@@ -92,7 +93,7 @@ def fork_running(remote: Remote, actions: list[str], at: str | None, duration: s
 
 def fork_scenario(
     word: str, seed: int | None, actions: list[str], at: str | None, duration: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """Play both futures of a scenario's run; CommandError for wrong words."""
     from kcluster.operations.errors import ClusterError
     from kcluster.scenario.play.fork import fork
@@ -146,11 +147,11 @@ def _milliseconds(option: str, typed: str) -> int:
 # ----------------------------------------------------------------------------------- the answer
 
 
-def fork_values(futures: Futures, actions: list[str]) -> dict[str, Any]:
+def fork_values(futures: Futures, actions: list[str]) -> JsonObject:
     """Both futures for JSON, each with the lines that show it."""
     import msgspec
 
-    def values(future: Future) -> dict[str, Any]:
+    def values(future: Future) -> JsonObject:
         verdict = msgspec.json.decode(future.verdict.to_json())
         lines = [*future.problems, *future.verdict.lines()]
         return {"verdict": verdict, "problems": list(future.problems), "lines": lines}
@@ -164,19 +165,19 @@ def fork_values(futures: Futures, actions: list[str]) -> dict[str, Any]:
     }
 
 
-def answers(answer: dict[str, Any]) -> list[str]:
+def answers(answer: JsonObject) -> list[str]:
     """A line for each future: the last of its own."""
     return [f"{title(answer, future)} {answer[future]['lines'][-1]}" for future in FUTURES]
 
 
-def title(answer: dict[str, Any], future: str) -> str:
+def title(answer: JsonObject, future: str) -> str:
     """What begins a future."""
     return (
         "with nothing more done:" if future == "here" else f"with {'; '.join(answer['actions'])}:"
     )
 
 
-def shown(answer: dict[str, Any], width: int) -> list[str]:
+def shown(answer: JsonObject, width: int) -> list[str]:
     """Both futures side by side, `width` characters wide; one after the other if that is narrow."""
     from kcluster.cli.table import side_by_side
 

@@ -8,13 +8,13 @@ Kafka: kafka-dump-log.sh, on each broker.
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.completion import complete_partitions
 from kcluster.cli.remote import Remote, quoted
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -28,7 +28,7 @@ def command(partition: str, watched: bool, name: str | None, as_json: bool) -> N
     A cell has the colour of the leader epoch that wrote it (in a pipe: the epoch's last digit); |
     is the high watermark.
     """
-    logs: dict[str, Any] = {}
+    logs: JsonObject = {}
 
     def read() -> object:
         logs.update(Remote(name).get(f"replicas/{quoted(partition)}"))
@@ -49,7 +49,7 @@ def command(partition: str, watched: bool, name: str | None, as_json: bool) -> N
         show()
 
 
-def print_logs(logs: dict[str, Any]) -> None:
+def print_logs(logs: JsonObject) -> None:
     """Print the drawing: with colours on a terminal, with digits in a pipe."""
     from kcluster.runs.bars import digit
     from kcluster.runs.log_drawing import drawing_of

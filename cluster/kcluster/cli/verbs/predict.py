@@ -6,14 +6,13 @@ Owns: the verb: its options, asking in the terminal.  Never: predicts
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kcluster.cli.acting import act
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Query, Remote
+from kcluster.json_types import JsonObject
 
 
 @section(Section.FAULTS)
@@ -50,7 +49,7 @@ def command(action: str, perform: bool, answers: bool, name: str | None, as_json
             remote.post("clock", {"resume": True})
 
 
-def _ask_all(questions: list[dict[str, Any]], only_show: bool) -> None:
+def _ask_all(questions: list[JsonObject], only_show: bool) -> None:
     """Ask each question, then show how many were answered rightly."""
     if not questions:
         print("nothing to predict: this action takes no broker from the cluster")

@@ -7,13 +7,12 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Remote
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -43,7 +42,7 @@ def command(directory: str | None, scenario: str | None, name: str | None, as_js
         print("\n".join(saved_lines(answer)))
 
 
-def saved_lines(answer: dict[str, Any]) -> list[str]:
+def saved_lines(answer: JsonObject) -> list[str]:
     """The verdict's first line, and where the run is."""
     lines = []
     if answer.get("run"):

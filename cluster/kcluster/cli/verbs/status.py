@@ -8,7 +8,6 @@ Kafka: kafka-topics.sh --describe.
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
@@ -18,6 +17,7 @@ from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Remote
 from kcluster.cli.status_tables import notices, tables_of
 from kcluster.cli.table import print_tables
+from kcluster.json_types import JsonObject
 
 
 @section(Section.CLUSTER)
@@ -67,7 +67,7 @@ def command(
         return
     if directory is not None:
         raise CommandError("--run needs --at: which moment of the run?", 2)
-    status: dict[str, Any] = {}
+    status: JsonObject = {}
 
     def read() -> object:
         status.update(Remote(name).get("", {"topic": topic}, options={"topic": "--topic"}))
@@ -88,7 +88,7 @@ def command(
         show()
 
 
-def print_status(status: dict[str, Any], topic: str | None) -> None:
+def print_status(status: JsonObject, topic: str | None) -> None:
     """Print it as tables, with the faults in force below."""
     print(f"cluster {status['name']}  {status['bootstrap']}".rstrip())
     if "when" in status:
@@ -98,7 +98,7 @@ def print_status(status: dict[str, Any], topic: str | None) -> None:
         print(line)
 
 
-def _of_past(remote: Remote, at: str, topic: str | None) -> dict[str, Any]:
+def _of_past(remote: Remote, at: str, topic: str | None) -> JsonObject:
     """The status at a moment of the past; `moment` has all that is known of it, `when` is a line
     about it."""
     import msgspec
@@ -125,7 +125,7 @@ def _of_past(remote: Remote, at: str, topic: str | None) -> dict[str, Any]:
     }
 
 
-def _of_run(directory: str, at: str, topic: str | None) -> dict[str, Any]:
+def _of_run(directory: str, at: str, topic: str | None) -> JsonObject:
     """The status at a moment of a run directory, with the same keys."""
     from kcluster.cli.moment_status import (
         addresses_of,
@@ -156,7 +156,7 @@ def _of_run(directory: str, at: str, topic: str | None) -> dict[str, Any]:
     }
 
 
-def _only(values: dict[str, Any], topic: str | None) -> None:
+def _only(values: JsonObject, topic: str | None) -> None:
     """Keep the partitions of this topic, if there is one; CommandError if it did not exist."""
     if topic is None:
         return

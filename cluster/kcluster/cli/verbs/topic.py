@@ -7,13 +7,12 @@ Kafka: kafka-topics.sh.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kcluster.cli.acting import act
 from kcluster.cli.click_tools import HelpfulGroup, Section, control_options, section
 from kcluster.cli.completion import complete_topics
+from kcluster.json_types import JsonObject
 
 
 @section(Section.FAULTS)
@@ -58,7 +57,7 @@ def create(
                 param_hint="--config",
             )
         pairs[key.strip()] = value.strip()
-    keys: dict[str, Any] = {"name": topic, "partitions": partitions, "config": pairs}
+    keys: JsonObject = {"name": topic, "partitions": partitions, "config": pairs}
     if replication_factor is not None:
         keys["replication_factor"] = replication_factor
     act({"create_topic": keys}, name, as_json)

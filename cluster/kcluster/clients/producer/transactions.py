@@ -313,7 +313,9 @@ class Transactions:
         )
         return True
 
-    def _on_response(self, sent: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+    def _on_response(
+        self, sent: InFlightRequest, response: object, failure: str, now_ms: int
+    ) -> None:
         request: _Request = sent.context
         self._in_flight = None
         if failure:

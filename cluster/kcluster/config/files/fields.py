@@ -8,8 +8,9 @@ Kafka: ConfigDef.Type and its validators.
         brokers: Annotated[Targets, BROKERS, "Whose disks."]
         latency_ms: Annotated[int, duration(), "How much longer each append takes."] = 100
 
-A field's key is its name without the unit: `latency_ms` is written `latency: 100ms`.  The sentence
-is the key's line in the reference and its description in the JSON Schema.
+A field's key is its name without the unit: `latency_ms` is written `latency: 100ms`; or the name
+that msgspec's `field(name=...)` gives it.  The sentence is the key's line in the reference and its
+description in the JSON Schema.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ class Quantity(Struct, frozen=True):
             reading.wrong(node, path, str(error))
             return None
         if not self.low <= number <= self.high:
-            bound = f"below {self.low:g}" if number < self.low else f"above {self.high:g}"
+            low, high = self.written(self.low), self.written(self.high)
+            bound = f"below {low}" if number < self.low else f"above {high}"
             reading.wrong(node, path, f"{show(text)} is {bound}; it must be {self.wanted}")
             return None
         return round(number) if self.is_whole else number
@@ -212,10 +214,11 @@ def fraction() -> Quantity:
 
 
 class Whole(Struct, frozen=True):
-    """A whole number."""
+    """A whole number.  `word`: what it is, if that says more than its bounds."""
 
     low: int = 0
     high: int = 2**31 - 1
+    word: str = ""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> int | None:
         return reading.integer(node, path, self.low, self.high)
@@ -224,9 +227,26 @@ class Whole(Struct, frozen=True):
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
     def form(self) -> str:
+        if self.word:
+            return self.word
         if self.high < MAX_SHOWN_NUMBER:
             return f"number from {self.low} to {self.high:,}"
         return f"number from {self.low}" if self.low else "number"
+
+
+class Milliseconds(Struct, frozen=True):
+    """A time in ms without a unit, down to a thousandth."""
+
+    high: int
+
+    def read(self, reading: TreeReader, node: Node, path: str) -> float | None:
+        return reading.milliseconds(node, path, self.high)
+
+    def schema(self) -> Schema:
+        return {"type": "number", "minimum": 0, "maximum": self.high}
+
+    def form(self) -> str:
+        return "milliseconds"
 
 
 class Flag(Struct, frozen=True):
@@ -348,6 +368,46 @@ def text() -> Words:
     return Words("text", str)
 
 
+class Text(Struct, frozen=True):
+    """Printable text on one line, a number or a flag as it was written.  `parse` returns the value,
+    or raises ValueError with the whole message."""
+
+    wanted: str = "text"
+    parse: Callable[[str], Any] = str
+
+    def read(self, reading: TreeReader, node: Node, path: str) -> Any:
+        text = reading.text(node, path)
+        try:
+            return None if text is None else self.parse(text)
+        except ValueError as error:
+            reading.wrong(node, path, str(error))
+            return None
+
+    def schema(self) -> Schema:
+        return {"type": ["string", "number", "boolean"]}
+
+    def form(self) -> str:
+        return self.wanted
+
+
+class Later(Struct, frozen=True):
+    """A value that is read when more of the file is known: `read` returns the node.  `advice`:
+    what to write, if it must not be missing."""
+
+    wanted: str
+    described: Callable[[], Schema]
+    advice: str = ""
+
+    def read(self, reading: TreeReader, node: Node, path: str) -> Node:
+        return node
+
+    def schema(self) -> Schema:
+        return self.described()
+
+    def form(self) -> str:
+        return self.wanted
+
+
 class StoryText(Struct, frozen=True):
     """Text of several lines."""
 
@@ -458,10 +518,11 @@ def fields_of(struct: type[Struct]) -> tuple[StructField, ...]:
             required = field.default is NODEFAULT and field.default_factory is NODEFAULT
             _, kind_, *words = get_args(hint)
             default = None if field.default is NODEFAULT else field.default
+            is_renamed = field.encode_name != field.name
             found.append(
                 StructField(
                     name=field.name,
-                    key=key_of(field.name),
+                    key=field.encode_name if is_renamed else key_of(field.name),
                     kind=kind_,
                     required=required,
                     words=words[0] if words else "",
@@ -500,23 +561,40 @@ def read_struct(
         reading.wrong(node, path, f"nothing here; it needs {', '.join(missing)}")
         return None
     before = len(reading.problems)
-    keys = [field.key for field in known]
-    entries = reading.entries(node, path, keys, what, lambda key: _unknown_key(what, key, keys))
-    values = dict(beside or {})
-    for field in known:
-        if field.key in entries:
-            values[field.name] = field.kind.read(reading, entries[field.key], join(path, field.key))
-        elif field.required and isinstance(node, Map) and field.key not in node.entries:
-            reading.wrong(node, join(path, field.key), "missing")
-        elif field.required and isinstance(node, Map):
-            reading.wrong(node.entries[field.key], join(path, field.key), "empty")
+    values = {**(beside or {}), **read_fields(reading, node, path, struct, what)}
     return struct(**values) if len(reading.problems) == before else None
 
 
-def _unknown_key(what: str, key: str, known: Sequence[str]) -> str:
+def read_fields(
+    reading: TreeReader,
+    node: Node | None,
+    path: str,
+    struct: Any,
+    what: str,
+    explain: Callable[[str], str] | None = None,
+) -> dict[str, Any]:
+    """The values of a Struct's fields by name, without absent ones; None for one that has a
+    problem.  `explain`: the message for a key that is not known."""
+    known = fields_of(struct)
+    wrong_key = explain or (lambda key: _unknown_key(what, key, known))
+    entries = reading.entries(node, path, [field.key for field in known], what, wrong_key)
+    values: dict[str, Any] = {}
+    for field in known:
+        at = join(path, field.key)
+        if field.key in entries:
+            values[field.name] = field.kind.read(reading, entries[field.key], at)
+        elif field.required and isinstance(node, Map):
+            entry = node.entries.get(field.key)
+            advice = f"; {field.kind.advice}" if isinstance(field.kind, Later) else ""
+            text = "missing" if entry is None else "empty"
+            reading.wrong(entry or node, at, f"{text}{advice}".removesuffix("; "))
+    return values
+
+
+def _unknown_key(what: str, key: str, fields: Sequence[StructField]) -> str:
     """The message for a key that does not exist: the one that is meant by it, if that is clear."""
-    bare = key_of(key)
-    if bare != key and bare in known:
+    bare, known = key_of(key), [field.key for field in fields]
+    if bare != key and any(bare == one.key and isinstance(one.kind, Quantity) for one in fields):
         return f"no such {what}; write {bare}, and the unit with the value"
     if nearest(key, known) is None:
         for words in _SYNONYMS:
@@ -550,7 +628,8 @@ def _field_schema(field: StructField) -> Schema:
     schema = field.kind.schema()
     written_as = schema.get("description", "")
     if field.words:
-        form = "" if written_as in ("", "text") else f"{written_as[0].upper()}{written_as[1:]}."
+        is_whole = written_as in ("", "text") or written_as.endswith(".")
+        form = "" if is_whole else f"{written_as[0].upper()}{written_as[1:]}."
         schema["description"] = " ".join(f"{field.words} {form}".split())
     if isinstance(field.default, (bool, int, float, str)) and field.default != "":
         is_plain = not isinstance(field.kind, Quantity)

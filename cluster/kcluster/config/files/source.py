@@ -7,13 +7,15 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-import os
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import Struct
 
 from kcluster.config.files.problems import Problem, ProblemsError
 from kcluster.config.files.tree import MAX_TEXT_BYTES, Node, from_yaml
+
+if TYPE_CHECKING:
+    from os import PathLike
 
 
 class FileKind(Struct, frozen=True):
@@ -24,9 +26,9 @@ class FileKind(Struct, frozen=True):
     error: type[ProblemsError]
     least: str = ""
 
-    def load(self, path: str | os.PathLike[str]) -> tuple[str, Node, list[Problem]]:
+    def load(self, path: str | PathLike[str]) -> tuple[str, Node, list[Problem]]:
         """A file's text, its tree and what is wrong with it as YAML; `error` if it has none."""
-        source = os.fspath(path)
+        source = str(path)
         try:
             with open(source, "rb") as file:
                 data = file.read(MAX_TEXT_BYTES + 1)

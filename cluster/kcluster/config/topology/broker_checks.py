@@ -1,35 +1,24 @@
 """Checks the brokers of a topology: from a tree (tree.py) to BrokerSpecs.
 
-Owns: the keys of a broker's entry; the check that no two brokers have the same id, port or address.
+Owns: the check that no two brokers have the same id, port or address.
 Never: raises; a broker with a problem is left out.
 Kafka: KafkaConfig's validation of listeners, advertised listeners and ids.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import join, show
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.topology.config_checks import read_broker_configs
-from kcluster.config.topology.keys import BROKER, keys_of
-from kcluster.config.topology.specs import BrokerSpec, split_address
+from kcluster.config.topology.keys import MAX_BROKERS, MAX_PORT, BrokerKeys
+from kcluster.config.topology.specs import BrokerSpec
 from kcluster.contract import CONTROLLER_ID
-from kcluster.protocol.releases import find_release, releases
-
-MAX_BROKERS: Final = 1_000
-MAX_PORT: Final = 65_535
-EVERYWHERE: Final = ("0.0.0.0", "::")
-"""Addresses that a listener can bind but clients cannot connect to."""
-BROKER_KEYS: Final = keys_of(BROKER)
-
-_HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
 
 class Brokers(Struct, frozen=True):
@@ -48,13 +37,11 @@ class Brokers(Struct, frozen=True):
 
 
 def check_brokers(
-    reading: TreeReader, top: Mapping[str, Node], root: Map, profile: str, config: dict[str, str]
+    reading: TreeReader, top: Mapping[str, Node], profile: str, config: dict[str, str]
 ) -> Brokers:
     """The brokers of a topology."""
     node, base_port = top.get("brokers"), top.get("base_port")
     if node is None:
-        at = root.entries.get("brokers", root)
-        reading.wrong(at, "brokers", "missing; a number (`brokers: 3`) or a list of brokers")
         return Brokers()
     if isinstance(node, Scalar):
         specs = _numbered_brokers(reading, node, base_port)
@@ -128,69 +115,24 @@ def _broker(
     if not isinstance(node, Map):
         reading.wrong(node, path, f"{kind(node)}; a broker is a mapping like {{id: 1, port: 9092}}")
         return None
-    values = reading.entries(node, path, BROKER_KEYS, "key of a broker")
-    broker_id: int | None = index + 1
-    if "id" in values:
-        broker_id = reading.integer(values["id"], join(path, "id"), 0, 2**31 - 1)
-        if broker_id == CONTROLLER_ID:
-            reading.wrong(values["id"], join(path, "id"), f"{CONTROLLER_ID} is the controller's")
-            broker_id = None
-    port = reading.integer(values.get("port"), join(path, "port"), 0, MAX_PORT)
-    rack = reading.text(values.get("rack"), join(path, "rack"))
-    advertised = _advertised(reading, values.get("advertised"), join(path, "advertised"))
+    values = read_fields(reading, node, path, BrokerKeys, "key of a broker")
     own, _ = read_broker_configs(
         reading, values.get("config"), join(path, "config"), profile, config
     )
-    version = read_version(reading, values.get("kafka_version"), join(path, "kafka_version"))
+    broker_id = values.get("id", index + 1)
+    if broker_id == CONTROLLER_ID:
+        _same(reading, node, path, "id", f"{CONTROLLER_ID} is the controller's")
+        return None
     if broker_id is None:
         return None
-    return BrokerSpec(broker_id, port or 0, rack, advertised, own, version)
-
-
-def read_version(reading: TreeReader, node: Node | None, path: str) -> str | None:
-    """A release of Kafka, by the name that the table has for it."""
-    text = reading.text(node, path)
-    if text is None:
-        return None
-    release = find_release(text)
-    if release is None:
-        assert node is not None
-        reading.wrong(node, path, unknown_version(text))
-        return None
-    return release.name
-
-
-def unknown_version(text: str) -> str:
-    """The message for an unknown version, with the nearest known one."""
-    names = list(releases())
-    parts = text.split(".")
-    if 2 <= len(parts) <= 4 and all(part.isascii() and part.isdecimal() for part in parts):
-        number = (int(parts[0][:9]), int(parts[1][:9]))
-        near = min(
-            releases().values(),
-            key=lambda known: (abs(known.number[0] - number[0]), abs(known.number[1] - number[1])),
-        )
-        return f"{show(text)}: no such version; the nearest is {near.name}"
-    return f"{show(text)}: not a version; it must be one from {names[0]} to {names[-1]}, like 2.8"
-
-
-def _advertised(reading: TreeReader, node: Node | None, path: str) -> str | None:
-    advertised = reading.text(node, path)
-    if advertised is None:
-        return None
-    assert node is not None
-    try:
-        host, _ = split_address(advertised)
-    except ValueError:
-        reading.wrong(node, path, f'{show(advertised)} is not an address like "localhost:9092"')
-        return None
-    problem = host_problem(host)
-    if host in EVERYWHERE:
-        problem = f"{show(host)}: clients cannot connect to it; name this machine as they see it"
-    if problem is not None:
-        reading.wrong(node, path, problem)
-        return None
-    return advertised
+    return BrokerSpec(
+        broker_id,
+        values.get("port") or 0,
+        values.get("rack"),
+        values.get("advertised"),
+        own,
+        values.get("kafka_version"),
+    )
 
 
 def check_advertised(
@@ -203,21 +145,3 @@ def check_advertised(
         more = ", ..." if len(silent) > 5 else ""
         advice = f"give {who}{more} an `advertised` address"
         reading.wrong(node, "host", f"clients cannot connect to {host}: {advice}")
-
-
-def host_problem(host: str) -> str | None:
-    """Why this is not a host, or None."""
-    if "//" in host:
-        return f"{show(host)}: the name or address alone, without a protocol"
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        if ":" in host:
-            return f"{show(host)}: the name or address alone; ports are the brokers'"
-        if not _HOST_NAME.fullmatch(host) or len(host) > 253 or _all_digits(host):
-            return f"{show(host)} is neither a host name nor an IP address"
-    return None
-
-
-def _all_digits(host: str) -> bool:
-    return host.replace(".", "").isdigit()

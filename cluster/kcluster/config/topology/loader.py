@@ -32,13 +32,13 @@ class SourceTree(NamedTuple):
 _FILE: Final = FileKind("topology", TopologyError, "`brokers: 3`")
 
 
-def tree_of_file(path: str | PathLike[str], overrides: Mapping[str, Any]) -> SourceTree:
+def tree_of_file(path: str | PathLike[str], overrides: Mapping[str, object]) -> SourceTree:
     """The tree of a file; TopologyError if it has none."""
     _, node, problems = _FILE.load(path)
     return _tree(node, str(path), problems, overrides)
 
 
-def tree_of_text(text: str | bytes, source: str, overrides: Mapping[str, Any]) -> SourceTree:
+def tree_of_text(text: str | bytes, source: str, overrides: Mapping[str, object]) -> SourceTree:
     """The tree of a YAML text; TopologyError if it has none."""
     _, node, problems = _FILE.parse(text, source)
     return _tree(node, source, problems, overrides)
@@ -53,7 +53,7 @@ def _tree(
     return SourceTree(_with_overrides(node, overrides), source, problems)
 
 
-def tree_of_values(values: Mapping[str, Any]) -> SourceTree:
+def tree_of_values(values: Mapping[str, object]) -> SourceTree:
     """The tree of Python values under a file's keys; None counts as absent."""
     return SourceTree(from_python(_plain(values)), "", [])
 
@@ -87,7 +87,7 @@ def _renumbered(brokers: Items, base_port: int) -> Items:
     return structs.replace(brokers, items=items)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Specs as the mappings that a file would have; absent for None."""
     if isinstance(value, Struct):
         value = structs.asdict(value)

@@ -1,6 +1,6 @@
 """What a cluster is made of, as a checked value; and the checks of a topology as a whole.
 
-Owns: Topology and the keys of a topology; its parts are checked by broker_checks.py,
+Owns: Topology; its keys are in keys.py, its parts are checked by broker_checks.py,
 topic_checks.py, network_checks.py, feature_checks.py, config_checks.py and release_checks.py.
 Never: reads a file (loader.py does) or opens a socket (`check_ports` is given a probe).
 Kafka: server.properties of each broker, KafkaConfig's validation of listeners and ids.
@@ -9,41 +9,30 @@ Kafka: server.properties of each broker, KafkaConfig's validation of listeners a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kcluster.config.files.problems import Place, Problem, TopologyError, show, unknown
+from kcluster.config.files.fields import read_fields
+from kcluster.config.files.problems import Place, Problem, TopologyError
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Map, Node
-from kcluster.config.kafka.broker import (
-    BROKER_CONFIGS,
-    PROFILES,
-    BrokerConfig,
-    replication_defaults,
-)
+from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replication_defaults
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
-from kcluster.config.topology.broker_checks import (
-    EVERYWHERE,
-    check_advertised,
-    check_brokers,
-    host_problem,
-    read_version,
-)
+from kcluster.config.topology.broker_checks import check_advertised, check_brokers
 from kcluster.config.topology.config_checks import has_effect, read_broker_configs, simulated
 from kcluster.config.topology.feature_checks import check_features
-from kcluster.config.topology.keys import TOPOLOGY, keys_of
+from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PROFILE, TopologyKeys
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_releases
 from kcluster.config.topology.specs import BrokerSpec, NetworkSpec, TopicSpec
 from kcluster.config.topology.topic_checks import check_topics
+from kcluster.config.topology.values import EVERYWHERE
 from kcluster.protocol.releases import Release, find_release, latest
 
 if TYPE_CHECKING:
     from os import PathLike
-
-TOPOLOGY_KEYS: Final = keys_of(TOPOLOGY)
 
 
 class Topology(Struct, frozen=True):
@@ -51,10 +40,10 @@ class Topology(Struct, frozen=True):
 
     brokers: tuple[BrokerSpec, ...]
     topics: dict[str, TopicSpec] = {}
-    name: str = "kcluster"
-    host: str = "127.0.0.1"
+    name: str = DEFAULT_NAME
+    host: str = DEFAULT_HOST
     """Where all listeners bind."""
-    profile: str = "kafka"
+    profile: str = DEFAULT_PROFILE
     config: dict[str, str] = {}
     """Broker configs by Kafka's name, for all brokers."""
     features: dict[str, int] = {}
@@ -71,21 +60,23 @@ class Topology(Struct, frozen=True):
     """Of values by path, for problems that show only later (a port in use)."""
 
     @classmethod
-    def load(cls, path: str | PathLike[str], **overrides: Any) -> Topology:
+    def load(cls, path: str | PathLike[str], **overrides: object) -> Topology:
         """Read a YAML file.  `overrides` replace top-level keys: `profile="fast"`, `brokers=5`."""
         return _checked(tree_of_file(path, overrides))
 
     @classmethod
-    def parse(cls, text: str | bytes, source: str = "topology.yaml", **overrides: Any) -> Topology:
+    def parse(
+        cls, text: str | bytes, source: str = "topology.yaml", **overrides: object
+    ) -> Topology:
         """Read YAML text; `source` stands in messages for the file."""
         return _checked(tree_of_text(text, source, overrides))
 
     @classmethod
     def of(
         cls,
-        brokers: int | Sequence[Mapping[str, Any] | BrokerSpec] = 3,
-        topics: Mapping[str, Mapping[str, Any] | TopicSpec] | None = None,
-        **more: Any,
+        brokers: int | Sequence[Mapping[str, object] | BrokerSpec] = 3,
+        topics: Mapping[str, Mapping[str, object] | TopicSpec] | None = None,
+        **more: object,
     ) -> Topology:
         """Make one in Python, from the same keys that a file has: `Topology.of(brokers=3,
         topics={"orders": {"partitions": 6, "replication_factor": 3}}, profile="fast")`."""
@@ -173,61 +164,41 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     if not isinstance(root, Map):
         reading.wrong(root, "", f"{kind(root)}; a topology is a mapping with the key `brokers`")
         return None, reading.problems
-    top = reading.entries(root, "", TOPOLOGY_KEYS, "key of a topology")
-    profile = _profile(reading, top.get("profile"))
-    host = _host(reading, top.get("host"))
-    config, cluster_config = read_broker_configs(reading, top.get("config"), "config", profile, {})
-    features = check_features(reading, top.get("features"), config)
-    brokers = check_brokers(reading, top, root, profile, config)
+    values = read_fields(reading, root, "", TopologyKeys, "key of a topology")
+    profile = values.get("profile") or DEFAULT_PROFILE
+    host = values.get("host") or DEFAULT_HOST
+    config, cluster_config = read_broker_configs(
+        reading, values.get("config"), "config", profile, {}
+    )
+    features = check_features(reading, values.get("features"), config)
+    brokers = check_brokers(reading, values, profile, config)
     if host in EVERYWHERE:
-        check_advertised(reading, top["host"], host, brokers.specs)
+        check_advertised(reading, root.entries["host"].value, host, brokers.specs)
     by_default = BrokerConfig.resolve(
         profile,
         replication_defaults(brokers.count),
         {} if cluster_config is None else simulated(config),
     )
-    topics = check_topics(reading, top.get("topics"), brokers, by_default)
-    network = check_network(reading, top.get("network"), brokers.known_ids)
-    name = reading.text(top.get("name"), "name") or "kcluster"
-    version = read_version(reading, top.get("kafka_version"), "kafka_version")
-    write_back_ms = reading.duration(top.get("write_back"), "write_back")
+    topics = check_topics(reading, values.get("topics"), brokers, by_default)
+    network = check_network(reading, values.get("network"), brokers.known_ids)
+    version = values.get("kafka_version")
     if reading.problems:
         return None, reading.problems
     topology = Topology(
         brokers=brokers.specs,
         topics=topics,
-        name=name,
+        name=values.get("name") or DEFAULT_NAME,
         host=host,
         profile=profile,
         config=config,
         features=features,
         network=network,
         kafka_version=version,
-        write_back_ms=write_back_ms or 0,
+        write_back_ms=values.get("write_back_ms") or 0,
         source=source,
         places=reading.places,
     )
     if version is not None or any(spec.kafka_version is not None for spec in brokers.specs):
         releases = [topology.release_of(spec.id) for spec in brokers.specs]
-        check_releases(reading, top, features, releases)
+        check_releases(reading, values, features, releases)
     return (None if reading.problems else topology), reading.problems
-
-
-def _profile(reading: TreeReader, node: Node | None) -> str:
-    profile = reading.text(node, "profile")
-    if profile is None or profile in PROFILES:
-        return profile or "kafka"
-    assert node is not None
-    reading.wrong(node, "profile", f"{show(profile)}: {unknown('profile', profile, PROFILES)}")
-    return "kafka"
-
-
-def _host(reading: TreeReader, node: Node | None) -> str:
-    host = reading.text(node, "host")
-    if host is None:
-        return "127.0.0.1"
-    problem = host_problem(host)
-    if problem is not None:
-        assert node is not None
-        reading.wrong(node, "host", problem)
-    return host

@@ -1,16 +1,15 @@
 """Checks the topics of a topology: from a tree (tree.py) to TopicSpecs.
 
-Owns: the keys of a topic.  Never: raises; records every problem.
+Owns: what a topic's keys decide together.  Never: raises; records every problem.
 Kafka: Topic.validate, ReplicationControlManager (CreateTopics).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
+from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node
@@ -19,16 +18,9 @@ from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS, TopicConfig, check_topic_config
 from kcluster.config.topology.broker_checks import Brokers
 from kcluster.config.topology.config_checks import read_configs, unknown_topic_config
-from kcluster.config.topology.keys import TOPIC, keys_of
+from kcluster.config.topology.keys import ID, MAX_PARTITIONS, TOPIC_KEYS, TopicKeys
 from kcluster.config.topology.specs import TopicSpec
-from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
-
-MAX_PARTITIONS: Final = 100_000
-"""Of one topic, and of all topics of a topology together."""
-MAX_TOPIC_NAME_CHARS: Final = 249
-TOPIC_KEYS: Final = keys_of(TOPIC)
-
-_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+from kcluster.protocol.names import CLUSTER_METADATA_TOPIC, MAX_NAME_LENGTH, NameFault, name_fault
 
 
 def check_topics(
@@ -61,14 +53,16 @@ def check_topics(
 
 def topic_name_problem(name: str) -> str | None:
     """Why a topic cannot have this name, or None.  Kafka: Topic.validate."""
-    if not name:
-        return "a topic's name must not be empty"
-    if name in (".", ".."):
-        return f"a topic's name cannot be {name}"
-    if len(name) > MAX_TOPIC_NAME_CHARS:
-        return f"the name has {len(name)} characters; at most {MAX_TOPIC_NAME_CHARS}"
-    if not _TOPIC_NAME.fullmatch(name):
-        return f"{show(name)} is not a topic name: only letters, digits, `.`, `_` and `-` (ASCII)"
+    match name_fault(name):
+        case NameFault.EMPTY:
+            return "a topic's name must not be empty"
+        case NameFault.DOTS:
+            return f"a topic's name cannot be {name}"
+        case NameFault.LENGTH:
+            return f"the name has {len(name)} characters; at most {MAX_NAME_LENGTH}"
+        case NameFault.CHARACTERS:
+            allowed = "letters, digits, `.`, `_` and `-` (ASCII)"
+            return f"{show(name)} is not a topic name: only {allowed}"
     if name == CLUSTER_METADATA_TOPIC:
         return "the controller's own log; it cannot be created"
     return None
@@ -87,10 +81,11 @@ class _Topic:
         if isinstance(node, Map):
             keys, configs = _parted(node)
             node, self.beside = keys, configs if configs.entries else None
-        self.values = reading.entries(node, path, TOPIC_KEYS, "key of a topic", _unknown_key)
+        self.values = read_fields(reading, node, path, TopicKeys, "key of a topic", _unknown_key)
+        self.written = node.entries if isinstance(node, Map) else {}
 
     def read(self, name: str) -> TopicSpec:
-        partitions, replication_factor = self._partitions(), self._replication_factor()
+        partitions, replication_factor = self.values.get("partitions"), self._replication_factor()
         assignment = self._assignment(partitions, replication_factor)
         config = self._config()
         if assignment is not None:
@@ -104,15 +99,10 @@ class _Topic:
             name, partitions or self.broker.num_partitions, replication_factor or 1, None, config
         )
 
-    def _partitions(self) -> int | None:
-        node, path = self.values.get("partitions"), join(self.path, "partitions")
-        return self.reading.integer(node, path, 1, MAX_PARTITIONS)
-
     def _replication_factor(self) -> int | None:
-        node, path = self.values.get("replication_factor"), join(self.path, "replication_factor")
-        factor = self.reading.integer(node, path, 1, 2**15 - 1)
-        if factor is not None and node is not None:
-            self._check_replication_factor(factor, node, "")
+        factor: int | None = self.values.get("replication_factor")
+        if factor is not None:
+            self._check_replication_factor(factor, self.written["replication_factor"].value, "")
         return factor
 
     def _check_replication_factor(self, factor: int, node: Node, origin: str) -> None:
@@ -170,7 +160,7 @@ class _Topic:
     def _agrees(self, key: str, written: int | None, assigned: int) -> None:
         if written is not None and written != assigned:
             text = f"{written}, but the assignment has {assigned}; leave it out"
-            self.reading.wrong(self.values[key], join(self.path, key), text)
+            self.reading.wrong(self.written[key].value, join(self.path, key), text)
 
     def _replicas(self, row: Node, path: str) -> tuple[int, ...]:
         items = self.reading.items(row, path, "broker ids, the preferred leader first")
@@ -178,7 +168,7 @@ class _Topic:
             self.reading.wrong(row, path, "a partition needs at least one replica")
         replicas = []
         for place, item in enumerate(items):
-            number = self.reading.integer(item, join(path, place), 0, 2**31 - 1)
+            number = ID.read(self.reading, item, join(path, place))
             if number is None:
                 continue
             replicas.append(number)

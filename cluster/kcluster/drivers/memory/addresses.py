@@ -15,8 +15,8 @@ from typing import Final
 
 from msgspec import structs
 
-from kcluster.config.topology.broker_checks import EVERYWHERE
 from kcluster.config.topology.model import Topology
+from kcluster.config.topology.values import EVERYWHERE
 
 BROKER_HOST: Final = "brokers.kcluster"
 CLIENT_HOST: Final = "192.0.2.200"

@@ -72,9 +72,9 @@ class ReservedPort:
 class SocketAcceptor:
     """Accepts the connections of one life of one broker, in the hub of the calling thread."""
 
-    def __init__(self, port: ReservedPort, gate: SocketHost, node_id: int) -> None:
+    def __init__(self, port: ReservedPort, driver: SocketHost, node_id: int) -> None:
         self._port = port
-        self._gate = gate
+        self._driver = driver
         self._node_id = node_id
         self._server: _Server | None = None
         self._loop = gevent.get_hub().loop
@@ -127,15 +127,15 @@ class SocketAcceptor:
     def accept_waits(self, accept_again: Callable[[], None]) -> bool:
         """Whether nothing may be accepted because the clock is paused; then accepting is put
         off."""
-        if not self._gate.is_clock_paused:
+        if not self._driver.is_clock_paused:
             return False
         self.stop_accepting()
-        self._gate.on_resumed(accept_again)
+        self._driver.on_resumed(accept_again)
         return True
 
     def ran_out(self, error: OSError, accept_again: Callable[[], None]) -> None:
         """Put off accepting, because there are no more file descriptors."""
-        self._gate.log(f"broker {self._node_id} cannot accept: {error.strerror}")
+        self._driver.log(f"broker {self._node_id} cannot accept: {error.strerror}")
         self.stop_accepting()
         gevent.spawn_later(RETRY_ACCEPT_S, accept_again)
 

@@ -85,7 +85,7 @@ class SocketHost(Protocol):
         """Deliver this event to a node now; resulting messages are delivered by the next
         `settle`."""
 
-    def defer(self, node_id: int, event: Input) -> None:
+    def deliver_later(self, node_id: int, event: Input) -> None:
         """Deliver this event by the next `settle`."""
 
     def pump_later(self, connection: BrokerConnection) -> None:
@@ -123,7 +123,7 @@ class ConnectionOwner(Protocol):
         """Decodes requests and encodes replies."""
 
     @property
-    def gate(self) -> SocketHost:
+    def driver(self) -> SocketHost:
         """The driver."""
 
     @property
@@ -146,11 +146,32 @@ class BrokerConnection:
     """A client's connection to a broker's listener."""
 
     __slots__ = (
-        "_ahead_bytes", "_channel", "_counted_bytes", "_frames", "_gate", "_malformed", "_memory",
-        "_node_id", "_pumping", "_readable", "_reader", "_reading", "_request", "_socket",
-        "_unsent", "_unsent_bytes", "_watch", "_writable",
-        "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
-        "last_active_ms", "listener",
+        "_ahead_bytes",
+        "_channel",
+        "_counted_bytes",
+        "_driver",
+        "_frames",
+        "_malformed",
+        "_memory",
+        "_node_id",
+        "_pumping",
+        "_readable",
+        "_reader",
+        "_reading",
+        "_request",
+        "_socket",
+        "_unsent",
+        "_unsent_bytes",
+        "_watch",
+        "_writable",
+        "awaits_reply",
+        "client_host",
+        "connection_id",
+        "is_dirty",
+        "is_open",
+        "is_unflushed",
+        "last_active_ms",
+        "listener",
     )  # fmt: skip
 
     def __init__(
@@ -164,7 +185,7 @@ class BrokerConnection:
         request_max_bytes: int,
     ) -> None:
         self.listener = listener
-        self._gate = listener.gate
+        self._driver = listener.driver
         self._channel = listener.channel
         self._node_id = listener.node_id
         self.connection_id = connection_id
@@ -177,7 +198,7 @@ class BrokerConnection:
         self.awaits_reply = False
         self._request: Request | None = None
         """The newest request that was delivered."""
-        self.last_active_ms = listener.gate.now_ms()
+        self.last_active_ms = listener.driver.now_ms()
         self._watch = watch
         self._socket = sock
         self._reader = FrameReader(request_max_bytes)
@@ -204,17 +225,17 @@ class BrokerConnection:
         self._set_reading(True)
 
     def _on_readable(self) -> None:
-        gate = self._gate
-        if gate.is_clock_paused:
+        driver = self._driver
+        if driver.is_clock_paused:
             self._readable.stop()
-            gate.on_resumed(self._read_again)
+            driver.on_resumed(self._read_again)
             return
         is_sound = False
         try:
-            gate.wake()
+            driver.wake()
             self._read()
             self.pump()
-            gate.settle_soon()
+            driver.settle_soon()
             is_sound = True
         finally:
             if not is_sound:
@@ -253,7 +274,7 @@ class BrokerConnection:
             self.close("")
             return
         self._ahead_bytes += size_bytes
-        self.last_active_ms = self._gate.now_ms()
+        self.last_active_ms = self._driver.now_ms()
 
     @property
     def _must_wait(self) -> bool:
@@ -286,7 +307,7 @@ class BrokerConnection:
         finally:
             self._pumping = False
         if self._unsent:
-            self._gate.flush_later(self)
+            self._driver.flush_later(self)
         if self._malformed and not frames and not self.awaits_reply:
             self._send()
             self.close(self._malformed)
@@ -309,14 +330,14 @@ class BrokerConnection:
     def read_on(self) -> None:
         """Read on, because there is memory for requests again, or it is this connection's turn."""
         if self.is_open:
-            self.last_active_ms = self._gate.now_ms()
-            self._gate.pump_later(self)
+            self.last_active_ms = self._driver.now_ms()
+            self._driver.pump_later(self)
 
     def _hand_over(self, frame: memoryview) -> None:
-        gate = self._gate
+        driver = self._driver
         try:
             received = self._channel.receive(
-                frame, self.connection_id, self.client_host, gate.now_ms()
+                frame, self.connection_id, self.client_host, driver.now_ms()
             )
         except ProtocolError as error:
             self._frames.clear()
@@ -325,7 +346,7 @@ class BrokerConnection:
         if isinstance(received, Request):
             self.awaits_reply = True
             self._request = received
-            gate.deliver(self._node_id, received)
+            driver.deliver(self._node_id, received)
         else:
             self._write(received)
 
@@ -339,7 +360,7 @@ class BrokerConnection:
             self._frames.clear()
             self._malformed = str(error)
         if not self._pumping:
-            self._gate.pump_later(self)
+            self._driver.pump_later(self)
 
     # --------------------------------------------------------------------------- writing
 
@@ -352,7 +373,7 @@ class BrokerConnection:
         """Send the waiting replies, then deliver requests that waited for this."""
         self._send()
         if self._frames and not self._must_wait:
-            self._gate.pump_later(self)
+            self._driver.pump_later(self)
 
     def _send(self) -> None:
         """Send as many bytes as the kernel takes now, and the rest later.  Never blocks."""
@@ -391,15 +412,15 @@ class BrokerConnection:
 
     def _on_writable(self) -> None:
         self._writable.stop()
-        gate = self._gate
-        if gate.is_clock_paused:
-            gate.on_resumed(self._write_again)
+        driver = self._driver
+        if driver.is_clock_paused:
+            driver.on_resumed(self._write_again)
             return
-        gate.wake()
-        self.last_active_ms = gate.now_ms()
+        driver.wake()
+        self.last_active_ms = driver.now_ms()
         self._send()
         self.pump()
-        gate.settle_soon()
+        driver.settle_soon()
 
     def _write_again(self) -> None:
         if self.is_open:
@@ -421,7 +442,7 @@ class BrokerConnection:
             self._writable.stop()
             self._writable.close()
         if self.awaits_reply and self._request is not None:
-            self._gate.gave_up(self._node_id, self._request)
+            self._driver.gave_up(self._node_id, self._request)
         self._request = None
         self.listener.forget(self, reason)
         self._socket.close()
@@ -432,4 +453,4 @@ class BrokerConnection:
         if self._counted_bytes:
             self._count(0)
         if tell_broker:
-            self._gate.defer(self.listener.node_id, ConnectionClosed(self.connection_id))
+            self._driver.deliver_later(self.listener.node_id, ConnectionClosed(self.connection_id))

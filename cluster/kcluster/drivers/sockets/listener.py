@@ -87,14 +87,14 @@ class Listener:
         channel: Channel,
         limits: Callable[[], Limits],
         quotas: ConnectionQuotas,
-        gate: SocketHost,
+        driver: SocketHost,
         acceptor: Acceptor,
     ) -> None:
         self.node_id = node_id
         self.channel = channel
         self._limits = limits
         self._quotas = quotas
-        self.gate = gate
+        self.driver = driver
         self.is_paused = False
         self.connections: dict[int, BrokerConnection] = {}
         self.read_buffer = memoryview(bytearray(READ_SIZE_BYTES))
@@ -130,12 +130,12 @@ class Listener:
     def arrived(self, accepted: Any, address: object) -> bool:
         """Whether a new connection is served now, and counted.  If not, it is rejected, or it and
         all later ones wait."""
-        self.gate.wake()
-        self.gate.settle_soon()
+        self.driver.wake()
+        self.driver.settle_soon()
         if not self._acceptor.is_open:
             accepted.close()
             return False
-        now_ms = self.gate.now_ms()
+        now_ms = self.driver.now_ms()
         is_served = self._is_served(accepted, address, now_ms)
         if self._throttled:
             self._close_throttled(now_ms)
@@ -157,7 +157,7 @@ class Listener:
         if refusal is None:
             return True
         if refusal.reason:
-            self.gate.log(f"broker {self.node_id}: {refusal.reason}")
+            self.driver.log(f"broker {self.node_id}: {refusal.reason}")
         if not refusal.keep_ms:
             accepted.close()
             return False
@@ -171,9 +171,9 @@ class Listener:
         """Run while rejected connections are open: none may have been accepted for POLL_MS."""
         if not self._throttled:
             return
-        self.gate.wake()
-        self.gate.settle_soon()
-        now_ms = self.gate.now_ms()
+        self.driver.wake()
+        self.driver.settle_soon()
+        now_ms = self.driver.now_ms()
         if now_ms >= self._polled_ms + POLL_MS:
             self._close_throttled(now_ms)
         if self._throttled:
@@ -194,18 +194,18 @@ class Listener:
         if self._waiting is not waiting:
             return
         try:
-            self.gate.wake()
-            self.gate.settle_soon()
+            self.driver.wake()
+            self.driver.settle_soon()
             self._serve_waiting()
         finally:
             if self._waiting is waiting:
-                left_ms = waiting.until_ms - self.gate.now_ms()
+                left_ms = waiting.until_ms - self.driver.now_ms()
                 later_s = left_ms / 1000 if left_ms > 0 else RETRY_ACCEPT_S
                 self._acceptor.later(later_s, partial(self._retry_waiting, waiting))
 
     def _serve_waiting(self) -> None:
         """Serve the waiting connection, if that is allowed now, and accept again."""
-        waiting, now_ms = self._waiting, self.gate.now_ms()
+        waiting, now_ms = self._waiting, self.driver.now_ms()
         if waiting is None or self.is_paused:
             return
         if now_ms >= waiting.until_ms and self._quotas.has_room:
@@ -225,7 +225,7 @@ class Listener:
             self._quotas.closed(host)
             self._serve_waiting()
             return
-        connection_id = self.gate.next_connection_id()
+        connection_id = self.driver.next_connection_id()
         connection = BrokerConnection(
             self,
             sock,
@@ -250,7 +250,7 @@ class Listener:
         if self._waiting is not None and self._acceptor.is_open:
             self._serve_waiting()
         if reason:
-            self.gate.log(
+            self.driver.log(
                 f"broker {self.node_id}: connection {connection.connection_id} from"
                 f" {connection.client_host} closed: {reason}"
             )
@@ -266,7 +266,7 @@ class Listener:
         self._serve_waiting()
         self.accept_again()
         for connection in tuple(self.connections.values()):
-            self.gate.pump_later(connection)
+            self.driver.pump_later(connection)
 
     def close(self) -> None:
         """Close the port and all connections at once, as the kernel does for a dead process."""

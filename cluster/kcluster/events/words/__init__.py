@@ -14,20 +14,13 @@ There is a module for each module of events, reasons.py for reasons, and lines.p
 from kcluster.events.words import brokers, clients, steps, topics  # noqa: F401  # they register
 from kcluster.events.words.base import text_of
 from kcluster.events.words.groups import departure_text, member_name
-from kcluster.events.words.lines import (
-    counted_nodes,
-    is_said_by,
-    sentence_of,
-    short_text,
-    state_after,
-    text_after_subject,
-)
+from kcluster.events.words.lines import is_said_by, sentence_of, short_text, text_after_subject
 from kcluster.events.words.network import effect_text, impairment_text, node_names
 from kcluster.events.words.partitions import election_text
 from kcluster.events.words.reasons import reason_text
 
 __all__ = [
-    "counted_nodes", "departure_text", "effect_text", "election_text", "impairment_text",
+    "departure_text", "effect_text", "election_text", "impairment_text",
     "is_said_by", "member_name", "node_names", "reason_text", "sentence_of", "short_text",
-    "state_after", "text_after_subject", "text_of",
+    "text_after_subject", "text_of",
 ]  # fmt: skip

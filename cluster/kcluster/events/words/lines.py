@@ -94,7 +94,7 @@ def short_text(event: Event) -> str:
     """An action on the cluster in a few words: `broker 1 killed`."""
     match event:
         case BrokerDown(how=how):
-            return f"{event.subject} {state_after(how)}"
+            return f"{event.subject} {_STATES_AFTER[how]}"
         case NetworkCut(nodes=nodes):
             return f"{counted_nodes(nodes)} cut off"
         case NetworkShaped():
@@ -107,11 +107,6 @@ def short_text(event: Event) -> str:
 
 def _spaced(event: Event) -> str:
     return event.kind.replace("_", " ")
-
-
-def state_after(how: DeathKind) -> str:
-    """The state of a broker after its process ended: `killed`."""
-    return _STATES_AFTER[how]
 
 
 def counted_nodes(nodes: Iterable[int]) -> str:

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Struct
@@ -46,7 +46,7 @@ class OrNone(Struct, frozen=True):
 
     inner: Kind
 
-    def read(self, reading: TreeReader, node: Node, path: str) -> Any:
+    def read(self, reading: TreeReader, node: Node, path: str) -> object:
         if isinstance(node, Scalar) and node.text == NONE:
             return NONE
         return self.inner.read(reading, node, path)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import msgspec
 
@@ -32,7 +31,7 @@ def rows_of(
     encoded_cells: bytes,
     seeds: Sequence[int],
     play_function: Play | None,
-) -> Iterator[tuple[Any, ...]]:
+) -> Iterator[tuple[object, ...]]:
     """Rows of the runs [first, end) that are not `done` (one bit per run).  `encoded_cells`: JSON;
     `play_function`: None for runs.play."""
     cells = msgspec.json.decode(encoded_cells, type=list[Cell])

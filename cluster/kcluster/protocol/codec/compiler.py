@@ -35,7 +35,7 @@ class Encode(Protocol):
     """Returns the message's bytes as buffers: one, unless it has records, which are not copied.
     Fields that the version does not have are left out."""
 
-    def __call__(self, message: Any, /) -> list[Buffer]: ...
+    def __call__(self, message: object, /) -> list[Buffer]: ...
 
 
 def compile_decoder(name: str, version: int, on_failure: Decode | None = None) -> Decode:
@@ -89,7 +89,7 @@ class Codec:
         self.encode_response = self._lazy_encoder("encode_response", name + "Response")
 
     def _lazy_decoder(self, attribute: str, message: str) -> Decode:
-        def decode(buffer: Buffer, position: int = 0, /) -> Any:
+        def decode(buffer: Buffer, position: int = 0, /) -> object:
             compiled = compile_decoder(message, self.version)
             setattr(self, attribute, compiled)
             return compiled(buffer, position)
@@ -97,7 +97,7 @@ class Codec:
         return decode
 
     def _lazy_encoder(self, attribute: str, message: str) -> Encode:
-        def encode(value: Any, /) -> list[Buffer]:
+        def encode(value: object, /) -> list[Buffer]:
             compiled = compile_encoder(message, self.version)
             setattr(self, attribute, compiled)
             return compiled(value)

@@ -157,7 +157,7 @@ class CarefulReader:
         return ProtocolError(reason, position, text.removeprefix("."))
 
     def struct(self, struct: StructSchema, kind: type[Message]) -> Message:
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for field in struct.untagged(self.version):
             self.path.append(field.name)
             values[field.name] = self.array(field) if field.is_array else self.item(field)
@@ -166,7 +166,7 @@ class CarefulReader:
             self.tags(struct, values)
         return kind(**values)
 
-    def tags(self, struct: StructSchema, values: dict[str, Any]) -> None:
+    def tags(self, struct: StructSchema, values: dict[str, object]) -> None:
         by_tag = {field.tag: field for field in struct.tagged(self.version)}
         self.path.append("tags")
         count = self.uvarint()

@@ -281,7 +281,7 @@ def _field(words: list[str], below: Tree, commons: dict[str, Tree]) -> FieldSche
     )
 
 
-def _zero(kind: str, is_array: bool) -> Any:
+def _zero(kind: str, is_array: bool) -> object:
     if is_array:
         return NEW_LIST
     match kind:

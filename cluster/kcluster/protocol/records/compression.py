@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct as Layout
-from typing import Any, Final
+from typing import Final
 
 Buffer = bytes | bytearray | memoryview
 
@@ -154,10 +154,7 @@ def decompress(
 
 
 def _decompress_growing(
-    decompress_into: Callable[[Any, Any], int],
-    data: Buffer,
-    size_max: int,
-    allowance: Allowance | None,
+    decompress_into: Callable[..., int], data: Buffer, size_max: int, allowance: Allowance | None
 ) -> memoryview:
     """Decompress into a growing buffer.  The codecs raise one exception for "does not fit" and "is
     damaged", so the output grows until it fits or the limit is reached; the last exception then

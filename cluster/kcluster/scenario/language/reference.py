@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kcluster.checks.anomalies import ANOMALIES
 from kcluster.config.files.fields import fields_of
-from kcluster.config.topology.keys import BROKER, LINK, NETWORK, TOPIC, TOPOLOGY, TopologyKey
+from kcluster.config.topology.keys import BrokerKeys, LinkKeys, NetworkKeys, TopicKeys, TopologyKeys
 from kcluster.events import EVENT_TYPES
 from kcluster.evidence.causes import MEANINGS
 from kcluster.operations.conditions import FORMS
@@ -91,11 +91,11 @@ def _parts() -> Iterator[Page]:
         "topology",
         "The cluster: brokers, topics, latencies.",
         (
-            _topology("", TOPOLOGY, "brokers"),
-            _topology("brokers, in a list", BROKER),
-            _topology("topics: {name: ...}", TOPIC),
-            _topology("network", NETWORK),
-            _topology("network: {links: [...]}", LINK, "between", "latency_ms"),
+            _keys("", TopologyKeys),
+            _keys("brokers, in a list", BrokerKeys),
+            _keys("topics: {name: ...}", TopicKeys),
+            _keys("network", NetworkKeys),
+            _keys("network: {links: [...]}", LinkKeys),
         ),
         "A topology file has these keys at its top; in a scenario they stand below `topology`, or"
         " `topology` is the path of such a file.  Configs may be written with dots or underscores.",
@@ -231,12 +231,6 @@ def _keys(heading: str, struct: type[Struct], more: tuple[KeyLine, ...] = ()) ->
         for field in fields_of(struct)
     )
     return KeyTable(heading, (*lines, *more))
-
-
-def _topology(heading: str, table: tuple[TopologyKey, ...], *required: str) -> KeyTable:
-    return KeyTable(
-        heading, tuple(KeyLine(x.key, x.form, x.default, x.key in required, x.words) for x in table)
-    )
 
 
 def _event_lines() -> Iterator[tuple[str, str]]:

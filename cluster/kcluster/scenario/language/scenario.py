@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Struct, structs
 
@@ -99,7 +99,7 @@ class Scenario(Struct, frozen=True):
         return DEFAULT_SEED if self.seed is None else self.seed
 
     @classmethod
-    def load(cls, path: Any, **overrides: object) -> Scenario:
+    def load(cls, path: str | os.PathLike[str], **overrides: object) -> Scenario:
         """Read a YAML file."""
         return _scenario(*SCENARIO_FILE.load(path), os.fspath(path), overrides)
 

@@ -1,6 +1,6 @@
 """What was recorded of a cluster, and what it proves: verdict, run directory, timeline page.
 
-Owns: these routes.  Never: judges (checks/verdict.py), draws (runs/page.py).
+Owns: these routes.  Never: judges (checks/verdict.py), draws (runs/page/).
 Kafka: no counterpart.
 """
 
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct, structs
 
-from kcluster.runs.page import page_of
+from kcluster.runs.page.document import page_of_record
 from kcluster.scenario.recorded_file import write_scenario
 from kcluster.web.api.clusters import place_of_file, saved_run, writing
 from kcluster.web.api.processed import record_of_run
@@ -107,5 +107,5 @@ def save_run(call: ApiCall) -> SavedRun:
 @route("GET", "/v1/clusters/<id>/timeline.html", answer=HTML, errors=(404, 409))
 def show_timeline(call: ApiCall) -> ApiAnswer:
     """The run so far as the timeline page of a run directory: one HTML file."""
-    body = page_of(record_of_run(call.held)).encode()
+    body = page_of_record(record_of_run(call.held)).encode()
     return ApiAnswer(body=body, media_type=f"{HTML}; charset=utf-8")

@@ -1,6 +1,6 @@
 """The live page of a cluster.
 
-Owns: this route.  Never: draws (web/page/ does).
+Owns: this route.  Never: draws (runs/page/ does).
 Kafka: no counterpart.
 """
 
@@ -46,7 +46,7 @@ def serve_page(call: ApiCall) -> PageAnswer:
 @route("GET", "/page/<id>", answer=HTML, errors=(404,))
 def show_page(call: ApiCall) -> ApiAnswer:
     """The live page of a cluster: one HTML file."""
-    from kcluster.web.page.document import page_html
+    from kcluster.runs.page.document import page_html
 
     headers = {"Content-Security-Policy": POLICY}
     body = page_html(call.held.id).encode()

@@ -10,7 +10,7 @@ import os
 import random
 import uuid
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Final
 
 from kcluster.world.active import world_here
 from kcluster.world.holders import Replacement
@@ -30,7 +30,9 @@ def urandom(size: int, /) -> bytes:
     return _urandom(size) if world is None else world.entropy.randbytes(size)
 
 
-def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
+def seed(
+    self: random.Random, a: int | float | str | bytes | bytearray | None = None, version: int = 2
+) -> None:
     """Replaces random.Random.seed: without a value it takes the world's seed instead of the
     system's."""
     world = world_here()
@@ -39,7 +41,7 @@ def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
     _seed(self, a, version)
 
 
-def seed_of_all(a: object = None, version: int = 2) -> None:
+def seed_of_all(a: int | float | str | bytes | bytearray | None = None, version: int = 2) -> None:
     """Replaces random.seed."""
     seed(random._inst, a, version)
 

@@ -25,7 +25,7 @@ def test_consumer_group__the_first_member_gets_everything_at_once() -> None:
     assert group_of(broker).state is ConsumerGroupState.STABLE
 
 
-def test_consumer_group__a_partition_changes_hands_only_after_its_owner_has_revoked_it() -> None:
+def test_consumer_group__a_partition_moves_only_after_it_is_revoked() -> None:
     broker = fresh_broker()
     a, b = ModernMember(broker, "a"), ModernMember(broker, "b")
     a.join()

@@ -88,7 +88,7 @@ def test_group__goes_on_with_the_next_coordinator() -> None:
     assert answer.assignment is None, "nothing has changed for it"
 
 
-def test_group__a_heartbeat_that_a_dying_coordinator_did_not_answer_left_nothing_or_all() -> None:
+def test_group__an_unanswered_heartbeat_left_nothing_or_all() -> None:
     rig = TransactionRig()
     beat(rig, 0)
     first = rig.group_coordinator

@@ -263,7 +263,7 @@ def test_topic__deleted_takes_its_states_along() -> None:
     partition = rig.share_partition
     rig.delete_orders(via=1)
     rig.run_for(1_000)
-    assert rig.shard.state(partition) is None
+    assert rig.shard.states.state(partition) is None
     assert rig.group.states is not None
     assert rig.group.states.topic_ids == frozenset()
     rig.settle(a)

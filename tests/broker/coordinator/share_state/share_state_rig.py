@@ -53,7 +53,7 @@ class ShareStateRig(Simulated):
     @property
     def stored(self) -> Any:
         """The stored state of the share partition `orders`-0 of group g."""
-        return self.shard.state(self.share_partition)
+        return self.shard.states.state(self.share_partition)
 
     @property
     def log_start(self) -> int:
@@ -73,7 +73,7 @@ class ShareStateRig(Simulated):
         """(state epoch, start offset, batches), or the error's name.  By default by the leader
         that has read or written last."""
         if leader_epoch is None:
-            known = self.shard.entries.get(self.share_partition)
+            known = self.shard.states.entries.get(self.share_partition)
             leader_epoch = 0 if known is None else known.leader_epoch
         kind = m.ReadShareGroupStateRequest
         body = kind("g", [kind.ReadStateData(self.topic_id, [kind.PartitionData(0, leader_epoch)])])

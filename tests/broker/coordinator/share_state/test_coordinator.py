@@ -235,7 +235,7 @@ def test_topic_deleted__its_state_is_deleted() -> None:
     rig.initialize(1, 0)
     rig.delete_orders(via=1)
     rig.run_for(1_000)
-    assert rig.shard.state(partition) is None
+    assert rig.shard.states.state(partition) is None
 
 
 # ----------------------------------------------------------------------------------- the persister

@@ -137,7 +137,7 @@ def test_streams_group__a_member_leaves(broker: GroupBroker) -> None:
     assert a.active == ["0_0", "0_1", "0_2"]
 
 
-def test_streams_group__after_a_lost_answer_the_epoch_is_given_again_but_not_the_tasks(
+def test_streams_group__after_a_lost_answer_only_the_epoch_is_given_again(
     broker: GroupBroker,
 ) -> None:
     # Seen on a 4.3.1 broker: such a member has no tasks until its assignment changes.

@@ -61,7 +61,7 @@ def test_transaction_log__format_is_that_of_the_transaction_version(
     assert [producer.end(), rig.read(), rig.state_of()] == ["NONE", [b"x"], "CompleteCommit"]
 
 
-def test_transaction_log__format_changes_with_the_feature_while_a_transaction_is_open() -> None:
+def test_transaction_log__its_format_changes_with_the_feature_at_once() -> None:
     rig = TransactionRig()
     producer = rig.producer(v2=True)
     assert [producer.init(), producer.write(b"x")] == ["NONE", "NONE"]

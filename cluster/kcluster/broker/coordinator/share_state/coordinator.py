@@ -1,14 +1,19 @@
 """The share coordinator of one broker: finds the shard of a share partition.
 
 Owns: the shards of __share_group_state, and the timers of what each does now and then.  Never:
-decides about a state (share_state_shard.py does).
+decides about a state (share_states.py does).
 Kafka: ShareCoordinatorService.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from kcluster.broker.coordinator.interface import OnAnswer
 from kcluster.broker.coordinator.shards import ShardedCoordinator
 from kcluster.broker.coordinator.share_state.share_state_shard import ShareStateShard
+from kcluster.broker.coordinator.share_state.share_states import Decided, ShareStates
+from kcluster.broker.coordinator.share_state.state import SharePartition, ShareState
 from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
 
 
@@ -24,6 +29,17 @@ class ShareCoordinator(ShardedCoordinator[ShareStateShard]):
 
     def new_shard(self, partition: int) -> ShareStateShard:
         return ShareStateShard(self.broker, partition)
+
+    def serve(
+        self,
+        partition: SharePartition,
+        decide: Callable[[ShareStates], Decided],
+        on_answer: OnAnswer[ShareState | None],
+        now_ms: int,
+    ) -> None:
+        """Have the coordinator of a share partition decide, and answer with the state, if any."""
+        key = partition.coordinator_key
+        self.write(key, lambda shard: decide(shard.states), on_answer, now_ms)
 
     def on_elected(self, partition: int, now_ms: int) -> None:
         super().on_elected(partition, now_ms)

@@ -75,7 +75,7 @@ class _Call(Struct):
     """A request about some share partitions of a group, and what has come of it."""
 
     group_id: str
-    rows: dict[SharePartition, Any]
+    rows: dict[SharePartition, object]
     """What is still to be asked: the request's row of each."""
     build: Build
     on_done: Callable[[Results, int], None]
@@ -269,11 +269,11 @@ class RemotePersister(SharePersister):
     def _send_to(
         self, broker_id: int, call: _Call, partitions: list[SharePartition], now_ms: int
     ) -> None:
-        by_topic: dict[bytes, list[Any]] = {}
+        by_topic: dict[bytes, list[object]] = {}
         for partition in partitions:
             by_topic.setdefault(partition.topic_id, []).append(call.rows[partition])
 
-        def answered(body: Any, at_ms: int) -> None:
+        def answered(body: object, at_ms: int) -> None:
             rows = {} if body is None else _rows(call.group_id, body)
             for partition in partitions:
                 self._take(call, partition, rows.get(partition))
@@ -314,7 +314,7 @@ class RemotePersister(SharePersister):
 # ---------------------------------------------------------------------------------------- messages
 
 
-def _rows(group_id: str, body: Any) -> dict[SharePartition, Any]:
+def _rows(group_id: str, body: Any) -> dict[SharePartition, object]:
     return {
         SharePartition(group_id, topic.topic_id, row.partition): row
         for topic in body.results
@@ -328,6 +328,8 @@ def _summary(row: m.ReadShareGroupStateSummaryResponse.PartitionResult) -> Share
     )
 
 
-def _request(kind: Any, topic_data: Any, group_id: str, by_topic: dict[bytes, list[Any]]) -> Any:
+def _request(
+    kind: Any, topic_data: Any, group_id: str, by_topic: dict[bytes, list[object]]
+) -> object:
     """A request of this kind, with its struct of a topic."""
     return kind(group_id, [topic_data(*topic) for topic in by_topic.items()])

@@ -10,7 +10,7 @@ A topic that could not be created is not tried again before its error has expire
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.streams.topology import InternalTopic
@@ -76,7 +76,7 @@ class InternalTopics:
         self._errors = dict(kept[-MAX_ERRORS:])
 
 
-def _creatable(topic: InternalTopic) -> Any:
+def _creatable(topic: InternalTopic) -> m.CreateTopicsRequest.CreatableTopic:
     request = m.CreateTopicsRequest
     return request.CreatableTopic(
         name=topic.name,

@@ -11,7 +11,7 @@ many transactions.  Kafka retries with its sender's next turn, this after RETRY_
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -159,5 +159,5 @@ class MarkerSender:
 
         self._broker.timers.set(self._timer(transactional_id), now_ms + RETRY_MS, send)
 
-    def _timer(self, transactional_id: str) -> tuple[Any, ...]:
+    def _timer(self, transactional_id: str) -> tuple[object, ...]:
         return ("markers", self._shard, transactional_id)

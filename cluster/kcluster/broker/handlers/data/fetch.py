@@ -25,7 +25,7 @@ Not done: tiered storage, replica selectors.
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -311,7 +311,7 @@ class PendingFetch(ParkedFetch):
             return FetchAnswer(0, NO_ERROR, session_id, [])
         topics: list[m.FetchResponse.FetchableTopicResponse] = []
         partitions: list[m.FetchResponse.PartitionData] = []
-        id_or_name: Any = None
+        id_or_name: object = None
         leaders: dict[int, None] = {}
         allowance = Allowance(0) if version < FIRST_FETCH_OF_ZSTD else None
         for read in collected.reads:

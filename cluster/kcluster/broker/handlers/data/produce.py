@@ -20,7 +20,7 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.broker import registry
 from kcluster.broker.broker import Broker
@@ -72,7 +72,9 @@ class DelayedProduce(DelayedAppend):
         self._request = request
         self._response = response
 
-    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+    def on_failed(
+        self, answer: m.ProduceResponse.PartitionProduceResponse, error: ErrorCode
+    ) -> None:
         _fail(answer, error)
 
     def on_done(self, now_ms: int) -> None:
@@ -155,14 +157,14 @@ def produce(
 def _verify_first(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
     """Append the batches of a transaction after the coordinator has confirmed their partitions."""
 
-    def find(topic: Any, index: int) -> Replica | ErrorCode:
+    def find(topic: m.ProduceRequest.TopicProduceData, index: int) -> Replica | ErrorCode:
         if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             return broker.replicas.find_by_id(topic.topic_id, index)
         return broker.replicas.find(topic.name, index)
 
     def proceed(verified: VerifiedPartitions, at_ms: int) -> None:
         if verified.has_many_producers:
-            answer: Any = _of_many_producers(request.body)
+            answer: object = _of_many_producers(request.body)
         else:
             answer = produce(broker, request, at_ms, verified)
         if answer is not PARKED:
@@ -206,7 +208,12 @@ def _allowance_of(topic_data: list[m.ProduceRequest.TopicProduceData]) -> Allowa
 
 
 def _find_leader(
-    broker: Broker, request: Request, topic: Any, data: Any, acks: int, allowance: Allowance | None
+    broker: Broker,
+    request: Request,
+    topic: m.ProduceRequest.TopicProduceData,
+    data: m.ProduceRequest.PartitionProduceData,
+    acks: int,
+    allowance: Allowance | None,
 ) -> Replica | ErrorCode:
     """The replica to append to, or the first reason to refuse; NONE for an empty message set, which
     is neither appended nor refused."""
@@ -241,13 +248,13 @@ def _find_leader(
     return replica
 
 
-def _header_of(records: Any) -> bytes | None:
+def _header_of(records: bytes | bytearray | memoryview | None) -> bytes | None:
     """The header of refused records: enough to recognize a batch that is sent again
     (evidence/attempts.py), without its frame."""
     return None if records is None else bytes(records[:CRC_START])
 
 
-def _fail(answer: Any, error: ErrorCode) -> None:
+def _fail(answer: m.ProduceResponse.PartitionProduceResponse, error: ErrorCode) -> None:
     answer.error_code = error
     answer.base_offset = -1
     answer.log_append_time_ms = -1

@@ -52,26 +52,26 @@ def find_coordinator(broker: Broker, request: Request, now_ms: int) -> m.FindCoo
     body: m.FindCoordinatorRequest = request.body
     version = request.api_version
     if version < BATCHED_SINCE:
-        coordinator = _find(broker, body.key_type, body.key, version, now_ms)
+        found = _find(broker, body.key_type, body.key, version, now_ms)
         return m.FindCoordinatorResponse(
-            error_code=coordinator.error,
-            error_message=_message(coordinator.error),
-            node_id=coordinator.node_id,
-            host=coordinator.host,
-            port=coordinator.port,
+            error_code=found.error,
+            error_message=_message(found.error),
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
         )
     is_known = body.key_type in CoordinatorType.__members__.values()
     answers = []
     for key in body.coordinator_keys:
-        coordinator = _find(broker, body.key_type, key, version, now_ms)
+        found = _find(broker, body.key_type, key, version, now_ms)
         answers.append(
             m.FindCoordinatorResponse.Coordinator(
                 key=key,
-                node_id=coordinator.node_id,
-                host=coordinator.host,
-                port=coordinator.port,
-                error_code=coordinator.error,
-                error_message="" if is_known else coordinator.error.text,
+                node_id=found.node_id,
+                host=found.host,
+                port=found.port,
+                error_code=found.error,
+                error_message="" if is_known else found.error.text,
             )
         )
     return m.FindCoordinatorResponse(coordinators=answers)

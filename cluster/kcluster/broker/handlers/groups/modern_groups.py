@@ -86,7 +86,8 @@ def _described(
         return row(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
         return row(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    group = broker.coordinator.modern_group(group_id, kind)
-    if isinstance(group, RequestRefused):
-        return row(group_id=group_id, error_code=group.error, error_message=group.message)
-    return describe(group)
+    described = broker.coordinator.describe(group_id, kind, describe)
+    if isinstance(described, RequestRefused):
+        error, message = described.error, described.message
+        return row(group_id=group_id, error_code=error, error_message=message)
+    return described

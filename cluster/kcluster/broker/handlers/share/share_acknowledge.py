@@ -12,8 +12,6 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.share.acknowledging import Acknowledging, is_member_id
 from kcluster.broker.registry import PARKED, Parked, handles
@@ -58,7 +56,7 @@ def share_acknowledge(broker: Broker, request: Request, now_ms: int) -> Answer |
 
 
 def _answer(broker: Broker, group_id: str, acknowledging: Acknowledging) -> Answer:
-    topics: dict[bytes, Any] = {}
+    topics: dict[bytes, m.ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}
     leaders: dict[int, None] = {}
     image = broker.image
     limits = broker.share_partitions.configs.of(group_id).limits

@@ -14,8 +14,9 @@ Versions:
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
+from kcluster.broker import registry
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.share.acknowledging import (
     FIRST_VERSION_WITH_RENEWAL,
@@ -55,7 +56,7 @@ PartitionData = m.ShareFetchResponse.PartitionData
 
 
 @handles(ApiKey.SHARE_FETCH, versions=(1, 2))
-def share_fetch(broker: Broker, request: Request, now_ms: int) -> Any:
+def share_fetch(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
     """Answer, or park, one share fetch."""
     body: m.ShareFetchRequest = request.body
     if not broker.image.supports(SHARE_VERSION):
@@ -172,7 +173,7 @@ class PendingShareFetch(ParkedShareFetch):
         self._is_fetched = False
         """Whether there are records, or nothing to wait for."""
 
-    def start(self, is_renewal: bool, now_ms: int) -> Any:
+    def start(self, is_renewal: bool, now_ms: int) -> registry.Answer:
         """The answer; or PARKED, and `reply` follows."""
         body: m.ShareFetchRequest = self._request.body
         if _has_acknowledgements(body):
@@ -330,7 +331,7 @@ class PendingShareFetch(ParkedShareFetch):
 
     # ------------------------------------------------------------------------------ answering
 
-    def _answer(self, now_ms: int) -> Answer:
+    def _answer(self, now_ms: int) -> registry.Answer:
         broker, body = self._broker, self._request.body
         for named, leader in self._leaders.items():
             if leader.error:
@@ -352,7 +353,7 @@ class PendingShareFetch(ParkedShareFetch):
             data.acknowledge_error_code = outcome.error
             data.acknowledge_error_message = outcome.message or None
             by_key[key] = data
-        topics: dict[bytes, Any] = {}
+        topics: dict[bytes, m.ShareFetchResponse.ShareFetchableTopicResponse] = {}
         for (topic_id, _), data in by_key.items():
             topic = topics.get(topic_id)
             if topic is None:

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any, Final
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.share.group import ShareGroup
 from kcluster.broker.coordinator.share.offsets import alter_failed, delete_failed
 from kcluster.broker.coordinator.share_state.state import (
     NO_COUNT,
@@ -83,15 +82,13 @@ def _describe(
     if not broker.image.supports(SHARE_VERSION):
         row.error_code = ErrorCode.UNSUPPORTED_VERSION
     elif wanted.topics is None:
-        group = broker.coordinator.group(wanted.group_id)
-        if group is ErrorCode.NOT_COORDINATOR:
-            row.error_code, row.error_message = group, group.text
-        elif isinstance(group, ShareGroup) and group.states is not None:
-            initialized = group.states.initialized
+        found = broker.coordinator.share_partitions(wanted.group_id)
+        if isinstance(found, ErrorCode):
+            row.error_code, row.error_message = found, found.text
+        else:
+            partitions = found
             known = broker.image.topic_names
-            names = {topic_id: known[topic_id] for topic_id in initialized if topic_id in known}
-            of_known = {topic_id: initialized[topic_id] for topic_id in names}
-            partitions = group.share_partitions(of_known)
+            names = {one.topic_id: known[one.topic_id] for one in partitions}
     else:
         for one in wanted.topics:
             topic = broker.image.topics.get(one.topic_name)

@@ -23,25 +23,26 @@ from msgspec import Struct
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.share_state.share_state_log import batches_of
-from kcluster.broker.coordinator.share_state.share_state_shard import Decided, ShareStateShard
+from kcluster.broker.coordinator.share_state.share_states import Decided, ShareStates
 from kcluster.broker.coordinator.share_state.state import (
     NO_COUNT,
     UNINITIALIZED,
     SharePartition,
     ShareState,
 )
-from kcluster.broker.registry import PARKED, handles
+from kcluster.broker.registry import PARKED, Answer, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.messages import Message
 
-Decide = Callable[[ShareStateShard, SharePartition, Any, int], Decided]
-"""(shard, share partition, the request's row, now_ms)."""
+Decide = Callable[[ShareStates, SharePartition, Any, int], Decided]
+"""(states, share partition, the request's row, now_ms)."""
 Fill = Callable[[Any, ShareState | None], None]
 """Puts a state into a row of the answer."""
 
 
-def _fill_nothing(_row: Any, _state: ShareState | None) -> None:
+def _fill_nothing(_row: object, _state: ShareState | None) -> None:
     """Fill in nothing, for the answer of a change, which has only an error code."""
 
 
@@ -50,25 +51,25 @@ class _Api(Struct, frozen=True):
     `topic_result`, `partition_result`: the classes of the answer."""
 
     action: str
-    response: Any
-    topic_result: Any
-    partition_result: Any
+    response: Callable[..., Message]
+    topic_result: Callable[..., Message]
+    partition_result: Callable[..., Message]
     decide: Decide
     fill: Fill = _fill_nothing
 
 
 def _initialize(
-    shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int
+    states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int
 ) -> Decided:
-    return shard.initialize(partition, wanted.state_epoch, wanted.start_offset, now_ms)
+    return states.initialize(partition, wanted.state_epoch, wanted.start_offset, now_ms)
 
 
-def _read(shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
-    return shard.read(partition, wanted.leader_epoch, now_ms)
+def _read(states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
+    return states.read(partition, wanted.leader_epoch, now_ms)
 
 
-def _update(shard: ShareStateShard, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
-    return shard.update(
+def _update(states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
+    return states.update(
         partition,
         wanted.state_epoch,
         wanted.leader_epoch,
@@ -79,14 +80,14 @@ def _update(shard: ShareStateShard, partition: SharePartition, wanted: Any, now_
     )
 
 
-def _delete(shard: ShareStateShard, partition: SharePartition, _row: Any, _now_ms: int) -> Decided:
-    return shard.delete(partition)
+def _delete(states: ShareStates, partition: SharePartition, _row: object, _now_ms: int) -> Decided:
+    return states.delete(partition)
 
 
 def _summarize(
-    shard: ShareStateShard, partition: SharePartition, _row: Any, _now_ms: int
+    states: ShareStates, partition: SharePartition, _row: object, _now_ms: int
 ) -> Decided:
-    return shard.summarize(partition)
+    return states.summarize(partition)
 
 
 def _fill_state(
@@ -154,31 +155,31 @@ _SUMMARIZE_API: Final = _Api(
 
 
 @handles(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=(0, 0))
-def initialize_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any:
+def initialize_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Begin the state of share partitions, with a start offset."""
     return _serve(broker, request, _INITIALIZE_API, now_ms)
 
 
 @handles(ApiKey.READ_SHARE_GROUP_STATE, versions=(0, 0))
-def read_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any:
+def read_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Read the states, for the leaders of share partitions."""
     return _serve(broker, request, _READ_API, now_ms)
 
 
 @handles(ApiKey.WRITE_SHARE_GROUP_STATE, versions=(0, 1))
-def write_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any:
+def write_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Write the changes of the leaders of share partitions."""
     return _serve(broker, request, _WRITE_API, now_ms)
 
 
 @handles(ApiKey.DELETE_SHARE_GROUP_STATE, versions=(0, 0))
-def delete_share_group_state(broker: Broker, request: Request, now_ms: int) -> Any:
+def delete_share_group_state(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Forget the states; a missing one is no error."""
     return _serve(broker, request, _DELETE_API, now_ms)
 
 
 @handles(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=(0, 1))
-def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int) -> Any:
+def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Read the states without their batches; a missing one has start offset -1."""
     return _serve(broker, request, _SUMMARIZE_API, now_ms)
 
@@ -186,7 +187,7 @@ def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int
 # ----------------------------------------------------------------------------------- all of them
 
 
-def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Any:
+def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Answer:
     """Have the coordinator decide for each share partition; reply when all are answered."""
     body, response = request.body, api.response()
     if not body.group_id or not all(topic.partitions for topic in body.topics):
@@ -209,15 +210,14 @@ def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Any:
 
     for topic in body.topics:
         rows = [api.partition_result(wanted.partition) for wanted in topic.partitions]
-        response.results.append(api.topic_result(topic.topic_id, rows))
+        results.append(api.topic_result(topic.topic_id, rows))
         for wanted, row in zip(topic.partitions, rows, strict=True):
             partition = SharePartition(body.group_id, topic.topic_id, wanted.partition)
-            key = partition.coordinator_key
 
             def decide(
-                shard: ShareStateShard, one: SharePartition = partition, asked: Any = wanted
+                states: ShareStates, one: SharePartition = partition, asked: Any = wanted
             ) -> Decided:
-                return api.decide(shard, one, asked, now_ms)
+                return api.decide(states, one, asked, now_ms)
 
-            broker.share_state.write(key, decide, partial(answered, row), now_ms)
+            broker.share_state.serve(partition, decide, partial(answered, row), now_ms)
     return PARKED

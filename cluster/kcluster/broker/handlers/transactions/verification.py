@@ -13,7 +13,7 @@ in between makes the answer void.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.transactions.transaction import (
@@ -85,7 +85,7 @@ class PartitionsQuestion:
             now_ms,
         )
 
-    def _answered(self, body: Any, now_ms: int) -> None:
+    def _answered(self, body: m.AddPartitionsToTxnResponse | None, now_ms: int) -> None:
         if body is None:
             self._done(dict.fromkeys(self._partitions, ErrorCode.NETWORK_EXCEPTION), now_ms)
             return

@@ -13,7 +13,7 @@ Versions:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
@@ -41,7 +41,7 @@ def write_txn_markers(
     - a producer without partitions is left out of the answer;
     - UNKNOWN_SERVER_ERROR for all, if one has no producer id or epoch: Kafka cannot build it.
     """
-    wanted: dict[tuple[int, str, int], list[Any]] = {}
+    wanted: dict[tuple[int, str, int], list[m.WriteTxnMarkersRequest.WritableTxnMarker]] = {}
     for marker in request.body.markers:
         for topic in marker.topics:
             for index in topic.partition_indexes:

@@ -1,0 +1,81 @@
+"""Single values of a topology: hosts, the addresses that clients are given, releases.
+
+Owns: what each may be, and the message if it is not that.  Never: knows a key (keys.py).
+Kafka: KafkaConfig's validation of listeners and advertised listeners.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final
+
+from kcluster.config.files.problems import show
+from kcluster.config.topology.specs import split_address
+from kcluster.protocol.releases import find_release, releases
+
+EVERYWHERE: Final = ("0.0.0.0", "::")
+"""Addresses that a listener can bind but clients cannot connect to."""
+
+_HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+
+
+def host_of(text: str) -> str:
+    """A host; ValueError with the reason if it is none."""
+    problem = host_problem(text)
+    if problem is not None:
+        raise ValueError(problem)
+    return text
+
+
+def advertised_of(text: str) -> str:
+    """`host:port` or `host` to which clients can connect; ValueError with the reason if not."""
+    try:
+        host, _ = split_address(text)
+    except ValueError:
+        raise ValueError(f'{show(text)} is not an address like "localhost:9092"') from None
+    if host in EVERYWHERE:
+        advice = "clients cannot connect to it; name this machine as they see it"
+        raise ValueError(f"{show(host)}: {advice}")
+    host_of(host)
+    return text
+
+
+def release_of(text: str) -> str:
+    """A release of Kafka, by the name that the table has for it; ValueError if there is none."""
+    release = find_release(text)
+    if release is None:
+        raise ValueError(unknown_version(text))
+    return release.name
+
+
+def unknown_version(text: str) -> str:
+    """The message for an unknown version, with the nearest known one."""
+    names = list(releases())
+    parts = text.split(".")
+    if 2 <= len(parts) <= 4 and all(part.isascii() and part.isdecimal() for part in parts):
+        number = (int(parts[0][:9]), int(parts[1][:9]))
+        near = min(
+            releases().values(),
+            key=lambda known: (abs(known.number[0] - number[0]), abs(known.number[1] - number[1])),
+        )
+        return f"{show(text)}: no such version; the nearest is {near.name}"
+    return f"{show(text)}: not a version; it must be one from {names[0]} to {names[-1]}, like 2.8"
+
+
+def host_problem(host: str) -> str | None:
+    """Why this is not a host, or None."""
+    if "//" in host:
+        return f"{show(host)}: the name or address alone, without a protocol"
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        if ":" in host:
+            return f"{show(host)}: the name or address alone; ports are the brokers'"
+        if not _HOST_NAME.fullmatch(host) or len(host) > 253 or _all_digits(host):
+            return f"{show(host)} is neither a host name nor an IP address"
+    return None
+
+
+def _all_digits(host: str) -> bool:
+    return host.replace(".", "").isdigit()

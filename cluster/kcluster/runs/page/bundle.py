@@ -1,0 +1,84 @@
+"""The modules of the page as one script, for a file that opens without a server.
+
+Owns: their order, what each sees of the others, leaving out comments and indentation.  Never: reads
+JavaScript beyond its imports, exports and comments, as tools/javascript/biome.json formats them.
+Kafka: no counterpart.
+
+Each module becomes a function that returns what it exports, and stands after the modules that it
+imports: scopes stay apart, as a browser would keep them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+MAIN: Final = "main.js"
+"""The module that starts the page; it comes last."""
+_IMPORT: Final = re.compile(r'^import (?:\{([^}]*)\} from )?"([^"]+)";\n', re.M)
+_EXPORT: Final = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.M)
+_INDENTATION: Final = re.compile(r"^ +", re.M)
+_COMMENT: Final = re.compile(r"^ *(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)\n", re.M)
+
+
+class BundleError(Exception):
+    """The modules do not fit together; its text names the file."""
+
+
+def bundle(folder: Path) -> str:
+    """The modules of a folder and of those inside it as one script."""
+    modules = {path: path.read_text("utf-8") for path in sorted(folder.rglob("*.js"))}
+    main = folder / MAIN
+    ordered: list[Path] = []
+    for path in [*(path for path in modules if path != main), main]:
+        _add(path, modules, ordered, ())
+    parts = [_function(path, modules, folder) for path in ordered]
+    return '(() => {\n"use strict";\n' + "".join(parts) + "})();\n"
+
+
+def _add(
+    path: Path, modules: dict[Path, str], ordered: list[Path], importers: tuple[Path, ...]
+) -> None:
+    """Append a module to `ordered`, after what it imports."""
+    if path in importers:
+        circle = [*importers[importers.index(path) :], path]
+        raise BundleError(" imports ".join(each.name for each in circle))
+    if path in ordered:
+        return
+    for match in _IMPORT.finditer(modules[path]):
+        imported = (path.parent / match[2]).resolve()
+        if imported not in modules:
+            raise BundleError(f"{path.name} imports {match[2]}, which is not there")
+        _check_names(path, match, modules[imported])
+        _add(imported, modules, ordered, (*importers, path))
+    ordered.append(path)
+
+
+def _check_names(path: Path, match: re.Match[str], imported: str) -> None:
+    exported = {found[2] for found in _EXPORT.finditer(imported)}
+    missing = [name for name in _names(match[1]) if name not in exported]
+    if missing:
+        raise BundleError(f"{path.name} imports {', '.join(missing)} from {match[2]}")
+
+
+def _names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+def _function(path: Path, modules: dict[Path, str], folder: Path) -> str:
+    def taken(match: re.Match[str]) -> str:
+        names = ", ".join(_names(match[1]))
+        return f"const {{{names}}} = {_variable(path.parent / match[2], folder)};\n" * bool(names)
+
+    text = modules[path]
+    exported = ", ".join(found[2] for found in _EXPORT.finditer(text))
+    body = _EXPORT.sub(r"\1", _IMPORT.sub(taken, _COMMENT.sub("", text)))
+    body = _INDENTATION.sub("", body)
+    return f"const {_variable(path, folder)} = (() => {{\n{body}return {{{exported}}};\n}})();\n"
+
+
+def _variable(path: Path, folder: Path) -> str:
+    """`$views_partition`."""
+    inside = path.resolve().relative_to(folder.resolve()).with_suffix("")
+    return "$" + "_".join(inside.parts)

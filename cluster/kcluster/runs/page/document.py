@@ -1,0 +1,57 @@
+"""The page of a cluster or of a run: one HTML file with its style and its script inside.
+
+Owns: assembling it, with escaping.  Never: serves it (web/api/), knows what is drawn: the modules
+beside this file draw rows, as the stream and run directories have them.
+Kafka: no counterpart.
+
+The served page has no data: it asks for rows under its own address.  A page of a run carries them
+(carried.py), and needs no server.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from kcluster.runs.page.bundle import bundle
+from kcluster.runs.page.carried import packed
+from kcluster.runs.record import RunRecord
+
+FOLDER: Final = Path(__file__).resolve().parent
+
+
+@cache
+def page_html(cluster_id: str) -> str:
+    """The page of a cluster, which it asks under the page's own address."""
+    return _page(f"{cluster_id} - kcluster", "")
+
+
+def page_of_record(record: RunRecord) -> str:
+    """The page of a finished run; `#t=1200&view=cluster` in its address opens it 1.2 s after the
+    start of the run, in this view."""
+    return _page(f"{record.info.name}: {record.info.outcome}", packed(record))
+
+
+def _page(title: str, carried: str) -> str:
+    """`carried`: letters, digits, +, / and = only; empty: none."""
+    parts = {"title": html.escape(title), "carried": carried, **_own_parts()}
+    # One pass: a placeholder inside a value is not replaced.
+    return re.sub(r"\{\{(\w+)\}\}", lambda at: parts[at[1]], _own("page.html"))
+
+
+@cache
+def _own_parts() -> dict[str, str]:
+    script = "\n" + bundle(FOLDER)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    style = "".join(path.read_text("utf-8") for path in sorted(FOLDER.rglob("*.css")))
+    return {"style": style, "script": script, "script_hash": f"'sha256-{digest}'"}
+
+
+@cache
+def _own(name: str) -> str:
+    return (FOLDER / name).read_text("utf-8")

@@ -1,0 +1,589 @@
+// What passes between the modules: rows as the server sends them, trees, views.
+// Rows are those of runs/record.py and evidence/rows.py; times are in ms of the cluster's clock.
+
+import type { Model, Partition } from "./model.js";
+import type { Page } from "./page.js";
+
+// --------------------------------------------------------------------------------- trees
+
+export type Child = Tree | string | number;
+/** What may stand inside an element; null, false and "" are left out. */
+export type Inside = Child | null | undefined | false | Inside[];
+export interface Tree {
+  tag: string;
+  key: string;
+  props: Props;
+  inside: Child[];
+}
+type On<E> = ((event: E & { currentTarget: HTMLElement; target: HTMLElement }) => void) | null;
+export interface Props {
+  key?: string | number;
+  onclick?: On<MouseEvent>;
+  onkeydown?: On<KeyboardEvent>;
+  oninput?: ((event: { target: HTMLInputElement }) => void) | null;
+  onchange?: ((event: { target: HTMLSelectElement }) => void) | null;
+  onsubmit?: ((event: SubmitEvent & { target: HTMLFormElement }) => void) | null;
+  [name: string]: unknown;
+}
+
+export interface View {
+  /** The place of its tab. */
+  order: number;
+  /** Its name in addresses: #view=key. */
+  key: string;
+  title: string;
+  /** Whether only pages that carry a run have it. */
+  forRuns?: boolean;
+  /** The view at the page's moment, in a width in CSS pixels. */
+  tree(page: Page, width: number): Inside[];
+  /** What stands above the view and its side, and below them. */
+  above?(page: Page): Inside[];
+  below?(page: Page): Inside[];
+  /** The side, where it is not that of all views. */
+  side?(page: Page): Inside[];
+  /** What keys do there, before those of the page. */
+  keys?(page: Page): { [key: string]: () => void };
+  /** Called after the elements are there. */
+  drawn?(page: Page): void;
+  /** Called when another view is shown instead. */
+  left?(): void;
+}
+
+// ---------------------------------------------------------------------------------- rows
+
+/** The fields of events that the page reads; a kind has some of them. */
+export interface EventFields {
+  kind: string;
+  broker?: number;
+  how?: string;
+  topic?: string;
+  partition?: number;
+  leader?: number;
+  epoch?: number;
+  source?: number;
+  destination?: number;
+  links?: [number, number][];
+  remaining?: [number, number][];
+  undone?: boolean;
+  latency_us?: number;
+  loss?: number;
+  bytes_per_s?: number;
+}
+export interface NoteRow {
+  id: [number, number];
+  at_ms: number;
+  event: EventFields;
+  cause: [number, number] | null;
+  subject: string;
+  text: string;
+  mood?: Mood;
+  lane?: string;
+  short?: string;
+}
+export type Mood = "bad" | "good" | "plain";
+export interface LeaderRow extends OfPartition {
+  at_ms: number;
+  leader: number;
+  leader_epoch: number;
+  isr: number[];
+  elr: number[];
+  replicas: number[];
+}
+export interface MoveRow extends OfPartition {
+  at_ms: number;
+  broker: number;
+  log_end_offset: number;
+  high_watermark: number;
+  last_stable_offset?: number;
+}
+export interface AppendRow extends OfPartition {
+  at_ms: number;
+  broker: number;
+  epoch: number;
+  base_offset: number;
+  last_offset: number;
+  client: string;
+  isr: number[];
+}
+export interface EpochsRow extends OfPartition {
+  at_ms: number;
+  broker: number;
+  start_offset: number;
+  epochs: Runs;
+}
+export interface ExchangeRow extends OfPartition {
+  client: string;
+  at_ms: number;
+  asked_ms: number;
+  answered_ms: number;
+  broker: number;
+  api: string;
+  partitions: number;
+  error: string;
+  first: number;
+  last: number;
+  leader: number;
+  leader_epoch: number;
+}
+export interface BeliefRow extends OfPartition {
+  client: string;
+  at_ms: number;
+  leader: number;
+  leader_epoch: number;
+}
+export interface GroupRow {
+  group: string;
+  at_ms: number;
+  kind: string;
+  state: string;
+  epoch: number;
+  coordinator: number;
+  members: { id: string; client: string; assignment: Pairs }[];
+}
+export interface TransactionStateRow {
+  transactional_id: string;
+  at_ms: number;
+  state: string;
+  producer_id: number;
+  producer_epoch: number;
+  partitions: Pairs;
+  coordinator: number;
+}
+export interface CommitRow extends OfPartition {
+  group: string;
+  at_ms: number;
+  offset: number;
+  error: string;
+}
+interface OfPartition {
+  topic: string;
+  partition: number;
+}
+export type Pairs = [string, number][];
+/** The runs of a log: [leader epoch, its first offset], ascending. */
+export type Runs = [number, number][];
+
+/** Rows by their fields in RunRecord, of the stream or of a run. */
+export interface Rows {
+  notes?: NoteRow[];
+  leaders?: LeaderRow[];
+  moves?: MoveRow[];
+  appends?: AppendRow[];
+  epochs?: EpochsRow[];
+  exchanges?: ExchangeRow[];
+  beliefs?: BeliefRow[];
+  groups?: GroupRow[];
+  transaction_states?: TransactionStateRow[];
+  commits?: CommitRow[];
+}
+
+/** What checks/verdict.py says of a run. */
+export interface Verdict {
+  outcome: string;
+  reason?: string;
+  degraded_lines?: string[];
+  anomalies?: AnomalyValues[];
+  windows?: WindowValues[];
+  violations?: { name: string; subject: string; text: string; at_ms: number }[];
+  sent?: number;
+  acked?: number;
+  failed?: number;
+  unknown?: number;
+  read?: number;
+}
+
+export interface LinkValues {
+  at_ms: number;
+  text: string;
+  note_id?: [number, number] | null;
+}
+export interface AnomalyValues {
+  name: string;
+  partition: [string, number];
+  text: string;
+  count: number;
+  allowed: string;
+  at_ms: number;
+  chain: LinkValues[];
+}
+/** Of unavailability. */
+export interface WindowValues {
+  kind: string;
+  partition: [string, number];
+  from_ms: number;
+  to_ms: number;
+  is_over: boolean;
+  clients: string[];
+  errors: string[];
+  reasons: LinkValues[];
+}
+/** What an application missed, repeated or did out of order. */
+export interface Problem {
+  problem: string;
+  topic: string;
+  partition: number;
+  first: number;
+  last: number;
+  count: number;
+  text: string;
+}
+
+/** What the page of a run carries, carried.py. */
+export interface Carried {
+  run: {
+    name: string;
+    clock: string;
+    seed: number;
+    outcome: string;
+    passed: boolean;
+    failures: string[];
+    story: string;
+    replay: string;
+    began: number;
+    end: number;
+    brokers: { id: number; rack: string }[];
+  };
+  verdict: Verdict | null;
+  problems: Problem[];
+  /** Rows of (ms, count); ended: (ms, acked, failed, unknown, longest ms). */
+  clients: {
+    name: string;
+    sent: number[][];
+    ended: number[][];
+    reads: number[][];
+    errors: [at: number, api: string, error: string, about: string, count: number][];
+  }[];
+  /** By topic: rows of (ms, count). */
+  processed: { [topic: string]: number[][] };
+  tables: { [table: string]: { [column: string]: unknown[] } } & { commits: Columns<CommitRow> };
+}
+type Columns<Row> = { [Name in keyof Row]: Row[Name][] };
+
+// --------------------------------------------------------- rows as the model keeps them, by `at`
+
+export interface Note {
+  id: string;
+  at: number;
+  kind: string;
+  event: EventFields;
+  cause: string | null;
+  subject: string;
+  text: string;
+  mood: Mood;
+  /** Where a timeline shows it: actions, control, b1, p:orders-0; "" for nowhere. */
+  lane: string;
+  /** A short text of an action. */
+  short: string;
+  /** Whether it is a detail of another event. */
+  isQuiet: boolean;
+  /** Whether it is an event to read. */
+  isStory: boolean;
+}
+export interface Registration {
+  at: number;
+  leader: number;
+  epoch: number;
+  isr: number[];
+  elr: number[];
+  replicas: number[];
+  deleted: boolean;
+}
+export interface Batch {
+  at: number;
+  broker: number;
+  epoch: number;
+  base: number;
+  last: number;
+  client: string;
+  isr: number[];
+}
+export interface Process {
+  at: number;
+  state: string;
+  how: string;
+  note: Note | null;
+}
+export interface Controller {
+  at: number;
+  state: string;
+  leader: number | null;
+  epoch?: number;
+}
+export type At<Row> = Row & { at: number };
+export interface Client {
+  name: string;
+  exchanges: At<ExchangeRow>[];
+  beliefs: Map<string, At<BeliefRow>[]>;
+}
+export interface Broker {
+  id: number;
+  process: Process[];
+  fenced: { at: number; fenced: boolean; note: Note }[];
+}
+export interface Link {
+  source: number;
+  destination: number;
+  cuts: { at: number; cut: boolean; note: Note }[];
+  shapes: { at: number; text: string }[];
+}
+
+// -------------------------------------------------------------------------- values that are drawn
+
+export interface ReplicaAt {
+  broker: number;
+  end: number;
+  mark: number;
+  stable: number;
+  process: Process;
+  fenced: boolean;
+  standing: Standing;
+  runs: Runs;
+  start: number;
+  /** The first offset whose record is not the leader's. */
+  diverges: number;
+}
+export type Standing = "leader" | "isr" | "elr" | "out";
+export interface PartitionAt {
+  registration: Registration | null;
+  replicas: ReplicaAt[];
+  leader: ReplicaAt | null;
+}
+/** From offsets to pixels. */
+export interface Scale {
+  start: number;
+  first: number;
+  end: number;
+  cell: number;
+  /** The width of what is drawn as runs. */
+  runs: number;
+  x: (offset: number) => number;
+}
+/** Requests of a client in a row that are alike. */
+export interface Rung {
+  row: ExchangeRow & { at: number };
+  answered: boolean;
+  error: string;
+  count: number;
+}
+export interface Point {
+  x: number;
+  y: number;
+}
+/** Where the nodes of a cluster stand. */
+export interface Place {
+  height: number;
+  /** The width of a broker. */
+  wide: number;
+  /** Where clients stand, from the top. */
+  clients: number;
+  controller: Point;
+  isGrid?: boolean;
+  of(id: number): Point;
+}
+/** A partition that a broker leads. */
+export interface Lead {
+  partition: Partition;
+  registration: Registration;
+}
+/** A record that was chosen. */
+export interface Chosen {
+  partition: Partition;
+  offset: number;
+  epoch: number | null;
+  broker: number;
+}
+
+/** An action of the scenario grammar, and its words on a menu. */
+export type Action = { [name: string]: unknown };
+export type ActionItem = [string, Action];
+
+export interface LessonCard {
+  part: string;
+  lesson: string;
+  text: string;
+  question: string;
+  choices: string[];
+  right: number | null;
+  because: string;
+  after: string;
+}
+export interface Question {
+  text: string;
+  partition: string;
+  reason: string;
+  choices: string[];
+  /** The index of the right choice. */
+  answer: number;
+}
+
+// ------------------------------------------------------------------------------- the server
+
+export interface Address {
+  base: string;
+  id: string;
+  token: string | null;
+}
+/** An answer that refuses, RFC 9457. */
+export interface ProblemDetail {
+  title?: string;
+  detail?: string;
+  errors?: { message?: string; detail?: string }[];
+  problems?: { message?: string; detail?: string }[];
+}
+export interface ClockState {
+  paused?: boolean;
+  speed?: number;
+  now_ms?: number;
+  complete?: boolean;
+}
+export interface StartedClient {
+  name: string;
+  stopped_ms: number;
+}
+export interface FutureAnswer {
+  rows: Rows;
+  until_ms: number;
+  verdict: Verdict | null;
+  problems: string[];
+}
+export interface QuestionsAnswer {
+  questions: {
+    text: string;
+    partition: string;
+    choices: { value: unknown; text: string }[];
+    answer: unknown;
+    reason: string;
+  }[];
+}
+export interface Future {
+  model: Model;
+  verdict: Verdict | null;
+  problems: string[];
+}
+
+// --------------------------------------------------------------------------------- the page
+
+/** What is asked in the dialog of a "what if", and what came out. */
+export interface Fork {
+  /** Of the moment at which the future begins. */
+  at: number;
+  words: string;
+  action: Action | null;
+  /** The moment that is shown of the futures. */
+  shown: number;
+  busy?: boolean;
+  error?: string;
+  moment?: number;
+  futures?: { here: Future; there: Future; assumptions?: string[] };
+}
+export interface Prediction {
+  questions: Question[];
+  answers: number[];
+  since: number;
+  isOpen: boolean;
+}
+/** [from element, to element, kind, words]. */
+export type Flight = [string, string, string, string];
+/** What the drawing of a log needs of the page. */
+export interface LogPage {
+  model: Model;
+  selected: Chosen | null;
+  select(chosen: Chosen | null): void;
+}
+
+// ------------------------------------------------------------------------------- the timeline
+
+/** A state for a time, and the event that began it. */
+export interface SpanOf {
+  from: number;
+  to: number;
+  what: string;
+  note: Note | null;
+}
+export interface BrokerFacts {
+  id: number;
+  rack: string;
+  states: SpanOf[];
+  fenced: SpanOf[];
+  cuts: SpanOf[];
+}
+/** A link of a chain of causes. */
+export interface ChainLink {
+  at: number;
+  text: string;
+  note: Note | null;
+  lane: string;
+}
+export interface Window {
+  kind: string;
+  partition: string;
+  from: number;
+  to: number;
+  isOver: boolean;
+  clients: string[];
+  errors: string[];
+  chain: ChainLink[];
+}
+export interface Anomaly {
+  name: string;
+  partition: string;
+  text: string;
+  count: number;
+  allowed: string;
+  at: number;
+  chain: ChainLink[];
+}
+/** Where a log has what the application did wrong. */
+export interface Mark {
+  partition: string;
+  isMissed: boolean;
+  first: number;
+  from: number;
+  last: number;
+  to: number;
+  text: string;
+}
+export type ClientFacts = Carried["clients"][number] & { waiting(at: number): number };
+export interface ApplicationFacts {
+  topic: string;
+  processed: number[][];
+  commits: { at: number; group: string; error: string; offsets: string[] }[];
+  problems: string;
+}
+export interface Surface {
+  context: CanvasRenderingContext2D;
+  width: number;
+  height: number;
+  /** From times to pixels. */
+  x: (at: number) => number;
+  /** The span of time that is visible. */
+  from: number;
+  to: number;
+}
+/** A line of a tooltip; `why`: a cause. */
+export type Line = string | { mood: string; text: string } | { why: string; at?: number };
+export interface Lane {
+  key: string;
+  title: string;
+  sub: string;
+  colour?: string;
+  height: number;
+  /** Its height when expanded, if it can be. */
+  tall?: number;
+  partition?: Partition;
+  notes: Note[];
+  anomalies: Anomaly[];
+  windows: Window[];
+  paint(surface: Surface): void;
+  /** Lines of a tooltip; `reach`: the time of a few pixels. */
+  describe(at: number, reach: number): Line[];
+}
+/** What was chosen on the timeline. */
+export interface Selection {
+  title: string;
+  at?: number;
+  mood: string;
+  lines: string[];
+  links: ChainLink[];
+  note?: Note;
+}

@@ -1,0 +1,150 @@
+// @ts-check
+// Times, counts and colours, and what the page calls things.
+
+import { h } from "./dom.js";
+
+/** @import { Problem, Process, Registration, Standing } from "./types.js" */
+
+const EPOCH_COLOURS = 8;
+const EPOCH_HATCHES = 5;
+/** What verdicts look like.  @type {{ [outcome: string]: string }} */
+export const OUTCOMES = { valid: "good", invalid: "bad", unknown: "warn" };
+/** What an application did wrong, in words. */
+const PROBLEMS = { missed: "missed", repeated: "processed again", out_of_order: "out of order" };
+/** @type {{ [state: string]: string }} */
+const STATE_WORDS = { up: "up", down: "down", paused: "paused", "": "not started" };
+/** @type {{ [how: string]: string }} */
+const HOW_WORDS = { kill: "killed", clean: "shut down", power: "power lost", wipe: "wiped" };
+
+/**
+ * @param {number} count
+ * @param {string} what
+ */
+export const many = (count, what) =>
+  `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+/** @param {number} value */
+export const number = (value) => value.toLocaleString("en");
+
+/**
+ * A moment since the start of the record: `+12.345 s`.
+ *
+ * @param {number} at
+ * @param {number | null} began
+ */
+export const clock = (at, began, digits = 3) => `+${moment(at - (began ?? 0), digits)}`;
+
+/**
+ * `12.345 s`; `12:05.3 min` from ten minutes on.
+ *
+ * @param {number} ms
+ * @param {number} digits of a second
+ */
+export function moment(ms, digits) {
+  if (Math.abs(ms) < 600e3) return `${(ms / 1000).toFixed(digits)} s`;
+  const seconds = ((ms % 60e3) / 1000).toFixed(Math.min(digits, 1)).padStart(4, "0");
+  return `${Math.floor(ms / 60e3)}:${seconds} min`;
+}
+
+/** @param {number} ms */
+export function lasting(ms) {
+  if (ms < 10e3) return `${number(Math.round(ms))} ms`;
+  if (ms < 120e3) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60e3)} min ${Math.round((ms % 60e3) / 1000)} s`;
+}
+
+/**
+ * `15 missed, 2 processed again`.
+ *
+ * @param {Problem[]} problems
+ */
+export const problemWords = (problems) =>
+  Object.entries(PROBLEMS)
+    .map(([name, words]) => {
+      const found = problems.filter(({ problem }) => problem === name);
+      const count = found.reduce((sum, each) => sum + each.count, 0);
+      return count ? `${count.toLocaleString("en")} ${words}` : "";
+    })
+    .filter(Boolean)
+    .join(", ");
+
+/**
+ * A broker's process in words: `down (power lost)`.
+ *
+ * @param {Process} process
+ */
+export function processWords({ state, how }) {
+  return state === "down" && HOW_WORDS[how] ? `down (${HOW_WORDS[how]})` : STATE_WORDS[state];
+}
+
+/**
+ * The state of a broker's process, short: `up`, `killed`.
+ *
+ * @param {Process} process
+ */
+export const stateWords = ({ state, how }) => (state === "down" && HOW_WORDS[how]) || state;
+
+/**
+ * How a replica takes part: leader, in sync, eligible (ELR), out of sync.
+ *
+ * @param {Registration} registration
+ * @param {number} broker
+ * @returns {Standing}
+ */
+export function standingOf(registration, broker) {
+  if (registration.leader === broker) return "leader";
+  if (registration.isr.includes(broker)) return "isr";
+  if (registration.elr.includes(broker)) return "elr";
+  return "out";
+}
+
+export const STANDING_WORDS = {
+  leader: "leader",
+  isr: "in sync",
+  elr: "eligible (ELR)",
+  out: "out of sync",
+};
+
+/** Patterns for epochs: eight colours and five hatches, so that 40 epochs differ without colour too. */
+export function epochPatterns() {
+  const lines = [
+    [],
+    ["M0 8L8 0M-2 2L2 -2M6 10L10 6"],
+    ["M0 0L8 8M-2 6L2 10M6 -2L10 2"],
+    ["M0 4H8"],
+    ["M4 0V8"],
+  ];
+  return h(
+    "svg",
+    { width: 0, height: 0, "aria-hidden": "true", class: "patterns" },
+    h(
+      "defs",
+      null,
+      Array.from({ length: EPOCH_COLOURS * EPOCH_HATCHES }, (_, index) =>
+        h(
+          "pattern",
+          {
+            key: index,
+            id: `epoch-${index}`,
+            width: 8,
+            height: 8,
+            patternUnits: "userSpaceOnUse",
+          },
+          h("rect", { width: 8, height: 8, class: `epoch-fill-${index % EPOCH_COLOURS}` }),
+          lines[index % EPOCH_HATCHES].map((d) => h("path", { d, class: "hatch" })),
+        ),
+      ),
+    ),
+  );
+}
+
+/** @param {number | null} epoch */
+export const epochFill = (epoch) =>
+  epoch === null ? "var(--gone)" : `url(#epoch-${((epoch % 40) + 40) % 40})`;
+
+/** A crown, and the ring of a broker's number. */
+export const crown = () =>
+  h(
+    "svg",
+    { viewBox: "0 0 24 18", class: "crown", "aria-hidden": "true" },
+    h("path", { d: "M2 16L1 4l6 5 5-8 5 8 6-5-1 12z" }),
+  );
