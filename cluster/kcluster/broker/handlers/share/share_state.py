@@ -189,7 +189,9 @@ def read_share_group_state_summary(broker: Broker, request: Request, now_ms: int
 
 def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Answer:
     """Have the coordinator decide for each share partition; reply when all are answered."""
-    body, response = request.body, api.response()
+    body = request.body
+    results: list[Message] = []
+    response = api.response(results=results)
     if not body.group_id or not all(topic.partitions for topic in body.topics):
         return response
     left = sum(len(topic.partitions) for topic in body.topics)
