@@ -23,7 +23,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class Doing(Struct):
-    """What is known of an action that is performed by hand.  `left_alone`: the brokers it named
+    """What is known of an action while it is performed by hand.  `left_alone`: the brokers it named
     and did not act on, with their states; `awaited`: conditions that hold when it is over."""
 
     left_alone: tuple[tuple[int, ProcessState], ...] = ()
@@ -43,7 +43,7 @@ class Stage(ABC):
         self.rng = Random(f"{seed}/scenario")
         self.problems: list[str] = []
         self.doing: Doing | None = None
-        """Of the action that is performed by hand now; None in a scenario's run."""
+        """The action that is performed by hand now; None in a scenario's run."""
         self.clients: dict[str, int] = {}
         """The ids of clients in the fabric, by the names that targets use."""
         self._finder = Finder(plan, dispatcher, verbs, self.rng)
@@ -54,7 +54,7 @@ class Stage(ABC):
     @property
     @abstractmethod
     def now_ms(self) -> int:
-        """Since the stage was set up."""
+        """The time since the stage was set up."""
 
     @abstractmethod
     def at(self, at_ms: int, callback: Callable[[], None]) -> None:
