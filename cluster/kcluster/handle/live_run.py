@@ -65,7 +65,7 @@ def live_record(recorder: Recorder, ledger: Ledger, verbs: Verbs, info: RunInfo)
 
 
 def _remedies(settled: Settled, dispatcher: Dispatcher) -> tuple[Remedy, ...]:
-    """What a user must do until all replicas are in sync; nothing if they are."""
+    """The actions by which a user gets all replicas in sync; none if they are."""
     return () if settled.all_in_sync() else tuple(_needed(settled, dispatcher))
 
 

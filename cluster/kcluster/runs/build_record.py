@@ -142,7 +142,7 @@ def request_rows(recorder: Recorder) -> list[RequestRow]:
 
 
 def _add_ledger(record: RunRecord, ledger: Ledger) -> None:
-    """The transactions of clients, and what they read."""
+    """Add the transactions of clients, and what they read."""
     record.transactions = [
         TransactionRow(
             transaction.producer,

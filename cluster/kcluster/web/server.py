@@ -208,8 +208,8 @@ class WebServer:
 
 
 class Shares:
-    """The threads that are occupied by requests for the same cluster: `of_each` at most.  Used in
-    the server's hub."""
+    """The threads that are occupied by requests with the same share, such as one cluster's:
+    `of_each` at most.  Used in the server's hub."""
 
     def __init__(self, of_each: int) -> None:
         self._of_each = of_each

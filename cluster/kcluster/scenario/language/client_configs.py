@@ -40,7 +40,7 @@ def names_of(struct: type[Struct]) -> dict[str, str]:
 
 
 def defaults_of(struct: type[Struct], profile: str) -> dict[str, Any]:
-    """What a profile sets differently from Kafka: the times, in profile `fast`."""
+    """The values that a profile changes: the times, in profile `fast`."""
     if profile != "fast":
         return {}
     return {

@@ -154,7 +154,7 @@ _BEANS: Final[dict[str, tuple[tuple[str, MetricKind, str, tuple[str, ...]], ...]
         ("NumOffsets", _G, "Offsets that are committed there.", ()),
     ),
 }
-"""Name, kind, meaning and labels of each metric, by MBean."""
+"""The metrics of each MBean: name, kind, meaning, labels."""
 
 _OTHERS: Final = (
     MetricName(
