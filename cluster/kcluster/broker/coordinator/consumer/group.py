@@ -72,7 +72,7 @@ class ResolvedRegex(Struct, frozen=True):
 
 
 class ConsumerGroup(PartitionGroup[ConsumerMember]):
-    """A consumer group.  Records change its fields; requests note only facts outside of the log,
+    """A consumer group.  Records change its fields; requests only note facts outside of the log,
     such as the topics that were last seen."""
 
     kind = "consumer"
