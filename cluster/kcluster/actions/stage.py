@@ -88,8 +88,9 @@ class Stage(ABC):
         operation: Callable[[int], None],
         death: DeathKind = DeathKind.KILL,
     ) -> tuple[int, ...]:
-        """Call `operation(node)` for each node that the verb acts on now; returns these.  By hand
-        no paused process is asked to shut down: whoever waits for it would wait for a kill."""
+        """Call `operation(node)` for each node on which the verb acts now; returns these nodes.  A
+        paused process is not asked to shut down by hand: whoever waits for the shutdown would wait
+        for a kill."""
         can_wait = self.doing is None or death is not DeathKind.CLEAN
         chosen = self.verbs.on_each(verb, nodes, operation, can_wait)
         if self.doing is not None:
@@ -97,7 +98,7 @@ class Stage(ABC):
         return chosen.nodes
 
     def is_over_when(self, holds: Callable[[], bool]) -> None:
-        """The action that is performed now is over when this holds too."""
+        """Let the action that is performed now be over only when this holds too."""
         if self.doing is not None:
             self.doing.awaited.append(holds)
 

@@ -64,8 +64,8 @@ class Settled:
         return True
 
     def has_started(self) -> bool:
-        """All brokers serve, and every topic of the topology exists.  ClusterError if all brokers
-        run, and a topic was refused."""
+        """Whether all brokers serve, and every topic of the topology exists.  ClusterError if all
+        brokers run, and a topic was refused."""
         if not self.all_serving():
             return False
         pending = pending_topics(self._dispatcher)
@@ -161,7 +161,7 @@ class Settled:
         return not is_leaving and self.has_noticed() and self.are_in_sync()
 
     def has_noticed(self) -> bool:
-        """The controller treats each broker as what it is: one that runs and reaches it is
+        """Whether the controller treats each broker as what it is: one that runs and reaches it is
         unfenced, any other is fenced and leads nothing.  No leader counts a replica as in sync that
         lacks records and cannot fetch them.  While no controller is active, nothing is noticed."""
         if self.is_down(self.controller_id):
@@ -226,8 +226,8 @@ class Settled:
         )
 
     def are_in_sync(self) -> bool:
-        """Every broker that is unfenced is in the ISR of each partition that has it as a replica,
-        or its leader is not there to let it in."""
+        """Whether every broker that is unfenced is in the ISR of each partition that has it as a
+        replica, or its leader is not there to let it in."""
         image, out_of_sync = self.image, self._index.out_of_sync
         for broker_id in filter(self.is_registered, self.brokers()):
             for topic_id, number in out_of_sync.get(broker_id, ()):
@@ -241,8 +241,8 @@ class Settled:
         return self._dispatcher.processes[broker_id].state is ProcessState.DOWN
 
     def is_without(self, broker_id: int) -> bool:
-        """The controller has fenced the broker, it leads no partition, and the others know.  While
-        no controller is active, nobody can notice."""
+        """Whether the controller has fenced the broker, it leads no partition, and the others know.
+        While no controller is active, nobody can notice."""
         if self.is_down(self.controller_id):
             return True
         return not self.is_active(broker_id) and self.has_applied_all()

@@ -59,7 +59,7 @@ class ScenarioStage(Stage):
         return condition.holds(self._facts, since)
 
     def is_whole(self) -> bool:
-        """All brokers serve, and every replica is in sync."""
+        """Whether all brokers serve, and every replica is in sync."""
         return SETTLED.holds(self._facts)
 
     def value_text(self, condition: Condition) -> str:
