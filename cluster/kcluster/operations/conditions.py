@@ -66,7 +66,7 @@ class Condition(Struct, frozen=True, kw_only=True):
         return None
 
     def standing(self, facts: ConditionFacts) -> str:
-        """The present state of it, for the message that it does not hold."""
+        """The present state in a few words, for the message that the condition does not hold."""
         return f"it is {self.value(facts)}"
 
     def problems(self, names: Names) -> Iterator[str]:

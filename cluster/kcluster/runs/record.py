@@ -28,7 +28,7 @@ from kcluster.json_types import JsonObject
 FORMAT: Final = 4
 """The format of the directory.  3: events as typed records.  4: sends with their fates."""
 READABLE: Final = (3, FORMAT)
-"""Other formats are refused; the audit needs the newest."""
+"""The formats that this version reads; the audit needs the newest."""
 
 
 class RunInfo(Struct):
