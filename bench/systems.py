@@ -133,7 +133,7 @@ class System:
 
 
 class KclusterRunning(Running):
-    """`kcluster up`, with its control socket in its own directory, apart from other clusters."""
+    """`kcluster up`, with its unix socket in its own directory, apart from other clusters."""
 
     def kill_command(self) -> list[str]:
         return [*kcluster_command(), "kill", "{leader}"]

@@ -112,6 +112,13 @@ def test_new_action__the_command_line_lists_and_explains_it(jammed: set[int]) ->
     assert "How deep." in explained.output
 
 
+def test_new_action__it_is_a_verb_of_its_own(jammed: set[int]) -> None:
+    helped = CliRunner().invoke(kcluster, ["jam", "--help"])
+    assert "Usage: kcluster jam [OPTIONS] BROKERS" in helped.output
+    assert "--depth VALUE" in helped.output
+    assert "[default: 10ms]" in helped.output
+
+
 def test_new_action__python_performs_it(jammed: set[int], cluster: WorldCluster) -> None:
     undo = do(cluster, "jam", "leader(orders-0)")
     assert jammed == {1}

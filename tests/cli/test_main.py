@@ -12,8 +12,7 @@ import click
 import pytest
 
 from kcluster import __version__, build
-from kcluster.cli.foreground import UpOptions
-from kcluster.cli.main import quick_up_options
+from kcluster.cli.up_options import UpOptions, quick_up_options
 from kcluster.cli.verbs.up import command
 
 Verb = Callable[..., tuple[int, str, str]]
@@ -62,15 +61,12 @@ def test_quick_up_options__equal_clicks_or_are_none(line: str) -> None:
     words = line.split()
     quick = quick_up_options(words)
     if quick is not None:
-        defaults = {name: getattr(UpOptions(), name) for name in UpOptions.__struct_fields__}
-        assert {**defaults, **quick} == click_up_options(words)
+        assert quick._asdict() == click_up_options(words)
 
 
 def test_quick_up_options__plain_lines_do_not_need_click() -> None:
-    assert quick_up_options(["my.yaml", "--profile", "fast"]) == {
-        "file": "my.yaml",
-        "profile": "fast",
-    }
+    words = ["my.yaml", "--profile", "fast"]
+    assert quick_up_options(words) == UpOptions(file="my.yaml", profile="fast")
 
 
 def test_kcluster__suggests_the_nearest_verb(kcluster: Verb) -> None:

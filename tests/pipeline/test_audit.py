@@ -16,6 +16,7 @@ from kcluster.pipeline.tables import Tables, find_runs
 from kcluster.runs.directory import RunError, write_run
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
+from tests.property.test_mutations import acks_do_not_wait, sequences_are_not_checked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +54,23 @@ steps:
           - {isolate: any broker}
           - {isolate: {nodes: any broker, others: controller}}
 """
+BROKEN = """
+name: broken core
+topology:
+  brokers: 3
+  profile: fast
+  topics: {orders: {replication_factor: 3, config: {min.insync.replicas: 2}}}
+workload:
+  producers: {topic: orders, name: shop, rate: 200/s, acks: all}
+  consumers: {topics: orders, name: reader, group: readers}
+duration: 3s
+steps:
+  - {at: 500ms, rule: {api: Produce, client: shop, drop: reply, nth: 3}}
+  - {at: 1s, slow: {nodes: leader(orders-0), others: followers(orders-0), latency: 40ms}}
+  - {at: 1500ms, kill: leader(orders-0), as: old}
+  - {after: 500ms, start: old}
+"""
+"""Settings are safe: what goes wrong is a bug, and nothing allows it."""
 RECREATION = "  - {at: 4s, recreate_topic: orders}\n"
 """Every kind of failure happens; in some runs the topic is recreated, too."""
 
@@ -316,3 +334,29 @@ def test_audit__a_run_without_fates_is_refused_or_named(
     assert tables.problems == [problem]
     found.close()
     tables.close()
+
+
+@pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
+def test_audit__what_a_broken_core_does_is_counted_as_in_its_verdict(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    wanted = {acks_do_not_wait: "lost-write", sequences_are_not_checked: "duplicate"}
+    for breaks, name in wanted.items():
+        with pytest.MonkeyPatch.context() as patch:
+            breaks(patch)
+            result = run_scenario(Scenario.parse(BROKEN, f"{name}.yaml"), "virtual", 1)
+        run = write_run(tmp_path, result.record())
+        counts = result.verdict.counts()
+        assert counts[name] > 0
+        found[run.name] = Counter({(FATE_OF[x], ""): counts[x] for x in counts if x in FATE_OF})
+    (tmp_path / "latest").unlink()
+    tables = Tables(spark, find_runs([tmp_path])[0])
+    audited = audit(tables)
+    counted: dict[str, Counter[tuple[str, str]]] = {run: Counter() for run in found}
+    for row in audited.summary.collect():
+        if row["fate"] != "late":
+            counted[row["run"]][row["fate"], row["allowed"]] += row["records"]
+    audited.close()
+    tables.close()
+    assert counted == found

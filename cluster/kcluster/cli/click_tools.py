@@ -44,7 +44,7 @@ _SECTIONS: Final[dict[str, Section]] = {}
 """By the verb's name."""
 
 C = TypeVar("C", bound=click.Command)
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def section(of: Section) -> Callable[[C], C]:
@@ -139,6 +139,17 @@ class VerbGroup(LazyGroup):
     def heading_of(self, name: str) -> str:
         return _SECTIONS.get(name, "Commands")
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that was typed; also one of an action that is not in the overview."""
+        if args and args[0] not in self.list_commands(ctx):
+            verbs = import_module("kcluster.cli.action_verbs")
+            command: click.Command | None = verbs.action_verb(args[0])
+            if command is not None:
+                return args[0], command, args[1:]
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message=version_line())
@@ -154,7 +165,7 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f" Did you mean {close[0]}?" if close else ""
 
 
-def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def control_options(function: Callable[..., object]) -> Callable[..., object]:
     """Add `--name` and `--json` to a verb that talks to the running cluster.
 
     The function is called with `name` and `as_json`.  A CommandError ends the process with its exit
@@ -188,12 +199,12 @@ def refuse_both(verbose: bool, quiet: bool) -> None:
         raise click.UsageError("choose one of --verbose and --quiet")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One line of JSON."""
     print(json.dumps(value, ensure_ascii=False))
 
 
-def targets_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+def targets_argument(function: Callable[..., object]) -> Callable[..., object]:
     """Add TARGETS to a verb; the function is called with `targets`."""
     argument = click.argument("targets", shell_complete=complete_targets)
     return argument(function)
@@ -210,7 +221,7 @@ def how_option(ways: Sequence[str], default: str) -> Callable[[F], F]:
     )
 
 
-def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
+def wait_option(function: Callable[..., object]) -> Callable[..., object]:
     """Add `--no-wait` to a verb; the function is called with `wait`."""
     option = click.option(
         "--wait/--no-wait",
@@ -220,7 +231,7 @@ def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
-def network_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def network_options(function: Callable[..., object]) -> Callable[..., object]:
     """Add `--one-way`, `--for`, `--no-wait` and the options of a verb to the running cluster."""
     for option in (
         control_options,

@@ -33,6 +33,8 @@ from kcluster.demo.load import (
 from kcluster.demo.orders import lines_of, orders
 
 if TYPE_CHECKING:
+    from kcluster.config.topology.model import Topology
+    from kcluster.config.topology.specs import TopicSpec
     from kcluster.demo.spark import Audited, SparkPart
     from kcluster.handle.cluster import Cluster
 
@@ -188,7 +190,7 @@ def read_lines(file: str | None) -> list[str]:
     return lines
 
 
-def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
+def set_the_stage(topology_file: str | None, profile: str) -> tuple[Topology, str]:
     """The topology, on free ports, and the topic to use.  A topic is added if none of the file's
     survives the death of a broker.
 
@@ -211,7 +213,7 @@ def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
     return replace(topology, topics={**topology.topics, name: spec}), name
 
 
-def survives_a_broker(spec: Any) -> bool:
+def survives_a_broker(spec: TopicSpec) -> bool:
     """Whether every partition has a second replica, and accepts acks=all writes without one."""
     if spec.assignment is not None:
         replicas = min(len(brokers) for brokers in spec.assignment)

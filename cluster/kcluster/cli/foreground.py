@@ -29,6 +29,7 @@ from kcluster.cli.errors import CommandError
 from kcluster.cli.print_thread import PrintThread
 from kcluster.cli.stop_signals import leaving_within, on_stop_signals
 from kcluster.cli.topology_choice import choose_topology, require_free_ports, without_effect_line
+from kcluster.cli.up_options import UpOptions
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
@@ -59,23 +60,6 @@ GATHER_S: Final = 0.02
 MAX_GATHERED: Final = 1_000
 """The most items that are printed at once."""
 _NAMING_APIS: Final = (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
-
-
-class UpOptions(Struct, frozen=True):
-    """The command line of `kcluster up`."""
-
-    file: str | None = None
-    brokers: int | None = None
-    base_port: int | None = None
-    profile: str | None = None
-    name: str | None = None
-    as_json: bool = False
-    trace_requests: bool = False
-    quiet: bool = False
-    out: str | None = None
-    no_record: bool = False
-    record: str | None = None
-    page: bool = False
 
 
 class Traced(Struct, gc=False):
@@ -124,7 +108,7 @@ def run(options: UpOptions, began_s: float) -> int:
     ignored = without_effect_line(topology)
     if ignored is not None and not options.quiet:
         print(ignored, file=sys.stderr)
-    inbox: SimpleQueue[Any] = SimpleQueue()
+    inbox: SimpleQueue[object] = SimpleQueue()
     started, stopping, noticed = threading.Event(), threading.Event(), threading.Event()
 
     def stop() -> None:
@@ -292,7 +276,7 @@ class Printer:
             print(f"scenario: {scenario}  (kcluster scenario run {scenario})")
         sys.stdout.flush()
 
-    def show(self, items: list[Any]) -> None:
+    def show(self, items: list[Note | Traced | str]) -> None:
         """Print notes, unless `--quiet`, traced requests and log lines, in order."""
         if self._is_quiet:
             items = [item for item in items if not isinstance(item, Note)]
@@ -365,7 +349,7 @@ def _write_run(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
         return LiveRunWriter(cluster, options.out)
 
 
-def _listen(cluster: Cluster, inbox: SimpleQueue[Any], trace_requests: bool) -> None:
+def _listen(cluster: Cluster, inbox: SimpleQueue[object], trace_requests: bool) -> None:
     """From now on events and traced requests go to the inbox."""
 
     def on_note(entry: NoteEntry) -> None:
@@ -389,7 +373,7 @@ def _listen(cluster: Cluster, inbox: SimpleQueue[Any], trace_requests: bool) -> 
         cluster.driver.dispatcher.reply_sinks += (on_reply,)
 
 
-def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
+def _print_until_stop(inbox: SimpleQueue[object], printer: Printer) -> None:
     while True:
         items = gather(inbox)
         stop = any(isinstance(item, StopWanted) for item in items)
@@ -399,7 +383,7 @@ def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
             return
 
 
-def gather(inbox: SimpleQueue[Any]) -> list[Any]:
+def gather(inbox: SimpleQueue[object]) -> list[Any]:
     """Wait for the next item, then for those that come within GATHER_S, up to MAX_GATHERED."""
     items = [inbox.get()]
     deadline = time.monotonic() + GATHER_S

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kcluster import __version__
 from kcluster.cli.errors import CommandError
+from kcluster.json_types import JsonObject
 
 if TYPE_CHECKING:
     import socket
@@ -37,7 +38,7 @@ Query = Mapping[str, str | int | bool | None]
 class RefusedByCluster(CommandError):
     """The cluster refuses a request.  `problem`: its problem document (RFC 9457)."""
 
-    def __init__(self, problem: Mapping[str, Any], options: Mapping[str, str], hint: str) -> None:
+    def __init__(self, problem: JsonObject, options: Mapping[str, str], hint: str) -> None:
         exit_code = 2 if problem["status"] in _OF_THE_COMMAND else 1
         super().__init__(problem_text(problem, options) + hint, exit_code)
         self.problem = problem
@@ -56,7 +57,7 @@ class Remote:
         """The answer to a GET; see `ask`."""
         return self.ask("GET", path, query, **more)
 
-    def post(self, path: str, body: Any, query: Query | None = None, **more: Any) -> Any:
+    def post(self, path: str, body: object, query: Query | None = None, **more: Any) -> Any:
         """The answer to a POST; see `ask`."""
         return self.ask("POST", path, query, body=body, **more)
 
@@ -66,7 +67,7 @@ class Remote:
         path: str = "",
         query: Query | None = None,
         *,
-        body: Any = None,
+        body: object = None,
         options: Mapping[str, str] | None = None,
         timeout_s: float | None = ANSWER_TIMEOUT_S,
         until_exit: bool = False,
@@ -86,7 +87,7 @@ class Remote:
         method: str,
         path: str,
         query: Query | None = None,
-        body: Any = None,
+        body: object = None,
         accept: str = LINES_TYPE,
         options: Mapping[str, str] | None = None,
         timeout_s: float | None = ANSWER_TIMEOUT_S,
@@ -213,7 +214,7 @@ class Answer:
             self._file.read(1)
 
 
-def problem_text(problem: Mapping[str, Any], options: Mapping[str, str]) -> str:
+def problem_text(problem: JsonObject, options: Mapping[str, str]) -> str:
     """What is wrong with a request, by the words of the command line.  `options`: those by path; an
     empty one leaves the path out, and `*` that of a key of an action, which a verb has composed."""
     problems = problem.get("problems")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kcluster.cli.table import TextTable
+from kcluster.json_types import JsonObject
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, has_internal_prefix
 
 LINKS_SHOWN: Final = 6
@@ -50,19 +51,19 @@ def brokers_table(status: Status) -> TextTable:
     return TextTable((*headers, "kafka") if versions else headers, rows, ("rack", "address"))
 
 
-def _apart(partitions: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    users: list[Any] = []
-    internal: list[Any] = []
+def _apart(partitions: Iterable[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
+    users: list[JsonObject] = []
+    internal: list[JsonObject] = []
     for partition in partitions:
         (internal if has_internal_prefix(partition["topic"]) else users).append(partition)
     return users, internal
 
 
-def _led(partitions: Sequence[Any], broker: Any) -> int:
+def _led(partitions: Sequence[JsonObject], broker: JsonObject) -> int:
     return sum(partition["leader"] == broker["id"] for partition in partitions)
 
 
-def _in_sync(partitions: Sequence[Any], broker: Any) -> str:
+def _in_sync(partitions: Sequence[JsonObject], broker: JsonObject) -> str:
     held = [partition for partition in partitions if broker["id"] in partition["replicas"]]
     return f"{sum(broker['id'] in partition['isr'] for partition in held)}/{len(held)}"
 
@@ -72,7 +73,7 @@ def _with_internal(users: str, internal: object, has_internal: object) -> str:
     return f"{users} (+{internal} internal)" if has_internal else users
 
 
-def partitions_table(partitions: Iterable[Any]) -> TextTable:
+def partitions_table(partitions: Iterable[JsonObject]) -> TextTable:
     """One row per partition; a dash where there is no leader to ask."""
     rows = []
     for partition in partitions:

@@ -371,6 +371,7 @@ class LiveDriver(SocketDriver):
     def set_speed(self, speed: float) -> None:
         """Run the clock at `speed`, 1.0 being the machine's."""
         self.clock.set_speed(time.monotonic_ns() // 1000, speed)
+        self.clock_speed = speed
         self._clock_changed()
 
     def pause_at(self, is_wanted: Callable[[Note], bool]) -> Future[Note]:

@@ -42,6 +42,8 @@ class SocketDriver(ABC):
         fail."""
         self.is_clock_paused = False
         """Whether the clock is paused, which each ready socket checks, and then does nothing."""
+        self.clock_speed = 1.0
+        """Of the cluster's clock; 1.0 is the machine's."""
         self._log = log
         self._dirty: deque[BrokerConnection] = deque()
         self._unflushed: list[BrokerConnection] = []

@@ -20,12 +20,19 @@ from msgspec import Struct
 
 from kcluster.contract import Note
 from kcluster.drivers.live_clock import SLOWEST
+from kcluster.handle.driver import SteeredDriver
 from kcluster.handle.port import ClusterPort
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
 ANY: Final = "any"
 """Steps to the next event, whatever its kind."""
+
+
+_NO_STEERING: Final = (
+    "the clock of virtual time cannot be paused, stepped or slowed down: it stands still by itself"
+    " while nothing is due"
+)
 
 
 class ClockStatus(Struct, frozen=True):
@@ -41,33 +48,49 @@ class ClockStatus(Struct, frozen=True):
 class ClockVerbs(ClusterPort):
     """Steering the clock: `cluster.pause_clock()`, `cluster.step("leader_elected")`."""
 
+    @property
+    def is_clock_steered(self) -> bool:
+        """Whether this cluster's clock can be paused, stepped and slowed down."""
+        return isinstance(self.driver, SteeredDriver)
+
+    @property
+    def _steered(self) -> SteeredDriver:
+        driver = self.driver
+        if not isinstance(driver, SteeredDriver):
+            raise ClusterError(_NO_STEERING)
+        return driver
+
     def clock(self) -> ClockStatus:
         """What time it is in the cluster, and how its clock runs."""
         from kcluster.events import KINDS
 
-        clock = self.driver.clock
-        return ClockStatus(self.driver.clock_ms(), clock.is_paused, clock.speed, (ANY, *KINDS))
+        driver = self.driver
+        kinds = (ANY, *KINDS)
+        return ClockStatus(driver.clock_ms(), driver.is_clock_paused, driver.clock_speed, kinds)
 
     def pause_clock(self) -> ClockStatus:
         """Stop the cluster at this moment; does nothing if it is paused."""
-        return self._steer(self.driver.pause_clock)
+        return self._steer(self._steered.pause_clock)
 
     def resume_clock(self) -> ClockStatus:
         """Let the cluster continue from where it stands; does nothing unless it is paused."""
-        return self._steer(self.driver.resume_clock)
+        return self._steer(self._steered.resume_clock) if self.is_clock_steered else self.clock()
 
     def set_speed(self, speed: float) -> ClockStatus:
         """Run the cluster's clock at this speed, from 0.01 to 1: timers, the latency of links and
         timestamps of brokers follow it.  A paused clock stays paused, and has the speed later."""
         if not SLOWEST <= speed <= 1:
             raise ClusterError(f"a speed is between {SLOWEST} and 1, not {speed:g}")
-        return self._steer(lambda: self.driver.set_speed(speed))
+        if speed == 1 and not self.is_clock_steered:
+            return self.clock()
+        driver = self._steered
+        return self._steer(lambda: driver.set_speed(speed))
 
     def step(self, kind: str = ANY, *, within_s: float = 60.0) -> NoteEntry:
         """Let the cluster run until the next event of this kind (`leader_elected`, `leader_elected
         of orders-0`, or `any`) and stop it in the same moment; returns the event.  If there is none
         within this time of the machine, the clock stops nevertheless, with a ClusterError."""
-        is_wanted = wanted_event(kind)
+        is_wanted, driver = wanted_event(kind), self._steered
         found: list[NoteEntry] = []
 
         def watch(entry: NoteEntry) -> None:
@@ -75,7 +98,7 @@ class ClockVerbs(ClusterPort):
                 found.append(entry)
 
         def begin() -> tuple[Future[Note], Callable[[], None]]:
-            return self.driver.pause_at(is_wanted), self.subscribe(watch)
+            return driver.pause_at(is_wanted), self.subscribe(watch)
 
         future, end = self.call(begin)
         try:
@@ -87,12 +110,14 @@ class ClockVerbs(ClusterPort):
             raise ClusterError(f"{error}; the clock is paused") from None
         finally:
             end()
-        self.call(self.driver.forget_step)
+        self.call(driver.forget_step)
         return found[0]
 
     def _steer(self, change: Callable[[], None]) -> ClockStatus:
+        driver = self._steered
+
         def steer() -> None:
-            self.driver.forget_step()
+            driver.forget_step()
             change()
 
         self.call(steer)

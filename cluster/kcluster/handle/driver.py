@@ -7,21 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from kcluster.contract import Note
 from kcluster.runtime.dispatch import Dispatcher
 
 T = TypeVar("T")
-
-
-class DriverClock(Protocol):
-    """How a driver's clock runs.  `speed`: 1.0 is the machine's."""
-
-    @property
-    def is_paused(self) -> bool: ...
-    @property
-    def speed(self) -> float: ...
 
 
 class HandleDriver(Protocol):
@@ -35,8 +26,8 @@ class HandleDriver(Protocol):
         """The nodes."""
 
     @property
-    def clock(self) -> DriverClock:
-        """How its clock runs."""
+    def clock_speed(self) -> float:
+        """1.0 is the machine's."""
 
     @property
     def is_clock_paused(self) -> bool:
@@ -59,6 +50,11 @@ class HandleDriver(Protocol):
 
     def at(self, at_us: int, callback: Callable[[], object]) -> None:
         """Call back at this time of the cluster's clock, between two dispatches."""
+
+
+@runtime_checkable
+class SteeredDriver(Protocol):
+    """A driver whose clock can be steered."""
 
     def pause_clock(self) -> None:
         """Stop the clock at this moment."""

@@ -165,7 +165,7 @@ class ClusterPort(VerbPort):
         try:
             while True:
                 try:
-                    self.result(future, left_s / driver.clock.speed, failure or "")
+                    self.result(future, left_s / driver.clock_speed, failure or "")
                     return True
                 except ClusterError:
                     if future.done():

@@ -32,7 +32,8 @@ class Progress:
     """A bar while it is entered.  `spark`: the session whose tasks are polled, None for none.
     `done`, `total`: the counts to which tasks are scaled, None to show tasks.  `unit`: the word
     after the counts.  `console`: None for stderr, if that is a terminal.  `line_every_s`: seconds
-    between the lines on stderr where that is no terminal; None for no lines.  `clock`: seconds."""
+    between the lines on stderr where that is no terminal; None for no lines.  `is_quiet`: neither
+    a bar nor lines.  `clock`: seconds."""
 
     def __init__(
         self,
@@ -44,8 +45,10 @@ class Progress:
         unit: str = "",
         console: Console | None = None,
         line_every_s: float | None = None,
+        is_quiet: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._is_quiet = is_quiet
         self._what = what
         self._spark = spark
         self._found = self._done = done
@@ -60,7 +63,7 @@ class Progress:
 
     def __enter__(self) -> Progress:
         self._line_due_s = self._clock() + (self._line_every_s or 0)
-        if self._console is None and not sys.stderr.isatty():
+        if self._is_quiet or (self._console is None and not sys.stderr.isatty()):
             return self
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
@@ -125,7 +128,9 @@ class Progress:
 
     def _print_line(self, counts: str) -> None:
         """Print the counts if a line is due."""
-        if self._line_every_s is not None and self._clock() >= self._line_due_s:
+        if self._line_every_s is None or self._is_quiet:
+            return
+        if self._clock() >= self._line_due_s:
             self._line_due_s = self._clock() + self._line_every_s
             print(f"kcluster: {self._what}: {counts}", file=sys.stderr, flush=True)
 

@@ -24,16 +24,16 @@ ASSIGNMENT: Final = "ConsumerProtocolAssignment"
 _INT16: Final = Layout(">h")
 
 
-def decode_consumer_message(name: str, data: bytes) -> Any:
+def decode_consumer_message(name: str, data: bytes, highest: int = HIGHEST_VERSION) -> Any:
     """Decode a SUBSCRIPTION or an ASSIGNMENT; None if the bytes are neither.  A version newer than
-    the highest known one is read as that one: its fields come first."""
+    the highest known one is read as that one: its fields come first.  `highest`: to be read."""
     if len(data) < 2:
         return None
     (version,) = _INT16.unpack_from(data)
     if version < 0:
         return None
     try:
-        return record_codec(name, min(version, HIGHEST_VERSION)).decode(data, 2)
+        return record_codec(name, min(version, highest)).decode(data, 2)
     except ProtocolError:
         return None
 

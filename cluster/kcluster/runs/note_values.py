@@ -49,7 +49,6 @@ from kcluster.events.partitions import (
     PartitionOffline,
     ReassignmentStarted,
 )
-from kcluster.events.render import plain
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -111,7 +110,7 @@ def note_values(note: NoteRow, began_ms: int = 0) -> JsonObject:
         "mood": mood_of(event),
         "short": short_text(event) if lane == ACTIONS else "",
         "sentence": text_of(event),
-        "event": plain(msgspec.to_builtins(event)),
+        "event": msgspec.to_builtins(event),
     }
 
 

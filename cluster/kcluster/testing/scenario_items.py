@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from kcluster.scenario.language.scenario import Scenario
+    from kcluster.scenario.play.phases import RunResult
 
 
 class ScenarioFile(pytest.File):
@@ -33,7 +37,7 @@ class ScenarioFile(pytest.File):
 class ScenarioItem(pytest.Item):
     """A run of a scenario on one clock."""
 
-    def __init__(self, *, scenario: Any, **more: Any) -> None:
+    def __init__(self, *, scenario: Scenario, **more: Any) -> None:
         super().__init__(**more)
         self._scenario = scenario
 
@@ -64,7 +68,7 @@ class ScenarioItem(pytest.Item):
 class ScenarioFailed(Exception):
     """A scenario's checks do not all hold.  `run_line`: the line that names its run directory."""
 
-    def __init__(self, result: Any, run_line: str) -> None:
+    def __init__(self, result: RunResult, run_line: str) -> None:
         super().__init__("; ".join(result.failures))
         self.result = result
         self.run_line = run_line

@@ -17,6 +17,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.wrappers import Request, Response
 
 from kcluster import __version__
+from kcluster.web.api import load_for
 from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall, ServerSide
 from kcluster.web.problems import (
     EXPECTED,
@@ -26,7 +27,7 @@ from kcluster.web.problems import (
     not_found,
     refusal_of,
 )
-from kcluster.web.routes import JSON, VERSION_HEADER, Route, Runs, url_map
+from kcluster.web.routes import JSON, ROUTES, VERSION_HEADER, Route, Runs, url_map
 
 if TYPE_CHECKING:
     from kcluster.web.access import AccessControl
@@ -47,12 +48,11 @@ class WebApplication:
     it: a unix socket."""
 
     def __init__(self, server: ServerSide, access: AccessControl | None, limits: WebLimits) -> None:
-        import kcluster.web.api  # registers the routes
-
-        assert kcluster.web.api is not None
         self._server = server
         self._access = access
         self._limits = limits
+        self._known = 0
+        """As many routes are in the map."""
         self._urls = url_map()
 
     def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
@@ -88,6 +88,9 @@ class WebApplication:
             return call.in_thread(lambda: handler(call))
 
     def _find(self, request: Request) -> tuple[Route, dict[str, str]]:
+        load_for(request.method, request.path)
+        if self._known != len(ROUTES):
+            self._known, self._urls = len(ROUTES), url_map()
         adapter = self._urls.bind_to_environ(request.environ)
         try:
             route, named = adapter.match()

@@ -12,21 +12,26 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kcluster.config.files.problems import unknown
 from kcluster.handle.cluster import Cluster
+from kcluster.handle.port import Parts
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.play.played import PlayedRun
 from kcluster.web.lesson_card import LessonCards
 from kcluster.web.problems import not_found
 
+if TYPE_CHECKING:
+    # A server that shows a live cluster need not load what plays runs.
+    from kcluster.scenario.play.played import PlayedRun
+
+    Source = Cluster | PlayedRun
+    """A live cluster, or a run that is over, played in virtual time."""
+
+T = TypeVar("T")
+
 MAX_CLUSTERS: Final = 200
 """Each has a thread, and its brokers' sockets."""
-
-
-Source = Cluster | PlayedRun
-"""A live cluster, or a run that is over, played in virtual time."""
 
 
 class Verdicts:
@@ -81,8 +86,7 @@ class HeldCluster:
         self._lock = threading.Lock()
         self.verdicts = Verdicts()
         self.lessons = LessonCards()
-        self.belongings: dict[str, Any] = {}
-        """What the modules of api/ keep for this cluster, by their own names."""
+        self._parts = Parts()
 
     @property
     def cluster(self) -> Cluster:
@@ -102,12 +106,11 @@ class HeldCluster:
         source = self.source
         return source.began_ms if isinstance(source, Cluster) else source.info.began_ms
 
-    def belonging(self, name: str, make: Callable[[], object]) -> Any:
-        """What a module keeps for this cluster; made when first asked for."""
+    def part(self, kind: type[T], make: Callable[[], T]) -> T:
+        """What a module of api/ keeps for this cluster, one object of a type; made when first asked
+        for."""
         with self._lock:
-            if name not in self.belongings:
-                self.belongings[name] = make()
-            return self.belongings[name]
+            return self._parts.of(kind, make)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

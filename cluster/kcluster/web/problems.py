@@ -16,7 +16,6 @@ from msgspec import Meta, Struct
 from kcluster.config.files.problems import MAX_SHOWN, Problem, ProblemsError
 from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.states import WrongState
-from kcluster.scenario.language.loader import ScenarioError
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1
@@ -88,7 +87,7 @@ class RefusedRequest(Exception):
 
 
 EXPECTED: Final[tuple[type[Exception], ...]] = (
-    RefusedRequest, ClusterError, ScenarioError, ProblemsError,
+    RefusedRequest, ClusterError, ProblemsError,
 )  # fmt: skip
 """What a handler may raise; anything else is a bug."""
 
@@ -97,7 +96,7 @@ def refusal_of(error: Exception) -> RefusedRequest:
     """The refusal that an expected error is answered with."""
     if isinstance(error, RefusedRequest):
         return error
-    if isinstance(error, (ScenarioError, ProblemsError)):
+    if isinstance(error, ProblemsError):
         return wrong_values(error.problems)
     if isinstance(error, WrongName):
         return wrong_value("", str(error))

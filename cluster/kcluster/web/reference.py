@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from kcluster.json_types import JsonObject
+from kcluster.web.api import load_all
 from kcluster.web.api.openapi import is_struct, parameters, path_of
 from kcluster.web.limits import WebLimits
 from kcluster.web.metrics.names import METRICS
@@ -19,14 +20,22 @@ from kcluster.web.problems import ProblemDocument
 from kcluster.web.routes import ROUTES, Route
 
 INTRO: Final = """
-`kcluster serve` answers these requests; so does the server behind `kcluster up --page`, for the
-cluster that it shows. `GET /openapi.json` has the same as OpenAPI 3.1. How to use it from a test:
+`kcluster serve` answers these requests. Each `kcluster up` answers them too, for its cluster: on
+the unix socket that the verbs of the command line use, and with `--page` on a port.
+`GET /openapi.json` has the same as OpenAPI 3.1. How to use it from a test:
 [HTTP API](../how-to/http-api.md).
 
 Every request but `GET /openapi.json` carries the token: `Authorization: Bearer TOKEN`, or the
 parameter `token` where a header cannot be set, as by a browser's EventSource. Bodies are JSON;
 some are YAML, too (`Content-Type: application/yaml`). `Host` must be localhost, an address of the
 machine, or a name given by `serve --allow-host`.
+
+The unix socket is `$XDG_RUNTIME_DIR/kcluster/NAME.sock`, or `/tmp/kcluster-UID/NAME.sock` without
+that variable, and the cluster's id is its name:
+`curl --unix-socket /tmp/kcluster-1000/lab.sock http://localhost/v1/clusters/lab`. It needs
+no token and no `Host`, as only its owner can open it; such requests may write where the owner may.
+`POST .../actions` with `Accept: application/x-ndjson`, and `GET .../events` with
+`Accept: text/plain`, answer with the lines that the command line shows.
 """
 ERRORS: Final = """
 Errors are problem documents (RFC 9457, `application/problem+json`), with the same words that
@@ -81,6 +90,7 @@ kafka_network_requestmetrics_totaltimems{request="Produce", quantile="0.99"} > 5
 """
 SUBJECTS: Final = {
     "clusters": "Clusters",
+    "state": "Clusters as they stand",
     "actions": "Actions",
     "waiting": "Waiting",
     "events": "Events",
@@ -104,6 +114,7 @@ Table = Callable[[Iterable[str], Iterable[Iterable[str]]], list[str]]
 
 def http_api_page(mark: str, table: Table) -> str:
     """The page.  `table(heads, rows)` makes a Markdown table."""
+    load_all()
     lines = ["# HTTP API", "", mark, INTRO, "## Requests", ""]
     lines += table(
         ("request", ""), ((f"[`{x.method} {path_of(x)}`](#{x.name})", x.summary) for x in ordered())

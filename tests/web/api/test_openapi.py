@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import kcluster.web.api  # noqa: F401  registers the routes
+from kcluster.web.api import load_all, modules_of
 from kcluster.web.api.openapi import path_of
 from kcluster.web.routes import ROUTES
 from tests.web.api_client import FAST, Api
@@ -28,6 +28,15 @@ def test_openapi__is_valid_and_has_every_route(document: Any) -> None:
         assert str(route.status) in operation["responses"]
     names = [one["operationId"] for path in document["paths"].values() for one in path.values()]
     assert len(names) == len(set(names)) == len(ROUTES)
+
+
+def test_routes__each_is_found_in_the_module_that_its_path_names() -> None:
+    load_all()
+    for route in ROUTES:
+        path = route.path.replace("<id>", "c1")
+        module = route.handler.__module__.rpartition(".")[2]
+        assert module in modules_of(route.method, path), route.path
+    assert modules_of("GET", "/v1/clusters/c1/nothing") == ()
 
 
 def test_openapi__the_answers_are_as_it_says(document: Any, api: Api, cluster: str) -> None:

@@ -12,8 +12,7 @@ run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from struct import Struct as Layout
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -25,6 +24,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.consumer_protocol import (
     ASSIGNMENT,
     CONSUMER_PROTOCOL_TYPE,
+    SUBSCRIPTION,
     decode_consumer_message,
 )
 from kcluster.protocol.errors import ErrorCode
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     DescribedMember = DescribeGroupsResponse.DescribedGroupMember
     MemberIdentity = LeaveGroupRequest.MemberIdentity
     AssignedTopic = ConsumerProtocolAssignment.TopicPartition
-
-_INT16: Final = Layout(">h")
-_INT32: Final = Layout(">i")
 
 
 class ClassicMember(Struct):
@@ -482,21 +479,8 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
 
     Only the fields of version 0 are read, with which all later versions begin.
     """
-    if len(metadata) < _INT16.size + _INT32.size:
-        return None
-    (count,) = _INT32.unpack_from(metadata, _INT16.size)
-    position = _INT16.size + _INT32.size
-    topics: list[str] = []
-    for _ in range(count):
-        if position + _INT16.size > len(metadata):
-            return None
-        (size,) = _INT16.unpack_from(metadata, position)
-        position += _INT16.size
-        if size < 0 or position + size > len(metadata):
-            return None
-        topics.append(metadata[position : position + size].decode("utf-8", "replace"))
-        position += size
-    return topics
+    subscription = decode_consumer_message(SUBSCRIPTION, metadata, highest=0)
+    return None if subscription is None else subscription.topics
 
 
 def partitions_of_assignment(assignment: bytes) -> list[AssignedTopic]:

@@ -10,7 +10,7 @@ Kafka: GroupCoordinator, GroupCoordinatorService.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
 from kcluster.broker.coordinator.classic_group import ClassicGroup
@@ -25,7 +25,7 @@ from kcluster.broker.coordinator.interface import (
     RequestRefused,
     Settled,
 )
-from kcluster.broker.coordinator.modern.group import ModernGroup, ToJoin
+from kcluster.broker.coordinator.modern.group import AnyModernGroup, ToJoin
 from kcluster.broker.coordinator.offsets import GroupOffsets
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.shards import ShardedCoordinator
@@ -51,7 +51,7 @@ from kcluster.protocol.records.markers import Marker
 if TYPE_CHECKING:
     from kcluster.broker.coordinator.group import MemberIdentity, MemberResponse
 
-G = TypeVar("G", bound=ModernGroup[Any, Any])
+G = TypeVar("G", bound=AnyModernGroup)
 
 
 class GroupCoordinator(ShardedCoordinator[GroupShard]):

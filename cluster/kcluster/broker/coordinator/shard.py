@@ -13,7 +13,7 @@ from typing import Final
 
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_kinds import KIND_OF_RECORD, WITHOUT_MEMBERS
-from kcluster.broker.coordinator.group_log import GroupRecord, LogRecord, OffsetRecord
+from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, GroupRecord, LogRecord, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.interface import (
     CoordinatorBroker,
@@ -196,9 +196,8 @@ class GroupShard(LogShard[LogRecord]):
             error = group.admit_commit(committer, now_ms)
             if error is not ErrorCode.NONE:
                 return error
-            topics = self.broker.image.topics
             checks = (
-                group.check_commit_of(committer, topics[one.topic].topic_id, one.partition)
+                group.check_commit_of(committer, self._topic_id_of(one), one.partition)
                 for one in records
             )
             return next((one for one in checks if one is not ErrorCode.NONE), ErrorCode.NONE)
@@ -208,6 +207,12 @@ class GroupShard(LogShard[LogRecord]):
         since = TXN_GROUP_ERRORS_SINCE if committer.is_in_transaction else GROUP_ERRORS_SINCE
         knows_of_groups = committer.api_version >= since
         return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
+
+    def _topic_id_of(self, record: OffsetRecord) -> bytes:
+        """Older versions of OffsetCommit name topics only."""
+        topic_id = NO_TOPIC_ID if record.committed is None else record.committed.topic_id
+        known = topic_id != NO_TOPIC_ID
+        return topic_id if known else self.broker.image.topics[record.topic].topic_id
 
     def decide_deletion(
         self, group_id: str, partitions: Iterable[tuple[str, int]]

@@ -7,14 +7,14 @@ Owns: the verb's options, how sums and findings are shown and written.  Never: a
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from kcluster.cli.spark_job import refuse, report_problems, spark_job
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 
 @click.command("audit")
@@ -83,7 +83,7 @@ def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
     return table.select(*wanted[:-1], table["value"].cast("string"))
 
 
-def _total(row: Any) -> str:
+def _total(row: Row) -> str:
     counts = "  ".join(
         f"{name.replace('_', ' ')} {row[name]:,}"
         for name in ("sent", "acked", "lost", "duplicated", "reordered", "aborted_read", "late")
@@ -91,7 +91,7 @@ def _total(row: Any) -> str:
     return f"{row['run']}: {row['topic']}-{row['partition']}: {counts}"
 
 
-def _finding(row: Any) -> str:
+def _finding(row: Row) -> str:
     where = f"{row['topic']}-{row['partition']}"
     if row["epoch"] is not None:
         where += f", epoch {row['epoch']}"

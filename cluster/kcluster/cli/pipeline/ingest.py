@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kcluster.cli.click_tools import refuse_both
 from kcluster.cli.spark_job import refuse
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None)
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only the last line, and what was lost.")
 def command(
     topics: str,
     jars: str | None,
@@ -101,6 +103,7 @@ def command(
     more: tuple[str, ...],
     master: str,
     verbose: bool,
+    quiet: bool,
     **settings: Any,
 ) -> None:
     """Read topics of a running cluster into a table, each record exactly once.
@@ -110,6 +113,7 @@ def command(
     from kcluster.pipeline.ingest.options import IngestError, IngestOptions
     from kcluster.pipeline.ingest.view import ClusterView
 
+    refuse_both(verbose, quiet)
     options = IngestOptions(
         topics=tuple(topic.strip() for topic in topics.split(",") if topic.strip()),
         format=format_,
@@ -124,7 +128,7 @@ def command(
         ClusterView(options.bootstrap, options.unique_topics).check(may_be_gone=is_resumed)
     except IngestError as error:
         refuse(str(error))
-    _ingest(_session(options, jars, packages, master, verbose), options)
+    _ingest(_session(options, jars, packages, master, verbose), options, quiet)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -152,7 +156,7 @@ def _session(
         refuse(str(error))
 
 
-def _ingest(spark: SparkSession, options: IngestOptions) -> None:
+def _ingest(spark: SparkSession, options: IngestOptions, quiet: bool) -> None:
     from kcluster.pipeline.ingest.job import ingest
     from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError
     from kcluster.pipeline.progress import Progress
@@ -162,7 +166,7 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
 
     stopping = _stop_on_signals()
     try:
-        with Progress("ingest", unit="records") as progress:
+        with Progress("ingest", unit="records", is_quiet=quiet) as progress:
             done = ingest(
                 spark,
                 options,

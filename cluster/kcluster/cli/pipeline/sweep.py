@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from kcluster.cli.click_tools import refuse_both
 from kcluster.cli.interrupts import INTERRUPTED
 from kcluster.cli.spark_job import refuse
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kcluster.pipeline.sweep.grid import Grid
+    from kcluster.pipeline.sweep.job import SweepResult
     from kcluster.pipeline.sweep.summary import CellSummary
 
 
@@ -59,6 +61,7 @@ _NO_EXECUTOR: Final = (
     help="A real broker's mean time between failures, for figures per year.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only each cell's line, and errors.")
 def command(
     file: str,
     seeds: str | None,
@@ -68,6 +71,7 @@ def command(
     compare: tuple[str, str] | None,
     mtbf_days: float,
     verbose: bool,
+    quiet: bool,
 ) -> None:
     """Show what durability settings cost: run a grid of them, with many seeds each.
 
@@ -94,6 +98,7 @@ def command(
     from kcluster.pipeline.session import SMALL, SessionError, open_session
     from kcluster.pipeline.sweep.job import SweepError, spark_errors_as_sweep_errors
 
+    refuse_both(verbose, quiet)
     grid = read_grid(file, seeds)
     try:
         pair = None if compare is None else (grid.find(compare[0]), grid.find(compare[1]))
@@ -103,17 +108,18 @@ def command(
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}")
-    count = len(grid.cells) * len(grid.seeds)
-    print(
-        f"kcluster: {count:,} runs: {len(grid.cells):,} combinations of settings,"
-        f" {len(grid.seeds):,} seeds each",
-        file=sys.stderr,
-        flush=True,
-    )
+    if not quiet:
+        count = len(grid.cells) * len(grid.seeds)
+        print(
+            f"kcluster: {count:,} runs: {len(grid.cells):,} combinations of settings,"
+            f" {len(grid.seeds):,} seeds each",
+            file=sys.stderr,
+            flush=True,
+        )
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
         with spark_errors_as_sweep_errors():
-            _sweep(spark, grid, out, pair, mtbf_days * 86_400_000)
+            _sweep(spark, grid, out, pair, mtbf_days * 86_400_000, quiet)
     except SweepError as error:
         refuse(str(error))
     except KeyboardInterrupt:
@@ -150,7 +156,12 @@ def read_grid(file: str, seeds: str | None = None) -> Grid:
 
 
 def _sweep(
-    spark: SparkSession, grid: Grid, out: str, pair: tuple[int, int] | None, mtbf_ms: float
+    spark: SparkSession,
+    grid: Grid,
+    out: str,
+    pair: tuple[int, int] | None,
+    mtbf_ms: float,
+    quiet: bool,
 ) -> None:
     from kcluster.pipeline.progress import Progress
     from kcluster.pipeline.session import waits_for_executors
@@ -158,10 +169,10 @@ def _sweep(
     from kcluster.pipeline.sweep.report import comparison, durability
     from kcluster.pipeline.sweep.summary import pair_of, summarize
 
-    if grid.left_out:
+    if grid.left_out and not quiet:
         print(f"{grid.left_out} impossible combinations left out, such as: {grid.reasons[0]}")
     began_s, done_before = time.monotonic(), -1
-    with Progress("runs", line_every_s=_LINE_EVERY_S) as bar:
+    with Progress("runs", line_every_s=_LINE_EVERY_S, is_quiet=quiet) as bar:
 
         def progress(done: int, all_: int) -> None:
             nonlocal done_before
@@ -174,14 +185,8 @@ def _sweep(
         swept = sweep(spark, grid, out, progress)
     for problem in swept.problems:
         print(f"kcluster: {problem}", file=sys.stderr)
-    if swept.played:
-        rate = f"{swept.played / swept.wall_s:,.1f} runs/s"
-        print(
-            f"{swept.played:,} runs in {swept.wall_s:,.1f} s ({rate});"
-            f" {swept.done_before:,} done before"
-        )
-    else:
-        print(f"all {swept.done_before:,} runs were done before")
+    if not quiet:
+        print(_played_line(swept))
     sums = summarize(spark, grid, out)
     for at, row in enumerate(durability(grid, sums)[1]):
         print(f"cell {at + 1}: {row[1]}: P(loss) {row[4]} ({row[5]}), {row[6]} lost per billion")
@@ -190,9 +195,21 @@ def _sweep(
         (Path(out) / "compare.md").write_text("\n".join(lines) + "\n", "utf-8")
         print("\n".join(["", *lines]))
     for place in _write(spark, grid, out, sums, mtbf_ms):
-        print(place)
+        if not quiet:
+            print(place)
     if report_errors(spark, grid, out):
         sys.exit(1)
+
+
+def _played_line(swept: SweepResult) -> str:
+    """How many runs were played, and how fast."""
+    if not swept.played:
+        return f"all {swept.done_before:,} runs were done before"
+    rate = f"{swept.played / swept.wall_s:,.1f} runs/s"
+    return (
+        f"{swept.played:,} runs in {swept.wall_s:,.1f} s ({rate});"
+        f" {swept.done_before:,} done before"
+    )
 
 
 def report_errors(spark: SparkSession, grid: Grid, out: str) -> int:
@@ -218,7 +235,8 @@ def _write(
     from kcluster.pipeline.sweep.report import write_report
     from kcluster.pipeline.sweep.summary import losses_of
 
-    words = [word for word in sys.argv[1:] if word not in ("-v", "--verbose")]
+    shown = ("-v", "--verbose", "-q", "--quiet")
+    words = [word for word in sys.argv[1:] if word not in shown]
     if not can_draw():
         print(f"kcluster: no plots: {how_to_install('plots')}", file=sys.stderr)
     losses = losses_of(spark, grid, out)

@@ -6,8 +6,6 @@ Kafka: iptables.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kcluster.cli.acting import act_on_links
@@ -20,7 +18,7 @@ from kcluster.cli.completion import complete_targets
 @click.argument("nodes", shell_complete=complete_targets)
 @click.argument("others", shell_complete=complete_targets)
 @network_options
-def command(nodes: str, others: str, **options: Any) -> None:
+def command(nodes: str, others: str, **options: object) -> None:
     """Cut the links between nodes: kcluster cut 1 2.
 
     NODES and OTHERS are written as for isolate.  Returns when ISRs and leaders have changed

@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -198,7 +198,7 @@ def grade_lines(grade: Grade) -> Iterator[str]:
     yield f"replay: {result.replay}"
 
 
-def _exercise(word: str) -> Any:
+def _exercise(word: str) -> Exercise:
     from kcluster.learn.exercises import exercise_of
     from kcluster.scenario.language.loader import ScenarioError
 

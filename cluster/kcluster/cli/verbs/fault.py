@@ -51,8 +51,9 @@ def command(
     """Perform an action of a scenario on the running cluster.
 
     ACTION is written as in a scenario file: 'isolate: leader(orders-0)', 'heal',
-    'slow: {nodes: 3, latency: 50ms}'.  Without ACTION, all actions are listed.  Returns when the
-    controller has noticed which brokers are gone and ISRs have changed accordingly.
+    'slow: {nodes: 3, latency: 50ms}'.  Without ACTION, all actions are listed.  Each is
+    a verb, too: kcluster fill-disk 2.  Returns when the controller has noticed which brokers are
+    gone and ISRs have changed accordingly.
     """
     if words:
         act(" ".join(words), name, as_json, wait=wait, duration=duration)

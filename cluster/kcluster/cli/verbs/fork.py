@@ -18,6 +18,7 @@ from kcluster.json_types import JsonObject
 
 if TYPE_CHECKING:
     from kcluster.scenario.language.model import Step
+    from kcluster.scenario.language.scenario import Scenario
     from kcluster.scenario.play.fork import Future, Futures
 
 
@@ -108,7 +109,7 @@ def fork_scenario(
     return {"scenario": scenario.name} | fork_values(futures, actions)
 
 
-def one_scenario(word: str) -> Any:
+def one_scenario(word: str) -> Scenario:
     """The scenario of a file or name; CommandError unless it is exactly one."""
     from kcluster.scenario.language.loader import ScenarioError
     from kcluster.scenario.language.scenario import Scenario

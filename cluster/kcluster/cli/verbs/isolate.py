@@ -6,8 +6,6 @@ Kafka: iptables.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kcluster.cli.acting import act_on_links
@@ -20,7 +18,7 @@ from kcluster.cli.completion import complete_targets
 @click.argument("nodes", shell_complete=complete_targets)
 @click.option("--from", "others", metavar="NODES", help="Only from these.  [default: all others]")
 @network_options
-def command(nodes: str, others: str | None, **options: Any) -> None:
+def command(nodes: str, others: str | None, **options: object) -> None:
     """Cut nodes off from all others, or from some.
 
     NODES: 1 or 1,2 or 'leader(orders-0)', 'rack a', controller, 'client billing*', as in scenario

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -17,6 +17,8 @@ from kcluster.cli.click_tools import Section, fail, print_json, section
 from kcluster.cli.errors import CommandError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from kcluster.learn.lesson import Question
     from kcluster.learn.live import LiveLesson
     from kcluster.learn.playing import LessonPlayed, PartPlayed
@@ -220,7 +222,7 @@ def _print_markdown(text: str) -> None:
     _console().print(Markdown(text))
 
 
-def _console() -> Any:
+def _console() -> Console:
     from kcluster.plain_output import plain_console
 
     return plain_console(highlight=False, soft_wrap=False, width=None)

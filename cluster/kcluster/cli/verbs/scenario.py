@@ -13,13 +13,17 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, refuse_both, section
 from kcluster.cli.errors import CommandError
 from kcluster.collector import collect_after_run
+
+if TYPE_CHECKING:
+    from kcluster.scenario.language.scenario import Scenario
+    from kcluster.scenario.play.phases import RunResult
 
 CLOCKS: Final = ("virtual", "live", "both")
 
@@ -231,7 +235,7 @@ def help_(word: str | None, markdown: bool) -> None:
         fail(CommandError(f"{word}: {unknown('word of scenario files', word, found)}", 2))
 
 
-def read_all(words: Sequence[str]) -> list[Any]:
+def read_all(words: Sequence[str]) -> list[Scenario]:
     """The scenarios of files, names and directories.  All problems go to stderr; exit code 2 if
     there is any."""
     from kcluster.scenario.language.loader import ScenarioError
@@ -253,7 +257,7 @@ def read_all(words: Sequence[str]) -> list[Any]:
 
 
 def _one(
-    scenario: Any,
+    scenario: Scenario,
     clock: str,
     seed: int,
     as_json: bool,
@@ -261,7 +265,7 @@ def _one(
     verbose: bool,
     quiet: bool,
     alone: bool,
-) -> Any:
+) -> RunResult | None:
     """The result of one run, printed; None if a bug of kcluster ended it."""
     from kcluster.scenario.play.phases import RunCrash
     from kcluster.scenario.play.running import try_scenario

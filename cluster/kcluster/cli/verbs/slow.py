@@ -6,8 +6,6 @@ Kafka: tc qdisc … netem delay.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kcluster.cli.acting import act_on_links
@@ -23,7 +21,7 @@ from kcluster.cli.completion import complete_targets
 @click.option("--jitter", metavar="TIME", help="How far latencies vary: 5ms.")
 @network_options
 def command(
-    nodes: str, others: str | None, latency: str, jitter: str | None, **options: Any
+    nodes: str, others: str | None, latency: str, jitter: str | None, **options: object
 ) -> None:
     """Slow links down: kcluster slow 1 3 --latency 40ms.
 

@@ -33,17 +33,6 @@ T = TypeVar("T")
 
 SWEEP_US: Final = 1_000_000
 """The time between two checks for idle connections, if anything happens at all."""
-_NO_STEERING: Final = (
-    "the clock of virtual time cannot be paused, stepped or slowed down: it stands still by itself"
-    " while nothing is due"
-)
-
-
-class UnsteeredClock:
-    """The clock that handles see: never paused, and always at full speed."""
-
-    is_paused = False
-    speed = 1.0
 
 
 @final
@@ -59,7 +48,6 @@ class InMemoryDriver(SocketDriver):
         self.trace: list[Note | str] = []
         self.time = VirtualTime(plan.fabric, plan.processes, plan.addresses, self.trace)
         super().__init__(plan, log)
-        self.clock = UnsteeredClock()
         self.thread_id: int | None = None
         self.ports = virtual_ports(plan.topology)
         """The port of each broker, by broker id."""
@@ -213,22 +201,3 @@ class InMemoryDriver(SocketDriver):
     def on_resumed(self, callback: Callable[[], object]) -> None:
         """Do nothing: the clock is never paused."""
         raise AssertionError(callback)
-
-    def pause_clock(self) -> None:
-        """Refuse with a ClusterError."""
-        raise ClusterError(_NO_STEERING)
-
-    def resume_clock(self) -> None:
-        """Do nothing: the clock runs."""
-
-    def set_speed(self, speed: float) -> None:
-        """Refuse with a ClusterError, unless the speed is 1."""
-        if speed != 1:
-            raise ClusterError(_NO_STEERING)
-
-    def pause_at(self, is_wanted: Callable[[Note], bool]) -> Future[Note]:
-        """Refuse with a ClusterError."""
-        raise ClusterError(_NO_STEERING)
-
-    def forget_step(self) -> None:
-        """Do nothing: no step can be waited for."""

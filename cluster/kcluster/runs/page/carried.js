@@ -10,7 +10,9 @@
  * @returns {Promise<Carried>}
  */
 export async function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
   const { writable, readable } = new DecompressionStream("deflate");
   const writer = writable.getWriter();
   writer.write(bytes);

@@ -103,7 +103,7 @@ export function drawHead(page) {
       title: "?: keys",
     }),
   ]);
-  patch(byId("newest"), newestTree(page));
+  patch(byId("newest"), page.shownView.forRuns ? [] : newestTree(page));
 }
 
 /**

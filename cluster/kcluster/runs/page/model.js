@@ -203,6 +203,8 @@ export class Model {
     /** @type {Map<string, At<CommitRow>[]>} */
     this.commits = new Map();
     this.points = 0;
+    /** @type {Partition | null} */
+    this.last = null;
     /** @type {Partition[]} */
     this.sorted = [];
   }
@@ -240,7 +242,12 @@ export class Model {
    * @param {number} number
    */
   partition(topic, number) {
-    return kept(this.partitions, `${topic}-${number}`, () => new Partition(topic, number));
+    // Rows of one partition often follow each other.
+    if (this.last?.topic !== topic || this.last.number !== number) {
+      const make = () => new Partition(topic, number);
+      this.last = kept(this.partitions, `${topic}-${number}`, make);
+    }
+    return this.last;
   }
 
   /**
@@ -303,7 +310,7 @@ export class Model {
       this.sorted = [...this.partitions.values()].sort(
         (a, b) =>
           Number(a.internal) - Number(b.internal) ||
-          a.topic.localeCompare(b.topic) ||
+          Number(a.topic > b.topic) - Number(a.topic < b.topic) ||
           a.number - b.number,
       );
     }

@@ -515,7 +515,7 @@ export class Page {
         (this.verdict !== null && !this.isBeforeEnd),
     );
     patch(byId("side"), this.shownView.side?.(this) ?? sideTree(this));
-    patch(byId("time"), timeBar(this, this.time));
+    patch(byId("time"), this.shownView.forRuns ? [] : timeBar(this, this.time));
     this.shownView.drawn?.(this);
     this.drawFlights();
     this.frames.push(performance.now() - began);

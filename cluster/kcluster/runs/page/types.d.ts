@@ -32,7 +32,7 @@ export interface View {
   /** Its name in addresses: #view=key. */
   key: string;
   title: string;
-  /** Whether only pages that carry a run have it. */
+  /** Whether it shows a run as a whole, not at a moment; only pages that carry a run have it. */
   forRuns?: boolean;
   /** The view at the page's moment, in a width in CSS pixels. */
   tree(page: Page, width: number): Inside[];

@@ -1,18 +1,58 @@
-"""The routes of the HTTP API, a module per subject.  Importing this registers all of them."""
+"""The routes of the HTTP API, a module per subject.
 
-from kcluster.web.api import actions as actions
-from kcluster.web.api import advertised as advertised
-from kcluster.web.api import clients as clients
-from kcluster.web.api import clock as clock
-from kcluster.web.api import clusters as clusters
-from kcluster.web.api import events as events
-from kcluster.web.api import evidence as evidence
-from kcluster.web.api import forks as forks
-from kcluster.web.api import metrics as metrics
-from kcluster.web.api import openapi as openapi
-from kcluster.web.api import page as page
-from kcluster.web.api import predictions as predictions
-from kcluster.web.api import processed as processed
-from kcluster.web.api import replicas as replicas
-from kcluster.web.api import stream as stream
-from kcluster.web.api import waiting as waiting
+Owns: which module has the routes of a path.  Never: knows a route.
+Kafka: no counterpart.
+
+A module registers its routes when it is imported: with the first request about its subject, for the
+first verb on a cluster is not to wait for what plays forks.  `load_all` registers every route.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+MODULES: Final = (
+    "actions", "advertised", "clients", "clock", "state", "clusters", "events", "evidence", "forks",
+    "metrics", "openapi", "page", "predictions", "processed", "replicas", "stream", "waiting",
+)  # fmt: skip
+"""All of them, in the order of the reference."""
+_OTHERS: Final = {
+    "": "state",
+    "heal": "actions",
+    "brokers": "advertised",
+    "verdict": "evidence",
+    "save": "evidence",
+    "timeline.html": "evidence",
+    "at": "replicas",
+    "wait": "waiting",
+    "openapi.json": "openapi",
+}
+"""By the first part of a path below its cluster, if the module is not called like it."""
+
+
+def load_for(method: str, path: str) -> None:
+    """Register the routes that a request may mean, and more of its subject."""
+    for module in modules_of(method, path):
+        _load(module)
+
+
+def modules_of(method: str, path: str) -> tuple[str, ...]:
+    """The modules that may have the route of a request; none if there is no such path."""
+    parts = path.strip("/").split("/")
+    below = parts[3:] if parts[:2] == ["v1", "clusters"] else parts
+    subject = below[0] if below else ""
+    if not subject and method != "GET":
+        return "state", "clusters"
+    module = _OTHERS.get(subject, subject)
+    return (module,) if module in MODULES else ()
+
+
+def load_all() -> None:
+    """Register all routes."""
+    for module in MODULES:
+        _load(module)
+
+
+def _load(module: str) -> None:
+    import_module(f"{__name__}.{module}")

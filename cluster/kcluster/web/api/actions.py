@@ -54,7 +54,6 @@ from kcluster.web.streams import GATHER_S, QUIET_S, Inbox
 MAX_ACTIONS_KEPT: Final = 1_000
 SETTLED: Final = "settled"
 NO_WAIT: Final = "no"
-_ACTIONS: Final = "actions"
 
 
 class ActionParameters(Struct, rename={"for_": "for"}):
@@ -173,7 +172,7 @@ class _Actions:
 
 
 def _actions(held: HeldCluster) -> _Actions:
-    actions: _Actions = held.belonging(_ACTIONS, _Actions)
+    actions = held.part(_Actions, _Actions)
     return actions
 
 

@@ -17,7 +17,6 @@ from kcluster.web.metrics.reading import EventCounts, Sample, read_samples
 from kcluster.web.routes import PLAIN, route
 
 FORMAT: Final = f"{PLAIN}; version=0.0.4; charset=utf-8"
-_COUNTS: Final = "metrics"
 
 
 @route("GET", "/metrics", answer=PLAIN)
@@ -43,6 +42,6 @@ def show_cluster_metrics(call: ApiCall) -> ApiAnswer:
 def samples_of(held: HeldCluster) -> list[Sample]:
     """The samples of a cluster now."""
     cluster = held.cluster
-    counts: EventCounts = held.belonging(_COUNTS, EventCounts)
+    counts = held.part(EventCounts, EventCounts)
     counts.count(cluster.events(counts.counted))
     return cluster.call(lambda: read_samples(cluster, counts))

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kcluster.json_types import JsonObject
 from kcluster.version import __version__
+from kcluster.web.api import load_all
 from kcluster.web.call import YAML_TYPES, ApiAnswer, ApiCall
 from kcluster.web.problems import MEDIA_TYPE, ProblemDocument
 from kcluster.web.routes import JSON, ROUTES, Route, Runs, route
@@ -61,6 +62,7 @@ def openapi_text() -> bytes:
 
 def openapi() -> Document:
     """The document."""
+    load_all()
     structs: list[object] = [ProblemDocument]
     for each in ROUTES:
         structs += [x for x in (each.body, each.answer) if is_struct(x)]

@@ -12,21 +12,17 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from kcluster.checks.processing import AnyProblem, Processed
-from kcluster.config.files.problems import unknown
-from kcluster.handle.cluster import Cluster
 from kcluster.handle.live_run import live_info, live_record, live_verdict
-from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.build_record import add_processing, problem_row
 from kcluster.runs.record import ProblemRow, RunRecord
 from kcluster.testing.processed import judged_processing
 from kcluster.web.call import ApiCall
 from kcluster.web.held import HeldCluster
-from kcluster.web.problems import not_found
 from kcluster.web.routes import route
+from kcluster.web.topics import check_topic
 
 MAX_KEPT: Final = 1_000_000
 """Reports that are kept for a cluster, the newest ones."""
-_LEDGER: Final = "processed"
 
 
 class ProcessedWanted(Struct):
@@ -94,7 +90,7 @@ class Reports:
 
 def reports_of(held: HeldCluster) -> Reports:
     """What was reported of a cluster."""
-    reports: Reports = held.belonging(_LEDGER, Reports)
+    reports = held.part(Reports, Reports)
     return reports
 
 
@@ -142,21 +138,6 @@ def judge_processed(call: ApiCall) -> ProcessingAnswer:
     problems = cluster.call(judge)
     shown = [problem_row(problem, recorder.first_ms) for problem in problems]
     return ProcessingAnswer(topic, not shown, len(reported), shown)
-
-
-def check_topic(cluster: Cluster, topic: str) -> None:
-    """A refusal with the nearest name if there is no such topic."""
-    if problem := topic_problem(cluster, topic):
-        raise not_found(problem)
-
-
-def topic_problem(cluster: Cluster, topic: str) -> str:
-    """That there is no such topic, with the nearest name; empty if there is."""
-    topics = cluster.topics()
-    if topic in topics:
-        return ""
-    users = [name for name in topics if not has_internal_prefix(name)] or list(topics)
-    return f"{topic}: {unknown('topic', topic, users) if users else 'there are no topics yet'}"
 
 
 def record_of_run(held: HeldCluster) -> RunRecord:

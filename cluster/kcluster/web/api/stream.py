@@ -31,7 +31,6 @@ KEPT_MS: Final = 1_000
 """How long a reading is kept for other watchers."""
 CLOCK_S: Final = 1.0
 """How often the time is sent: nobody reads a stream to which it cannot be written."""
-_FEED: Final = "stream"
 
 
 class StreamParameters(Struct):
@@ -110,7 +109,7 @@ def stream_rows(call: ApiCall) -> ApiAnswer:
     after_ms = call.query.after_ms
     after_ms = call.request.headers.get("Last-Event-ID", after_ms, type=int)
     held = call.held
-    feed: Feed = held.belonging(_FEED, lambda: Feed(held))
+    feed = held.part(Feed, lambda: Feed(held))
     watcher = Watcher(held, feed, after_ms)
     first = call.in_thread(watcher.read)
     return ApiAnswer(body=watched(call, watcher, first), media_type=EVENT_STREAM)

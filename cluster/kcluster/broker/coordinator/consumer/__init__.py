@@ -9,7 +9,7 @@ The path of a ConsumerGroupHeartbeat:
     coordinator.py    finds the shard and the group, or a new one
     heartbeat.py      the decision: the member, the group epoch, the target, the member's partitions
     reconcile.py      the partitions that the member may have or must revoke on its way there
-    group.py          the records are appended and replayed; timers; the answer, when committed
+    log_shard.py      the records are appended and replayed; timers; the answer, when committed
 
 member.py: a member's value and its records.  records.py: the records.
 """

@@ -109,7 +109,7 @@ class Member(Protocol):
 
 M = TypeVar("M", bound=Member)
 T = TypeVar("T")
-G = TypeVar("G", bound="ModernGroup[Any, Any]")
+G = TypeVar("G", bound="AnyModernGroup")
 
 
 class ToJoin(Struct, Generic[G], frozen=True):
@@ -572,3 +572,7 @@ class ModernGroup(Group, Generic[M, T]):
 
     def check_deletion(self) -> ErrorCode:
         return ErrorCode.NON_EMPTY_GROUP if self.members else ErrorCode.NONE
+
+
+AnyModernGroup = ModernGroup[Any, Any]
+"""A group of one of the three kinds."""

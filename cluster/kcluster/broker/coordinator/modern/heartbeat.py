@@ -23,6 +23,7 @@ from kcluster.broker.coordinator.interface import A, CoordinatorResult, RequestR
 from kcluster.broker.coordinator.modern.group import (
     JOIN_EPOCH,
     LEAVE_STATIC_EPOCH,
+    AnyModernGroup,
     M,
     ModernGroup,
     T,
@@ -38,7 +39,7 @@ from kcluster.broker.coordinator.modern.refusals import (
 from kcluster.contract import Request
 from kcluster.events.clients import Departure
 
-G = TypeVar("G", bound=ModernGroup[Any, Any])
+G = TypeVar("G", bound=AnyModernGroup)
 
 
 class MemberChange(ABC, Generic[G, M, T]):
@@ -147,7 +148,7 @@ class Heartbeat(MemberChange[G, M, T]):
 
 
 def refuse_if_full(
-    group: ModernGroup[Any, Any], member_id: str, instance_id: str | None
+    group: AnyModernGroup, member_id: str, instance_id: str | None
 ) -> RequestRefused | None:
     """`member_id`: the request's, "" if it has none.  From 4.4 on, a static member that comes back
     needs no additional place."""
@@ -159,7 +160,7 @@ def refuse_if_full(
 
 
 def decide_leave(
-    group: ModernGroup[Any, Any], body: Any, answer: A, now_ms: int
+    group: AnyModernGroup, body: Any, answer: A, now_ms: int
 ) -> CoordinatorResult[A] | RequestRefused:
     """Let a member leave, for good or (a static one) until it comes back."""
     instance_id = getattr(body, "instance_id", None)

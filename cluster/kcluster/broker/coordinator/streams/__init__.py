@@ -6,7 +6,7 @@ Kafka: org.apache.kafka.coordinator.group.streams.
 
 The path of a StreamsGroupHeartbeat:
 
-    handlers/groups/streams_groups.py  checks that need no group; creates missing internal topics
+    handlers/groups/streams_groups.py  checks that need no group
     heartbeat.py                       member, topology, group epoch, target assignment, answer
     configured.py                      the topology against the cluster's topics: tasks, or a status
     assignor.py                        which member should have which task

@@ -6,16 +6,17 @@ leader does, on request).  Kafka: kafka.coordinator.transaction; KIP-98, KIP-360
 
 The path of an EndTxn:
 
-    handlers/transactions/changes.py  end_txn    finds the shard
-    coordinator.py                    end        asks for a decision, writes what is decided
+    handlers/transactions/changes.py  end_txn    makes it a change: EndTransaction
+    coordinator.py                    submit     finds the shard, has the change decide, writes
     transaction.py                    end        decides: prepare, repeat the last answer, refuse
-    log_shard.py                      append     PrepareCommit is written, and then committed
+    log_shard.py                      write      PrepareCommit is written, and then committed
     transaction_shard.py              apply      the client is answered; the markers are due
     markers.py                        start      WriteTxnMarkers to each partition's leader, retried
     transaction.py                    complete   the last marker is in: CompleteCommit is written
 
-transaction.py: one transaction, and every decision about it, on values.  transaction_log.py: the
-records.  verification.py: the other side, where a partition's leader asks the coordinator.
+transaction.py: one transaction, and every decision about it, on values.  changes.py: what requests
+and scans change, as values.  transaction_log.py: the records.  verification.py: the other side,
+where a partition's leader asks the coordinator.
 """
 
 from kcluster.broker.coordinator.transactions.coordinator import TransactionCoordinator

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group import Committer
-from kcluster.broker.coordinator.group_log import NO_EXPIRY, OffsetRecord
+from kcluster.broker.coordinator.group_log import NO_EXPIRY, CommittedOffset
 from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.offsets import committed_offset
 from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, commit_refused
+from kcluster.broker.handlers.groups.offsets_to_commit import OffsetsToCommit
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -36,9 +37,9 @@ from kcluster.protocol.int64 import as_int64
 if TYPE_CHECKING:
     from kcluster.protocol.messages import OffsetCommitRequest
 
-    CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
     CommitPartition = OffsetCommitRequest.OffsetCommitRequestPartition
 
+CommittedTopic = m.OffsetCommitResponse.OffsetCommitResponseTopic
 CommittedPartition = m.OffsetCommitResponse.OffsetCommitResponsePartition
 
 TOPIC_IDS_SINCE: Final = 10
@@ -51,130 +52,37 @@ DEFAULT_RETENTION: Final = -1
 @handles(ApiKey.OFFSET_COMMIT, versions=(2, 10))
 def offset_commit(broker: Broker, request: Request, now_ms: int) -> m.OffsetCommitResponse | Parked:
     body: m.OffsetCommitRequest = request.body
-    answer = m.OffsetCommitResponse()
-    known = _known_topics(broker, request, answer)
-    if not known:
-        return answer
+    by_id = request.api_version >= TOPIC_IDS_SINCE
+    offsets = OffsetsToCommit(broker, body.topics, by_id, CommittedTopic, CommittedPartition)
+    if not offsets.known:
+        return m.OffsetCommitResponse(topics=offsets.results())
+    committer = None
     if request.api_version == IN_ZOOKEEPER:
         refused = commit_refused(broker, request)
         if refused is not None:
             return refused
-    committer = None
-    if request.api_version != IN_ZOOKEEPER:
+    else:
         committer = Committer(
             member_id=body.member_id,
             instance_id=body.group_instance_id,
             generation=body.generation_id_or_member_epoch,
             api_version=request.api_version,
         )
-    metadata_max = broker.config.offset_metadata_max_bytes
-
-    def settled(error: ErrorCode, _at_ms: int) -> None:
-        broker.reply(request, _merged(answer, _results(known, metadata_max, error)))
-
-    records = _commit_records(body, known, metadata_max, now_ms)
-    broker.coordinator.commit_offsets(body.group_id, committer, records, settled, now_ms)
-    return PARKED
-
-
-def _known_topics(
-    broker: Broker, request: Request, answer: m.OffsetCommitResponse
-) -> list[CommitTopic]:
-    """The topics (with names) and partitions that exist; `answer` gets an error for the others."""
-    by_id = request.api_version >= TOPIC_IDS_SINCE
-    missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    known = []
-    for topic in request.body.topics:
-        name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
-        image = broker.image.topics.get(name)
-        if image is None:
-            for partition in topic.partitions:
-                _add_result(answer, topic.name, topic.topic_id, partition.partition_index, missing)
-            continue
-        good = []
-        for partition in topic.partitions:
-            if 0 <= partition.partition_index < len(image.partitions):
-                good.append(partition)
-            else:
-                index, error = partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                _add_result(answer, name, topic.topic_id, index, error)
-        if good:
-            known.append(
-                m.OffsetCommitRequest.OffsetCommitRequestTopic(
-                    name=name, topic_id=topic.topic_id, partitions=good
-                )
-            )
-    return known
-
-
-def _commit_records(
-    body: m.OffsetCommitRequest, known: list[CommitTopic], metadata_max: int, now_ms: int
-) -> list[OffsetRecord]:
-    """The offsets that can be stored."""
     retention_ms = body.retention_time_ms
     # As in Kafka, 2^63-1, "for ever", becomes a time long past: the offset expires at once.
     expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
-    records = []
-    for topic in known:
-        for partition in topic.partitions:
-            if _check_metadata(partition, metadata_max) is ErrorCode.NONE:
-                has_timestamp = partition.commit_timestamp >= 0  # only version 1 has
-                at_ms = partition.commit_timestamp if has_timestamp else now_ms
-                committed = committed_offset(partition, topic.topic_id, at_ms, expire_ms)
-                index = partition.partition_index
-                records.append(OffsetRecord(body.group_id, topic.name, index, committed))
-    return records
 
+    def committed(partition: CommitPartition, sent_id: bytes, _topic_id: bytes) -> CommittedOffset:
+        has_timestamp = partition.commit_timestamp >= 0  # only version 1 has
+        at_ms = partition.commit_timestamp if has_timestamp else now_ms
+        return committed_offset(partition, sent_id, at_ms, expire_ms)
 
-def _check_metadata(partition: CommitPartition, metadata_max: int) -> ErrorCode:
-    is_too_large = len(partition.committed_metadata or "") > metadata_max
-    return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
+    def settled(error: ErrorCode, _at_ms: int) -> None:
+        broker.reply(request, m.OffsetCommitResponse(topics=offsets.results(error)))
 
-
-def _results(
-    topics: list[CommitTopic], metadata_max: int, error: ErrorCode
-) -> list[m.OffsetCommitResponse.OffsetCommitResponseTopic]:
-    """The answer: `error` for each partition that exists, or each one's own result."""
-    return [
-        m.OffsetCommitResponse.OffsetCommitResponseTopic(
-            topic.name,
-            topic.topic_id,
-            [
-                CommittedPartition(one.partition_index, error or _check_metadata(one, metadata_max))
-                for one in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]
-
-
-def _merged(
-    answer: m.OffsetCommitResponse, results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic]
-) -> m.OffsetCommitResponse:
-    """The answer merged with earlier errors.  Kafka: OffsetCommitResponse.Builder.merge, which
-    merges a topic that was named twice only if there were errors."""
-    if not answer.topics:
-        answer.topics = results
-        return answer
-    for result in results:
-        for one in result.partitions:
-            _add_result(answer, result.name, result.topic_id, one.partition_index, one.error_code)
-    return answer
-
-
-def _add_result(
-    answer: m.OffsetCommitResponse, name: str, topic_id: bytes, partition: int, error: int
-) -> None:
-    result = CommittedPartition(partition, error)
-    for topic in answer.topics:
-        if topic.name == name and topic.topic_id == topic_id:
-            topic.partitions.append(result)
-            return
-    answer.topics.append(
-        m.OffsetCommitResponse.OffsetCommitResponseTopic(
-            name=name, topic_id=topic_id, partitions=[result]
-        )
-    )
+    records = offsets.records(body.group_id, committed)
+    broker.coordinator.commit_offsets(body.group_id, committer, records, settled, now_ms)
+    return PARKED
 
 
 # --------------------------------------------------------------------------------- OffsetDelete

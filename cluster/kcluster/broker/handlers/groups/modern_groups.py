@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.interface import CoordinatorResult, RequestRefused
-from kcluster.broker.coordinator.modern.group import ModernGroup, ToJoin
+from kcluster.broker.coordinator.modern.group import AnyModernGroup, ToJoin
 from kcluster.broker.handlers.groups.groups import GROUP_OPERATIONS
 from kcluster.broker.registry import PARKED, Parked
 from kcluster.contract import Request
 from kcluster.protocol.errors import ErrorCode
 
 A = TypeVar("A")
-G = TypeVar("G", bound=ModernGroup[Any, Any])
+G = TypeVar("G", bound=AnyModernGroup)
 
 
-def is_served(broker: Broker, kind: type[ModernGroup[Any, Any]], feature: str) -> bool:
+def is_served(broker: Broker, kind: type[AnyModernGroup], feature: str) -> bool:
     """Whether groups of this kind are served: the feature is on, and
     group.coordinator.rebalance.protocols names the protocol."""
     protocols = broker.config.group_coordinator_rebalance_protocols

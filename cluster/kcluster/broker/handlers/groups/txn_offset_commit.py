@@ -14,14 +14,14 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group import Committer
-from kcluster.broker.coordinator.group_log import OffsetRecord
+from kcluster.broker.coordinator.group_log import CommittedOffset
 from kcluster.broker.coordinator.offsets import committed_offset
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
+from kcluster.broker.handlers.groups.offsets_to_commit import OffsetsToCommit
 from kcluster.broker.handlers.transactions.verification import PartitionsQuestion
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
@@ -42,7 +42,6 @@ NO_SEQUENCE: Final = -1
 STALE_EPOCHS_SINCE: Final = 6
 """The first version whose producers know STALE_MEMBER_EPOCH; older ones get ILLEGAL_GENERATION."""
 
-CommitTopic = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 CommitPartition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
 TopicResult = m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 PartitionResult = m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
@@ -53,7 +52,7 @@ def txn_offset_commit(
     broker: Broker, request: Request, now_ms: int
 ) -> m.TxnOffsetCommitResponse | Parked:
     pending = PendingTxnOffsets(broker, request)
-    if not pending.known:
+    if not pending.offsets.known:
         return pending.answer()
     pending.start(now_ms)
     return PARKED
@@ -66,66 +65,14 @@ class PendingTxnOffsets:
         self._broker = broker
         self._request = request
         self._body: m.TxnOffsetCommitRequest = request.body
-        self._answer = m.TxnOffsetCommitResponse()
-        self._by_id = request.api_version >= TOPIC_IDS_SINCE
-        self._metadata_max = broker.config.offset_metadata_max_bytes
-        self.known: list[CommitTopic] = []
-        """The topics, with names and ids, and their partitions that exist."""
-        for topic in self._body.topics:
-            self._add(topic)
-
-    def _add(self, topic: CommitTopic) -> None:
-        """Add the existing part of a topic to `known`, and the rest to the answer."""
-        image = self._broker.image
-        name = image.topic_names.get(topic.topic_id, "") if self._by_id else topic.name
-        found = image.topics.get(name)
-        if found is None:
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if self._by_id:
-                missing = ErrorCode.UNKNOWN_TOPIC_ID
-            for one in topic.partitions:
-                self._add_result(topic.name, topic.topic_id, one.partition_index, missing)
-            return
-        known = CommitTopic(name=name, topic_id=found.topic_id, partitions=[])
-        for one in topic.partitions:
-            if 0 <= one.partition_index < len(found.partitions):
-                known.partitions.append(one)
-            else:
-                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                self._add_result(name, found.topic_id, one.partition_index, error)
-        if known.partitions:
-            self.known.append(known)
-
-    def _add_result(self, name: str, topic_id: bytes, partition: int, error: ErrorCode) -> None:
-        result = PartitionResult(partition, error)
-        for topic in self._answer.topics:
-            if topic.name == name and topic.topic_id == topic_id:
-                topic.partitions.append(result)
-                return
-        self._answer.topics.append(TopicResult(name, topic_id, [result]))
+        by_id = request.api_version >= TOPIC_IDS_SINCE
+        self.offsets = OffsetsToCommit(
+            broker, request.body.topics, by_id, TopicResult, PartitionResult
+        )
 
     def answer(self, error: ErrorCode = ErrorCode.NONE) -> m.TxnOffsetCommitResponse:
-        """The response: `error` for each partition that exists, or each one's own result.
-
-        As in Kafka a topic that was named twice is merged only if there were errors before.
-        Kafka: TxnOffsetCommitResponse.Builder.merge.
-        """
-        merges = bool(self._answer.topics)
-        for topic in self.known:
-            if not merges:
-                self._answer.topics.append(TopicResult(topic.name, topic.topic_id, []))
-            for one in topic.partitions:
-                outcome = error or self._check_metadata(one)
-                if merges:
-                    self._add_result(topic.name, topic.topic_id, one.partition_index, outcome)
-                else:
-                    result = PartitionResult(one.partition_index, outcome)
-                    self._answer.topics[-1].partitions.append(result)
-        return self._answer
-
-    def _check_metadata(self, partition: CommitPartition) -> ErrorCode:
-        is_too_large = len(partition.committed_metadata or "") > self._metadata_max
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
+        """The response: `error` for each partition that exists, or what became of each."""
+        return m.TxnOffsetCommitResponse(topics=self.offsets.results(error))
 
     def _finish(self, error: ErrorCode, _now_ms: int) -> None:
         version = self._request.api_version
@@ -189,22 +136,12 @@ class PendingTxnOffsets:
             api_version=self._request.api_version,
             is_in_transaction=True,
         )
-        records = [
-            OffsetRecord(
-                body.group_id,
-                topic.name,
-                one.partition_index,
-                committed_offset(one, topic.topic_id, now_ms),
-            )
-            for topic, one in self._storable()
-        ]
+
+        def committed(partition: CommitPartition, _: bytes, topic_id: bytes) -> CommittedOffset:
+            return committed_offset(partition, topic_id, now_ms)
+
+        records = self.offsets.records(body.group_id, committed)
         producer = ProducerIdentity(body.producer_id, body.producer_epoch)
         self._broker.coordinator.commit_in_transaction(
             body.group_id, committer, records, producer, guard, self._finish, now_ms
         )
-
-    def _storable(self) -> Iterator[tuple[CommitTopic, CommitPartition]]:
-        for topic in self.known:
-            for one in topic.partitions:
-                if self._check_metadata(one) is ErrorCode.NONE:
-                    yield topic, one

@@ -8,14 +8,21 @@ KafkaApis.validateAcknowledgementBatches, handleAcknowledgements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.share.in_flight import AcknowledgeType
 from kcluster.broker.share.sessions import PartitionKey
 from kcluster.broker.share.window import Acknowledgement, AcknowledgeOutcome
+from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    _Topic = m.ShareFetchRequest.FetchTopic | m.ShareAcknowledgeRequest.AcknowledgeTopic
+    _Batch = (
+        m.ShareFetchRequest.AcknowledgementBatch | m.ShareAcknowledgeRequest.AcknowledgementBatch
+    )
 
 FIRST_VERSION_WITH_RENEWAL: Final = 2
 _ACKNOWLEDGED: Final = AcknowledgeOutcome(ErrorCode.NONE, "")
@@ -44,7 +51,7 @@ class Acknowledging:
     def is_settled(self) -> bool:
         return not self._pending
 
-    def start(self, topics: Iterable[Any], is_renew_ack: bool, now_ms: int) -> None:
+    def start(self, topics: Iterable[_Topic], is_renew_ack: bool, now_ms: int) -> None:
         """Process the acknowledgements in a request's `topics`."""
         valid: dict[PartitionKey, list[Acknowledgement]] = {}
         empty: list[PartitionKey] = []
@@ -72,7 +79,9 @@ class Acknowledging:
     def _refuse(self, key: PartitionKey, error: ErrorCode) -> None:
         self.outcomes[key] = AcknowledgeOutcome(error, "")
 
-    def _checked(self, batches: Iterable[Any], is_renew_ack: bool) -> list[Acknowledgement] | None:
+    def _checked(
+        self, batches: Iterable[_Batch], is_renew_ack: bool
+    ) -> list[Acknowledgement] | None:
         """The acknowledgements of one partition; None if they are malformed, so that none
         counts."""
         highest = AcknowledgeType.RENEW if self._has_renewal else AcknowledgeType.REJECT

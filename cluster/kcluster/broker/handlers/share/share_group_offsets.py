@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.share.offsets import alter_failed, delete_failed
@@ -177,7 +177,9 @@ def _list_end_offsets(
     if not left:
         on_ended(ends, now_ms)
 
-    def answered(some: list[SharePartition], body: Any, at_ms: int) -> None:
+    def answered(
+        some: list[SharePartition], body: m.ListOffsetsResponse | None, at_ms: int
+    ) -> None:
         nonlocal left
         found: dict[tuple[str, int], int | ErrorCode] = {}
         for topic in [] if body is None else body.topics:

@@ -9,7 +9,7 @@ import { causeLines, partitionLines } from "./tips.js";
 
 /** @import { Partition, Series } from "../model.js" */
 /** @import { Facts } from "./facts.js" */
-/** @import { Lane, Mark, Surface, Window } from "../types.js" */
+/** @import { Lane, Mark, Registration, Surface, Window } from "../types.js" */
 
 /**
  * @param {Facts} facts
@@ -94,7 +94,7 @@ function paintWindows({ context, height, x }, windows) {
   }
 }
 
-/** The spans of a partition, made once, and how they are painted. */
+/** The spans of a partition, made when they are first painted, and how they are painted. */
 class PartitionLane {
   /**
    * @param {Facts} facts
@@ -102,23 +102,32 @@ class PartitionLane {
    */
   constructor(facts, partition) {
     this.facts = facts;
-    const { leaders } = partition;
-    const { end } = facts.run;
-    this.end = end;
-    this.replicas = [...new Set(leaders.flatMap(({ replicas }) => replicas))];
+    this.leaders = partition.leaders;
+    this.end = facts.run.end;
+    this.replicas = [...new Set(this.leaders.flatMap(({ replicas }) => replicas))];
     this.series = [...partition.series].sort(([a], [b]) => a - b);
     this.hasLog = this.series.some(([, one]) => one.size > 1 || one.end(0) > 0);
-    /** Who led, as registrations. */
-    this.led = spansOf(
-      leaders,
-      end,
-      (row) => row,
-      (a, b) => a.leader === b.leader && a.epoch === b.epoch,
-    );
-    this.alive = spansOf(leaders, end, (row) => !row.deleted).filter(({ what }) => what);
-    this.members = this.replicas.map((broker) =>
-      spansOf(leaders, end, (row) => (row.deleted ? "" : standingOf(row, broker))),
-    );
+    /** @type {ReturnType<typeof this.made> | null} */
+    this.kept = null;
+  }
+
+  /** Who led, as registrations; when it existed; how each replica took part. */
+  get spans() {
+    this.kept ??= this.made();
+    return this.kept;
+  }
+
+  made() {
+    const { leaders, end, replicas } = this;
+    const isSame = (/** @type {Registration} */ a, /** @type {Registration} */ b) =>
+      a.leader === b.leader && a.epoch === b.epoch;
+    return {
+      led: spansOf(leaders, end, (row) => row, isSame),
+      alive: spansOf(leaders, end, (row) => !row.deleted).filter(({ what }) => what),
+      members: replicas.map((broker) =>
+        spansOf(leaders, end, (row) => (row.deleted ? "" : standingOf(row, broker))),
+      ),
+    };
   }
 
   /** @param {number} broker */
@@ -133,7 +142,7 @@ class PartitionLane {
 
   /** @param {Surface} surface */
   paintLeaders({ context, width, x }) {
-    for (const { from, to, what } of this.led) {
+    for (const { from, to, what } of this.spans.led) {
       const { leader, epoch, deleted } = what;
       const x0 = x(from);
       const x1 = x(to);
@@ -164,7 +173,7 @@ class PartitionLane {
    * @param {Surface} surface
    */
   paintMembers({ context, width, x }) {
-    for (const [place, spans] of this.members.entries()) {
+    for (const [place, spans] of this.spans.members.entries()) {
       const y = 24 + place * 5;
       const colour = this.colour(this.replicas[place]);
       for (const { from, to, what } of spans) {
@@ -204,7 +213,7 @@ class PartitionLane {
     const scale = (bottom - top - rail * this.series.length) / Math.max(high - low, 1);
     const until = Math.min(x(this.end), width + 5);
     context.save();
-    clipToSpans(surface, this.alive);
+    clipToSpans(surface, this.spans.alive);
     for (const [place, [broker, one]] of this.series.entries()) {
       const y = (/** @type {number} */ offset) => bottom - rail * place - (offset - low) * scale;
       const end = (/** @type {number} */ at) => y(one.end(at));

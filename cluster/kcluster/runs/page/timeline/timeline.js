@@ -68,7 +68,9 @@ export class Timeline {
     addEventListener("pointerup", (event) => this.drop(event));
     addEventListener("hashchange", () => this.fromAddress());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.redraw());
-    new ResizeObserver(() => this.fit()).observe(document.body);
+    new ResizeObserver(() => {
+      if (this.fit()) page.redraw();
+    }).observe(document.body);
   }
 
   get isShown() {
@@ -354,14 +356,14 @@ export class Timeline {
 
   // ------------------------------------------------------------------------------------ drawing
 
-  /** Fit the page around the lanes, if they are shown, and it has another size than before. */
+  /** Fit the page around the lanes, if they are shown and it has another size; whether it did. */
   fit() {
     const { clientWidth, clientHeight } = document.body;
     const size = `${clientWidth} ${clientHeight}`;
-    if (!this.isShown || size === this.fitted) return;
+    if (!this.isShown || size === this.fitted) return false;
     this.fitted = size;
     fit();
-    this.page.redraw();
+    return true;
   }
 
   /** Another view is shown. */

@@ -1,0 +1,96 @@
+"""The offsets of an OffsetCommit or a TxnOffsetCommit, and what becomes of each.
+
+Owns: which of them are of partitions that exist, what is stored of them, and the results in the
+order of Kafka.  Never: stores one, decides who may commit (coordinator/ does both).
+Kafka: KafkaApis.handleOffsetCommitRequest, handleTxnOffsetCommitRequest; the Builders of
+OffsetCommitResponse and TxnOffsetCommitResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, final
+
+from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.group_log import CommittedOffset, OffsetRecord
+from kcluster.protocol.errors import ErrorCode
+
+
+@final
+class OffsetsToCommit:
+    """`result`, `cell`: the classes of a topic's and a partition's row in the answer."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        topics: Iterable[Any],
+        by_id: bool,
+        result: Callable[[str, bytes, list[Any]], Any],
+        cell: Callable[[int, int], Any],
+    ) -> None:
+        self._metadata_max = broker.config.offset_metadata_max_bytes
+        self._result = result
+        self._cell = cell
+        self._unknown: list[Any] = []
+        """The results of what does not exist."""
+        self.known: list[tuple[str, bytes, bytes, list[Any]]] = []
+        """(name, topic id as the request has it, topic id, partitions) of what exists."""
+        missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for topic in topics:
+            name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
+            image = broker.image.topics.get(name)
+            if image is None:
+                self._refuse(topic.name, topic.topic_id, topic.partitions, missing)
+                continue
+            count = len(image.partitions)
+            good = [one for one in topic.partitions if 0 <= one.partition_index < count]
+            bad = [one for one in topic.partitions if not 0 <= one.partition_index < count]
+            self._refuse(name, topic.topic_id, bad, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if good:
+                self.known.append((name, topic.topic_id, image.topic_id, good))
+
+    def _refuse(
+        self, name: str, topic_id: bytes, partitions: Iterable[Any], error: ErrorCode
+    ) -> None:
+        for one in partitions:
+            self._merge(self._unknown, name, topic_id, self._cell(one.partition_index, error))
+
+    def _merge(self, results: list[Any], name: str, topic_id: bytes, cell: Any) -> None:
+        for topic in results:
+            if topic.name == name and topic.topic_id == topic_id:
+                topic.partitions.append(cell)
+                return
+        results.append(self._result(name, topic_id, [cell]))
+
+    def _check_metadata(self, partition: Any) -> ErrorCode:
+        is_too_large = len(partition.committed_metadata or "") > self._metadata_max
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
+
+    def records(
+        self, group_id: str, committed: Callable[[Any, bytes, bytes], CommittedOffset]
+    ) -> list[OffsetRecord]:
+        """What can be stored.  `committed`: of (the request's partition, the request's topic id,
+        the topic's id)."""
+        return [
+            OffsetRecord(group_id, name, one.partition_index, committed(one, sent_id, topic_id))
+            for name, sent_id, topic_id, partitions in self.known
+            for one in partitions
+            if self._check_metadata(one) is ErrorCode.NONE
+        ]
+
+    def results(self, error: ErrorCode = ErrorCode.NONE) -> list[Any]:
+        """`error` for each partition that exists, or what became of each.  As in Kafka a topic that
+        was named twice is merged only if something does not exist."""
+        rows = [
+            self._result(name, sent_id, [self._outcome(one, error) for one in partitions])
+            for name, sent_id, _, partitions in self.known
+        ]
+        if not self._unknown:
+            return rows
+        for row in rows:
+            for cell in row.partitions:
+                self._merge(self._unknown, row.name, row.topic_id, cell)
+        return self._unknown
+
+    def _outcome(self, partition: Any, error: ErrorCode) -> Any:
+        return self._cell(partition.partition_index, error or self._check_metadata(partition))

@@ -1,0 +1,83 @@
+"""The verbs of actions without a file in verbs/: `kcluster fill-disk 2`, from the action's fields.
+
+Owns: the command that an action's Struct stands for.  Never: performs it (acting.py asks for that).
+Kafka: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kcluster.actions.base import Action
+from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
+from kcluster.cli.acting import act
+from kcluster.cli.click_tools import control_options, wait_option
+from kcluster.cli.completion import complete_partitions, complete_targets
+from kcluster.config.files.fields import Flag, StructField, fields_of
+from kcluster.scenario.actions import ACTIONS
+
+_Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+def action_verb(name: str) -> click.Command | None:
+    """The verb of the action that is typed like this; None if there is no such action."""
+    cls = ACTIONS.get(name.replace("-", "_"))
+    return None if cls is None else _command(name, cls)
+
+
+def _command(name: str, cls: type[Action]) -> click.Command:
+    """An argument for the action's short value and each field that it needs, options for others."""
+    known = fields_of(cls)
+
+    def perform(
+        wait: bool, duration: str | None, name: str | None, as_json: bool, **given: Any
+    ) -> None:
+        keys = {field.key: _value(field, given[field.name]) for field in known}
+        keys = {key: value for key, value in keys.items() if value not in (None, False, {})}
+        act({cls.VERB: keys or None}, name, as_json, wait=wait, duration=duration)
+
+    function = wait_option(control_options(perform))
+    function = click.option("--for", "duration", metavar="TIME", help="Undo it after this time.")(
+        function
+    )
+    for field in reversed(known):
+        function = _parameter(field, field.required or field.name == cls.SHORT)(function)
+    return click.command(name, help=cls.__doc__)(function)
+
+
+def _parameter(field: StructField, is_argument: bool) -> _Decorator:
+    completes = None
+    if field.kind is TARGETS or field.kind is BROKERS:
+        completes = complete_targets
+    elif field.kind is PARTITION:
+        completes = complete_partitions
+    if is_argument and not _is_mapping(field):
+        return click.argument(field.name, required=field.required, shell_complete=completes)
+    option = f"--{field.key.replace('_', '-')}"
+    if isinstance(field.kind, Flag):
+        return click.option(option, field.name, is_flag=True, help=field.words)
+    default = f"  [default: {field.default_text}]" if field.default_text else ""
+    return click.option(
+        option,
+        field.name,
+        required=field.required,
+        multiple=_is_mapping(field),
+        metavar="KEY=VALUE" if _is_mapping(field) else "VALUE",
+        help=f"{field.words}{default}",
+        shell_complete=completes,
+    )
+
+
+def _is_mapping(field: StructField) -> bool:
+    return field.kind.schema().get("type") == "object"
+
+
+def _value(field: StructField, given: Any) -> Any:
+    """What stands in the action for what was typed."""
+    if not _is_mapping(field):
+        return given
+    pairs = [str(pair).partition("=") for pair in given]
+    return {key: value for key, _, value in pairs}

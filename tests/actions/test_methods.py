@@ -1,0 +1,144 @@
+"""The methods of a cluster are its actions: the same parameters, one call of the driver."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcluster.actions import ACTIONS
+from kcluster.config.files.fields import fields_of
+from kcluster.config.topology.model import Topology
+from kcluster.handle.network import Network
+from kcluster.handle.verbs import UserVerbs
+from kcluster.handle.world_cluster import WorldCluster
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.status import NoteEntry
+from kcluster.scenario.language.loader import parse_action
+from kcluster.scenario.perform import do, perform_step
+
+TOPOLOGY = Topology.of(brokers=3, topics={"orders": {"assignment": [[1, 2, 3]]}}, profile="fast")
+
+METHODS: dict[Callable[..., Any], str] = {
+    UserVerbs.kill: "kill",
+    UserVerbs.start: "start",
+    UserVerbs.pause: "pause",
+    UserVerbs.resume: "resume",
+    Network.isolate: "isolate",
+    Network.bridge: "bridge",
+    Network.slow_link: "slow",
+    Network.lose: "lose",
+    Network.heal: "heal",
+}
+OF_THE_CALL = {"self", "wait", "timeout_s"}
+
+
+@pytest.fixture
+def cluster() -> Iterator[WorldCluster]:
+    running = WorldCluster(TOPOLOGY, 1, record=False)
+    running.open()
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.__name__))
+def test_method__has_the_fields_of_its_action_and_their_defaults(
+    method: Callable[..., Any],
+) -> None:
+    fields = {field.name: field for field in fields_of(ACTIONS[METHODS[method]])}
+    for name, parameter in inspect.signature(method).parameters.items():
+        if name in OF_THE_CALL:
+            continue
+        assert name in fields, f"{method.__name__}: {name} is no field of its action"
+        if parameter.default is not parameter.empty:
+            assert parameter.default == fields[name].default, name
+
+
+@pytest.mark.parametrize(
+    "kill",
+    [
+        lambda cluster: cluster.kill("leader(orders-0)", wait=False),
+        lambda cluster: do(cluster, "kill", "leader(orders-0)"),
+        lambda cluster: perform_step(cluster, parse_action("kill: leader(orders-0)")),
+    ],
+    ids=["method", "do", "http"],
+)
+def test_kill__finds_the_leader_and_kills_it_in_one_call(
+    cluster: WorldCluster, monkeypatch: pytest.MonkeyPatch, kill: Callable[[WorldCluster], object]
+) -> None:
+    """Between two calls another broker may become the leader."""
+    calls: list[object] = []
+    call = cluster.driver.call
+
+    def counted(function: Callable[[], Any]) -> Any:
+        calls.append(function)
+        return call(function)
+
+    monkeypatch.setattr(cluster.driver, "call", counted)
+    kill(cluster)
+    assert len(calls) == 1
+    assert [broker.state for broker in cluster.brokers()] == ["down", "up", "up"]
+
+
+DOORS: dict[str, tuple[Callable[[WorldCluster], object], list[str]]] = {
+    "python": (lambda cluster: cluster.kill(1, wait=False), ["handle/verbs.py", "handle/port.py"]),
+    "http": (
+        lambda cluster: perform_step(cluster, parse_action("kill: 1")),
+        ["scenario/perform.py", "handle/port.py"],
+    ),
+}
+WALK = [
+    "actions/performing.py",
+    "actions/brokers.py",
+    "actions/stage.py",
+    "operations/verbs.py",
+    "runtime/dispatch.py",
+]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_kill__the_walk_is_short(cluster: WorldCluster, door: str) -> None:
+    """The files between a door and the dispatcher, but for the driver's: as architecture.md has
+    them."""
+    seen: list[str] = []
+
+    def look(entry: NoteEntry) -> None:
+        if entry.kind == "broker_down":
+            files = [Path(frame.filename).as_posix() for frame in inspect.stack()]
+            ours = [file.partition("/kcluster/")[2] for file in reversed(files)]
+            seen.extend(file for file in dict.fromkeys(ours) if file)
+
+    cluster.subscribe(look)
+    act, first = DOORS[door]
+    act(cluster)
+    walked = [file for file in seen if not file.startswith(("drivers/", "kcluster/"))]
+    assert walked == [*first, *WALK]
+    assert len(walked) <= 7
+
+
+@pytest.mark.parametrize(
+    ("act", "refusal"),
+    [
+        (lambda cluster: cluster.kill(1, "hard"), "how=hard: no such way to die; there are kill,"),
+        (lambda cluster: cluster.start(1, kafka_version="9.9"), "kafka_version=9.9: "),
+        (lambda cluster: cluster.network.lose(1, share=1.0), "share=1.0: must be less than 1; use"),
+        (lambda cluster: cluster.cut(1, []), "no node is named"),
+        (lambda cluster: cluster.cut(1, 3001), "there is no broker 3001; the brokers are 1, 2, 3"),
+    ],
+)
+def test_method__refuses_what_its_field_does_not_take(
+    cluster: WorldCluster, act: Callable[[WorldCluster], object], refusal: str
+) -> None:
+    with pytest.raises(ClusterError) as error:
+        act(cluster)
+    assert refusal in str(error.value)
+
+
+def test_network__is_a_part_whose_faults_end_by_themselves(cluster: WorldCluster) -> None:
+    with cluster.network.cut(1, 2, one_way=True):
+        assert not cluster.network().has_edge(1, 2)
+        assert cluster.network().has_edge(2, 1)
+    assert cluster.network().has_edge(1, 2)
