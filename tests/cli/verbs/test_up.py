@@ -277,9 +277,8 @@ def test_events__follow_ends_with_the_cluster(lab: Any) -> None:
     with following("events", "--follow", "--since", "1") as follow:
         assert "broker_started" in follow.line()
         Remote().ask("DELETE")
-        exit_code, rest = follow.rest()
-    assert exit_code == 0
-    assert "broker_unfenced" in rest, "all that happened before"
+        exit_code, _ = follow.rest()
+        assert exit_code == 0
 
 
 def test_events__the_newest_those_since_a_time_and_those_of_a_kind(
