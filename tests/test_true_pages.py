@@ -60,8 +60,9 @@ CLASS = re.compile(r"`([A-Z][a-z]+(?:[A-Z]\w*)?)(?:\.(\w+))?`")
 
 def test_architecture__every_class_exists() -> None:
     defined = set()
-    for path in SOURCE.rglob("*.py"):
-        defined |= set(re.findall(r"^class (\w+)", path.read_text("utf-8"), re.MULTILINE))
+    for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.js")]:
+        text = path.read_text("utf-8")
+        defined |= set(re.findall(r"^(?:export )?class (\w+)", text, re.MULTILINE))
     for page in (ARCHITECTURE, ROOT / "CONTRIBUTING.md"):
         named = {name for name, _ in CLASS.findall(page.read_text("utf-8"))}
         assert named - defined - {"Exception", "AnyEvent"} == set(), page.name

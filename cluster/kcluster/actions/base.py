@@ -34,7 +34,7 @@ class Action(Struct, frozen=True):
 
     VERB: ClassVar[str] = ""
     IS_FAULT: ClassVar[bool] = True
-    """Undone when everything is repaired at the scenario's end; otherwise only after `for`."""
+    """Whether repairing everything at the scenario's end undoes it; if False, only `for` does."""
     SHORT: ClassVar[str] = ""
     """The field that is meant if the value in the file is not a mapping."""
     EXAMPLE: ClassVar[str] = ""
@@ -108,7 +108,7 @@ def _written(kind: Kind, value: Any) -> object:
 
 
 ACTIONS: Final[dict[str, type[Action]]] = {}
-"""By the verb in files."""
+"""The classes of all actions, by the verb in files."""
 
 A = TypeVar("A", bound=type[Any])
 

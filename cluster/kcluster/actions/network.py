@@ -233,7 +233,8 @@ class Heal(Action, frozen=True):
 
     @classmethod
     def record(cls, event: NetworkHealed | NetworkShaped, recording: Recording) -> None:
-        """The end of one step, or a step for all that ends at this moment."""
+        """End the step that this heals; if it is none, add one that heals all links at this
+        moment."""
         if isinstance(event, NetworkShaped) and not event.undone:
             return
         kind = NetworkCut if isinstance(event, NetworkHealed) else NetworkShaped

@@ -22,7 +22,7 @@ from kcluster.operations.targets import BrokerTarget, ControllerTarget, Targets
 
 
 class Recordable(Protocol):
-    """An action."""
+    """An action, as far as this module needs it."""
 
     VERB: ClassVar[str]
 
@@ -62,12 +62,11 @@ class Recording:
         self.steps: list[RecordedStep] = []
 
     def add(self, action: Recordable, event: Event) -> None:
-        """The event is the trace of this action."""
+        """Add a step with this action, which the event shows to have been performed."""
         self.steps.append(RecordedStep(self.at_ms, action, event))
 
     def undo(self, was_made: Callable[[Event], bool]) -> bool:
-        """The newest step that is in force and was made from such an event ends now; False if there
-        is none."""
+        """End the newest step in force whose event fits; False if there is none."""
         for step in reversed(self.steps):
             if step.for_ms is None and was_made(step.event):
                 step.for_ms = max(1, self.at_ms - step.at_ms)
@@ -76,7 +75,7 @@ class Recording:
 
 
 def these(nodes: Iterable[int]) -> Targets:
-    """Words for these brokers, and the controller."""
+    """The words for these brokers and the controller in a step."""
     return tuple(
         ControllerTarget(shown="controller")
         if node == CONTROLLER_ID

@@ -23,7 +23,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class Doing(Struct):
-    """What is known of an action that is performed by hand.  `left_alone`: the brokers it named
+    """What is known of an action while it is performed by hand.  `left_alone`: the brokers it named
     and did not act on, with their states; `awaited`: conditions that hold when it is over."""
 
     left_alone: tuple[tuple[int, ProcessState], ...] = ()
@@ -43,7 +43,7 @@ class Stage(ABC):
         self.rng = Random(f"{seed}/scenario")
         self.problems: list[str] = []
         self.doing: Doing | None = None
-        """Of the action that is performed by hand now; None in a scenario's run."""
+        """The action that is performed by hand now; None in a scenario's run."""
         self.clients: dict[str, int] = {}
         """The ids of clients in the fabric, by the names that targets use."""
         self._finder = Finder(plan, dispatcher, verbs, self.rng)
@@ -54,7 +54,7 @@ class Stage(ABC):
     @property
     @abstractmethod
     def now_ms(self) -> int:
-        """Since the stage was set up."""
+        """The time since the stage was set up."""
 
     @abstractmethod
     def at(self, at_ms: int, callback: Callable[[], None]) -> None:
@@ -88,8 +88,9 @@ class Stage(ABC):
         operation: Callable[[int], None],
         death: DeathKind = DeathKind.KILL,
     ) -> tuple[int, ...]:
-        """Call `operation(node)` for each node that the verb acts on now; returns these.  By hand
-        no paused process is asked to shut down: whoever waits for it would wait for a kill."""
+        """Call `operation(node)` for each node on which the verb acts now; returns these nodes.  A
+        paused process is not asked to shut down by hand: whoever waits for the shutdown would wait
+        for a kill."""
         can_wait = self.doing is None or death is not DeathKind.CLEAN
         chosen = self.verbs.on_each(verb, nodes, operation, can_wait)
         if self.doing is not None:
@@ -97,7 +98,7 @@ class Stage(ABC):
         return chosen.nodes
 
     def is_over_when(self, holds: Callable[[], bool]) -> None:
-        """The action that is performed now is over when this holds too."""
+        """Let the action that is performed now be over only when this holds too."""
         if self.doing is not None:
             self.doing.awaited.append(holds)
 

@@ -136,8 +136,8 @@ def screen_lines(verdict: VerdictFacts) -> list[str]:
 
 
 def all_lines(verdict: VerdictFacts) -> list[str]:
-    """The long form, in this order, too: each window with its reasons, the chain of each
-    anomaly."""
+    """The long form: each window with its reasons, then the chain of each anomaly, in the order of
+    the short form."""
     lines = list(degraded_lines(verdict))
     for window in verdict.windows[:MAX_SHOWN]:
         lines.append(window.line(verdict.began_ms))

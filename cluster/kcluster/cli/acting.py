@@ -40,7 +40,7 @@ WORDINGS: Final = {
     "restart": Wording(StateVerb.RESTART, "to be restarted"),
     "rolling_restart": Wording(StateVerb.RESTART, "to be restarted, one after the other"),
 }
-"""By the action's verb."""
+"""The wordings by the action's verb."""
 
 
 def act(

@@ -46,7 +46,7 @@ def runtime_directory() -> str:
 
 
 def make_runtime_directory() -> str:
-    """The same; it is created, for its owner only, if it does not exist."""
+    """The directory of the sockets, created for its owner only if it does not exist."""
     path = runtime_directory()
     try:
         os.mkdir(path, 0o700)

@@ -15,8 +15,8 @@ from kcluster.operations.states import StateVerb
 
 
 def left_alone_lines(verb: StateVerb, brokers: Sequence[JsonObject]) -> Iterator[str]:
-    """Who is left alone, and the verb for them: `broker 1 is already down; start it: …`.
-    `brokers`: id and state of each."""
+    """The brokers that are left alone, and the verb for them: `broker 1 is already down; start it:
+    …`.  `brokers`: id and state of each."""
     by_state: dict[ProcessState, list[int]] = {}
     for broker in brokers:
         by_state.setdefault(ProcessState(broker["state"]), []).append(broker["id"])

@@ -54,4 +54,4 @@ SYNONYMS: Final = {
     "exercise grade": "exercise check",
     "exercise run": "scenario run FILE",
 }
-"""By what was typed after `kcluster`: the verb that is suggested."""
+"""The verb that is suggested, by the word after `kcluster`."""

@@ -31,7 +31,8 @@ def live_verdict(
     clock: str = "live",
     since_ms: int | None = None,
 ) -> Verdict:
-    """The verdict on everything so far, or since then; called in the driver's thread."""
+    """The verdict on everything so far, or on what happened since a moment; called in the driver's
+    thread."""
     needed = _remedies(verbs.settled, recorder.dispatcher)
     return judge(
         recorder,
@@ -64,7 +65,7 @@ def live_record(recorder: Recorder, ledger: Ledger, verbs: Verbs, info: RunInfo)
 
 
 def _remedies(settled: Settled, dispatcher: Dispatcher) -> tuple[Remedy, ...]:
-    """What a cluster needs until all of its replicas are in sync; nothing if they are."""
+    """The actions by which a user gets all replicas in sync; none if they are."""
     return () if settled.all_in_sync() else tuple(_needed(settled, dispatcher))
 
 

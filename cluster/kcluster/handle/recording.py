@@ -42,7 +42,8 @@ class RecordVerbs(ClusterPort):
         self.call(self._begin_recording)
 
     def _begin_recording(self) -> None:
-        """The same, in the driver's thread, between two dispatches."""
+        """Record what happens from now on; called in the driver's thread, between two
+        dispatches."""
         from kcluster.evidence.sampling import SamplingRecorder
 
         if self._recorder is None:
@@ -68,13 +69,13 @@ class RecordVerbs(ClusterPort):
 
     @property
     def recorder(self) -> Recorder:
-        """What records this cluster; ClusterError if nothing does."""
+        """The recorder of this cluster; ClusterError if it has none."""
         if self._recorder is None:
             raise ClusterError("this cluster is not recorded, by --no-record or record=False")
         return self._recorder
 
     def mark(self) -> str:
-        """This moment, for `verdict(since=...)`."""
+        """The present moment, for `verdict(since=...)`."""
         return f"@{self.call(self.driver.now_ms)}"
 
     def verdict(self, since: str | int | None = None) -> Verdict:

@@ -18,7 +18,8 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
 MAX_DIGITS: Final = 18
-"""Of an event's number, or a moment in ms: both fit into 64 bits."""
+"""The digits of the longest number of an event and of the latest moment in ms; both fit into 64
+bits."""
 
 WANTED: Final = "a time back (30s), an event's number (17), or a moment of the clock (@12345)"
 

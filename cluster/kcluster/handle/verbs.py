@@ -157,7 +157,7 @@ class UserVerbs(VerbPort):
         return chosen
 
     def choose(self, verb: StateVerb, nodes: tuple[int, ...], can_wait: bool = True) -> Chosen:
-        """Those of these nodes that a verb acts on now, and those that it leaves alone."""
+        """Those of these nodes on which a verb acts now, and those that it leaves alone."""
         return self.call(lambda: self.verbs.choose(verb, nodes, can_wait))
 
     def _waits(self, wait: bool | None) -> bool:
@@ -173,12 +173,12 @@ class UserVerbs(VerbPort):
 
     @property
     def _config(self) -> BrokerConfig:
-        """The first broker's."""
+        """The config of the first broker."""
         return self.plan.topology.broker_config(next(iter(self.plan.addresses)))
 
     @property
     def notice_limit_s(self) -> float:
-        """How long it takes at most until the controller misses a broker: its session timeout."""
+        """The longest time until the controller notices a broker's death: its session timeout."""
         return (
             self.plan.topology.broker_config(
                 next(iter(self.plan.addresses))
@@ -210,13 +210,15 @@ class UserVerbs(VerbPort):
 
     @property
     def settle_limit_s(self) -> float:
-        """How long Kafka's time constants may take until ISRs and leaders are what they can be."""
+        """The longest time that Kafka's timeouts may take until ISRs and leaders are what they can
+        be."""
         return (
             self.notice_limit_s * 2 + self._config.replica_lag_time_max_ms / 1000 * 2 + EXTRA_WAIT_S
         )
 
     def is_settled(self) -> bool:
-        """The controller treats each broker as what it is, and ISRs are what they can be."""
+        """Whether the controller treats each broker as what it is, and ISRs are what they can
+        be."""
         return self.call(self.verbs.settled.is_settled)
 
     def wait_until_settled(
@@ -313,7 +315,7 @@ class UserVerbs(VerbPort):
         self.wait_until(self.verbs.settled.has_applied_all, timeout_s, _NOT_ALL_KNOW)
 
     def _answer(self, ask: Callable[[Callable[[T], None]], None], timeout_s: float) -> T:
-        """What the controller answers."""
+        """The controller's answer to this request."""
         answers: list[T] = []
         self.call(lambda: ask(answers.append))
         failure = "the controller did not answer"

@@ -85,7 +85,7 @@ class VirtualDriver(UserVerbs):
 
     @property
     def now_ms(self) -> int:
-        """Virtual time."""
+        """The present virtual time."""
         return self.dispatcher.now_ms
 
     def run_until(self, at_ms: int) -> None:
@@ -116,7 +116,7 @@ class VirtualDriver(UserVerbs):
         self._waiting.append((holds, callback))
 
     def _looking_for(self, condition: Callable[[], bool]) -> Callable[[], bool]:
-        """The condition, tested after those of `when`."""
+        """The given condition, tested after those of `when`."""
 
         def look() -> bool:
             for entry in tuple(self._waiting) if self._waiting else ():
@@ -132,7 +132,7 @@ class VirtualDriver(UserVerbs):
 
     @property
     def stage(self) -> Stage:
-        """Where actions are performed."""
+        """The stage on which actions are performed."""
         return self._stage
 
     def call(self, function: Callable[[], T]) -> T:
@@ -171,7 +171,7 @@ class VirtualDriver(UserVerbs):
     # -------------------------------------------------------------------------------- the trace
 
     def trace_hash(self) -> str:
-        """One value for the whole trace so far."""
+        """A hash of the whole trace so far."""
         hashed = hashlib.sha256()
         for entry in self.trace:
             hashed.update(entry.encode() if isinstance(entry, str) else msgspec.json.encode(entry))
@@ -199,7 +199,7 @@ class VirtualDriver(UserVerbs):
 
 
 class _DriverStage(Stage):
-    """Where the handle's own verbs are performed."""
+    """The stage on which the handle's own verbs are performed."""
 
     def __init__(self, driver: VirtualDriver, seed: int) -> None:
         super().__init__(driver.plan, driver.dispatcher, driver.verbs, seed)

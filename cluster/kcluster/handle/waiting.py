@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class WaitingVerbs(ClusterPort):
-    """`wait_for`, `status` and `events`."""
+    """The methods `wait_for`, `status` and `events`."""
 
     # -------------------------------------------------------------------------- observing
 
@@ -38,8 +38,7 @@ class WaitingVerbs(ClusterPort):
         return self.call(lambda: cluster_status(self.plan, self.driver.dispatcher))
 
     def brokers(self) -> list[BrokerStatus]:
-        """The brokers' state at this moment: of `status`, what costs little however many partitions
-        there are."""
+        """The brokers' part of `status`, which costs little however many partitions there are."""
         return self.call(lambda: broker_statuses(self.plan, self.driver.dispatcher))
 
     def topics(self) -> dict[str, int]:

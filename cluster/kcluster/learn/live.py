@@ -49,8 +49,8 @@ class LiveLesson:
         self.cluster.__exit__(kind, error, traceback)
 
     def play(self, part: LessonPart) -> None:
-        """Let the cluster run to the end of this part.  ClusterError if the clock was stopped by
-        another hand, and stays so."""
+        """Let the cluster run to the end of this part.  ClusterError if somebody else has stopped
+        the clock and does not resume it."""
         self.cluster.resume_clock()
         until_s = time.monotonic() + (part.until_ms - self._at_ms) / 1000 + LATE_S
         while not self._has_come_to(part):

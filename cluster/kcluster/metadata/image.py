@@ -70,7 +70,8 @@ class MetadataImage:
         return None if name is None else self.topics[name]
 
     def is_active(self, broker_id: int) -> bool:
-        """Registered, unfenced and not in controlled shutdown: may lead and be in an ISR."""
+        """Whether the broker is registered, unfenced and not in controlled shutdown: it may lead
+        and be in an ISR."""
         registration = self.brokers.get(broker_id)
         return registration is not None and registration.is_active
 

@@ -66,7 +66,7 @@ class Condition(Struct, frozen=True, kw_only=True):
         return None
 
     def standing(self, facts: ConditionFacts) -> str:
-        """How it stands now, for a message that it does not hold."""
+        """The present state in a few words, for the message that the condition does not hold."""
         return f"it is {self.value(facts)}"
 
     def problems(self, names: Names) -> Iterator[str]:
@@ -269,7 +269,7 @@ def _number(text: str) -> int:
 
 
 def condition_in(text: str) -> Condition:
-    """As `condition`; ClusterError for text that is none."""
+    """The condition that the text means, as `condition`; ClusterError for text that means none."""
     try:
         return condition(text)
     except ValueError as error:
@@ -287,8 +287,8 @@ def limit_ms_of(within: str | float) -> int:
 
 
 def not_held(condition: Condition, facts: ConditionFacts, limit_ms: int) -> str:
-    """That a condition did not come to hold, and how it stands.  `limit_ms` 0: nobody waited, as
-    the clock is paused."""
+    """The message that a condition did not come to hold, and how it stands.  `limit_ms` 0: nobody
+    waited, as the clock is paused."""
     when = f"after {limit_ms / 1000:g} s" if limit_ms else "and the clock is paused"
     return f"{condition} does not hold {when}: {condition.standing(facts)}"
 
@@ -302,7 +302,7 @@ SETTLED: Final = condition("settled")
 
 
 def compare(value: float, symbol: str, number: float) -> bool:
-    """`value symbol number`."""
+    """Whether `value symbol number` is true."""
     match symbol:
         case "<":
             return value < number

@@ -16,4 +16,4 @@ class WrongName(ClusterError):
 
 
 class NotInTime(ClusterError):
-    """What was waited for has not happened in time; the text says how it stands."""
+    """Something that was waited for has not happened in time; the text says how it stands."""

@@ -153,12 +153,12 @@ class Links:
     # ------------------------------------------------------------------------------ notes
 
     def names(self, nodes: Iterable[int]) -> str:
-        """`{1, 2, controller, client shop}`."""
+        """The names of these nodes: `{1, 2, controller, client shop}`."""
         nodes = tuple(nodes)
         return node_names(nodes, self._clients(nodes))
 
     def _clients(self, *sets: Iterable[int]) -> dict[int, str]:
-        """The names of those nodes that are clients; the number of one that has none."""
+        """The names of the clients among these nodes; the number of a client without a name."""
         known = self._fabric.clients
         return {
             node: known.get(node) or str(node - FIRST_CLIENT_ID + 1)
@@ -199,5 +199,5 @@ class Links:
 
 
 def _both_directions(links: Iterable[Link]) -> Iterable[Link]:
-    """Each link and its way back, each once, in order."""
+    """The links and those in the opposite direction, each once, in order."""
     return dict.fromkeys(direction for a, b in links for direction in ((a, b), (b, a)))

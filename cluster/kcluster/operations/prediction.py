@@ -25,7 +25,7 @@ MAX_QUESTIONS: Final = 4
 
 
 class Leaving(StrEnum):
-    """How brokers are lost."""
+    """The ways in which brokers are lost."""
 
     KILLED = "killed"
     POWERED_OFF = "powered_off"
@@ -38,7 +38,7 @@ class Leaving(StrEnum):
 
 
 class QuestionKind(StrEnum):
-    """What is asked."""
+    """The questions that can be asked."""
 
     NOTICED = "noticed"
     """When the controller acts."""
@@ -141,7 +141,7 @@ def predict(state: ClusterState, brokers: Sequence[int], how: Leaving) -> list[P
 
 
 def _varied(asked: list[Prediction], noticed: Prediction) -> list[Prediction]:
-    """One of each kind first, then the rest, up to MAX_QUESTIONS."""
+    """The questions with one of each kind first, then the rest; MAX_QUESTIONS at most."""
     first: dict[QuestionKind, Prediction] = {}
     for question in asked:
         first.setdefault(question.kind, question)

@@ -40,7 +40,7 @@ def cluster_state(plan: Plan, dispatcher: Dispatcher) -> ClusterState:
 
 
 def _is_gone(dispatcher: Dispatcher, broker: int) -> bool:
-    """Whether a broker sends no heartbeats that arrive."""
+    """Whether the heartbeats of a broker do not arrive at the controller."""
     process = dispatcher.processes.get(broker)
     return (
         process is None

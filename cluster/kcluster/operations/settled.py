@@ -42,12 +42,12 @@ class Settled:
 
     @property
     def _index(self) -> PartitionIndex:
-        """The controller's partitions by broker.  Conditions are tested after each dispatch, so
-        they must not go through all partitions."""
+        """The partitions in the controller's metadata, by broker.  Conditions are tested after each
+        dispatch, so they must not go through all partitions."""
         return partition_index(self._dispatcher)
 
     def has_applied_all(self) -> bool:
-        """Every broker that runs and is reachable has applied the newest metadata."""
+        """Whether every broker that runs and is reachable has applied the newest metadata."""
         newest = self.image.offset
         fabric = self._dispatcher.fabric
         for process in self._dispatcher.processes.values():
@@ -64,8 +64,8 @@ class Settled:
         return True
 
     def has_started(self) -> bool:
-        """All brokers serve, and every topic of the topology exists.  ClusterError if all brokers
-        run, and a topic was refused."""
+        """Whether all brokers serve, and every topic of the topology exists.  ClusterError if all
+        brokers run, and a topic was refused."""
         if not self.all_serving():
             return False
         pending = pending_topics(self._dispatcher)
@@ -74,7 +74,8 @@ class Settled:
         return not pending.topics
 
     def all_serving(self) -> bool:
-        """Every broker runs and is unfenced, every partition has a leader, and all brokers know."""
+        """Whether every broker runs and is unfenced, every partition has a leader, and all brokers
+        know."""
         return (
             all(map(self.is_running, self.brokers()))
             and not self._index.leaderless
@@ -82,7 +83,7 @@ class Settled:
         )
 
     def all_in_sync(self) -> bool:
-        """All brokers serve, none is shutting down, and every replica is in sync."""
+        """Whether all brokers serve, none is shutting down, and every replica is in sync."""
         return next(self.unsettled(), None) is None
 
     def unsettled(self) -> Iterator[str]:
@@ -154,13 +155,13 @@ class Settled:
         ]
 
     def is_settled(self) -> bool:
-        """No broker is shutting down, the controller treats each broker as what it is, and ISRs
-        are what they can be."""
+        """Whether no broker is shutting down, the controller treats each broker as what it is, and
+        ISRs are what they can be."""
         is_leaving = any(map(self._dispatcher.is_shutting_down, self.brokers()))
         return not is_leaving and self.has_noticed() and self.are_in_sync()
 
     def has_noticed(self) -> bool:
-        """The controller treats each broker as what it is: one that runs and reaches it is
+        """Whether the controller treats each broker as what it is: one that runs and reaches it is
         unfenced, any other is fenced and leads nothing.  No leader counts a replica as in sync that
         lacks records and cannot fetch them.  While no controller is active, nothing is noticed."""
         if self.is_down(self.controller_id):
@@ -202,19 +203,19 @@ class Settled:
         return ends[1] < ends[0]
 
     def is_running(self, broker_id: int) -> bool:
-        """The broker's process is up, and the broker is unfenced."""
+        """Whether the broker's process is up, and the broker is unfenced."""
         process = self._dispatcher.processes[broker_id]
         return process.state is ProcessState.UP and self.is_registered(broker_id)
 
     def is_active(self, broker_id: int) -> bool:
-        """The broker is unfenced, or leads a partition."""
+        """Whether the broker is unfenced, or leads a partition."""
         registration = self.image.brokers.get(broker_id)
         # It leaves the ISRs of many partitions in several steps.
         leads_any = bool(self._index.led_by.get(broker_id))
         return leads_any or (registration is not None and not registration.fenced)
 
     def is_registered(self, broker_id: int) -> bool:
-        """The broker is unfenced in its current life."""
+        """Whether the broker is unfenced in its current life."""
         node = self._dispatcher.broker(broker_id)
         registration = self.image.brokers.get(broker_id)
         return (
@@ -225,8 +226,8 @@ class Settled:
         )
 
     def are_in_sync(self) -> bool:
-        """Every broker that is unfenced is in the ISR of each partition that has it as a replica,
-        or its leader is not there to let it in."""
+        """Whether every broker that is unfenced is in the ISR of each partition that has it as a
+        replica, or its leader is not there to let it in."""
         image, out_of_sync = self.image, self._index.out_of_sync
         for broker_id in filter(self.is_registered, self.brokers()):
             for topic_id, number in out_of_sync.get(broker_id, ()):
@@ -236,26 +237,26 @@ class Settled:
         return True
 
     def is_down(self, broker_id: int) -> bool:
-        """The broker's process has ended."""
+        """Whether the broker's process has ended."""
         return self._dispatcher.processes[broker_id].state is ProcessState.DOWN
 
     def is_without(self, broker_id: int) -> bool:
-        """The controller has fenced the broker, it leads no partition, and the others know.  While
-        no controller is active, nobody can notice."""
+        """Whether the controller has fenced the broker, it leads no partition, and the others know.
+        While no controller is active, nobody can notice."""
         if self.is_down(self.controller_id):
             return True
         return not self.is_active(broker_id) and self.has_applied_all()
 
     def is_serving(self, broker_id: int) -> bool:
-        """The broker is unfenced in its current life, and all brokers know."""
+        """Whether the broker is unfenced in its current life, and all brokers know."""
         return self.is_registered(broker_id) and self.has_applied_all()
 
     def is_in_sync(self, broker_id: int) -> bool:
-        """The broker is in the ISR of every partition that has it as a replica."""
+        """Whether the broker is in the ISR of every partition that has it as a replica."""
         return not self._index.out_of_sync.get(broker_id)
 
     def is_led_by(self, topic: str, partition: int, broker_id: int) -> bool:
-        """The partition's leader is this broker, and all brokers know."""
+        """Whether this broker leads the partition, and all brokers know."""
         registration = self.image.partition(topic, partition)
         return (
             registration is not None and registration.leader == broker_id and self.has_applied_all()

@@ -39,7 +39,8 @@ ACTS_ON: Final[Mapping[StateVerb, tuple[ProcessState, ...]]] = {
 
 
 class Chosen(NamedTuple):
-    """`nodes`: those that the verb acts on.  `left_alone`: the others, with their states."""
+    """The result of `choose`.  `nodes`: those that the verb acts on.  `left_alone`: the others,
+    with their states."""
 
     nodes: tuple[int, ...]
     left_alone: tuple[tuple[int, ProcessState], ...] = ()

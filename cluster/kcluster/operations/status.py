@@ -95,12 +95,12 @@ class NoteEntry(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The word for it: `leader_elected`."""
+        """The word for the event's type: `leader_elected`."""
         return self.note.event.kind
 
     @property
     def text(self) -> str:
-        """It and its reason in one line, for people."""
+        """The event and its cause in one line, for people."""
         return text_of(self.note.event)
 
 
@@ -216,7 +216,7 @@ def controller_image(dispatcher: Dispatcher) -> MetadataImage:
 
 
 def partition_index(dispatcher: Dispatcher) -> PartitionIndex:
-    """The partitions of this metadata, by broker."""
+    """The partitions in this metadata, by broker."""
     return _controller(dispatcher).partitions.index
 
 

@@ -45,7 +45,7 @@ class Target(Struct, frozen=True, kw_only=True):
     PREFIX: ClassVar[str] = ""
     """The word, if its argument may also follow a space: `rack a`."""
     EXAMPLE: ClassVar[str] = ""
-    """For messages and the JSON Schema."""
+    """A target with this word, for messages and the JSON Schema."""
 
     shown: str
     """As it was written."""
@@ -79,7 +79,7 @@ class Target(Struct, frozen=True, kw_only=True):
         yield from ()
 
     def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
-        """The same where `verb` takes brokers, and no clients."""
+        """What is wrong with the target where `verb` takes brokers, and no clients."""
         yield from self.problems(names)
 
     def __str__(self) -> str:
@@ -345,7 +345,7 @@ class DownTarget(Target, frozen=True, kw_only=True):
 
 @target
 class AnyTarget(Target, frozen=True, kw_only=True):
-    """One or more of several nodes, drawn by the seed; nodes that are up come first."""
+    """One or more of several nodes, drawn at random by the seed; nodes that are up come first."""
 
     EXAMPLE = "any broker"
     count: int
@@ -515,7 +515,7 @@ def _target(text: str) -> Target:
 
 
 def targets_in(text: str) -> Targets:
-    """As `targets`; ClusterError for a word that is not known."""
+    """The targets that the text names, as `targets`; ClusterError for a word that is not known."""
     try:
         return targets(text)
     except ValueError as error:

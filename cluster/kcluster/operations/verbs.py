@@ -53,11 +53,12 @@ class Verbs:
     # ------------------------------------------------------------------------ processes
 
     def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
-        """Those of these nodes that the verb acts on now, and those that it leaves alone."""
+        """Those of these nodes on which the verb acts now, and those that it leaves alone."""
         return choose(verb, [(node, self._state(node)) for node in nodes], can_wait)
 
     def chosen(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
-        """The same; WrongState if a single node is named and its state does not allow the verb."""
+        """Those of these nodes on which the verb acts now; WrongState if a single node is named and
+        its state does not allow the verb."""
         chosen = self.choose(verb, nodes, can_wait)
         if len(nodes) == 1 and not chosen.nodes:
             ((node, state),) = chosen.left_alone
@@ -273,7 +274,7 @@ class Verbs:
     # ---------------------------------------------------------------------------- names
 
     def broker(self, broker_id: int) -> int:
-        """The id, if it is a broker's; else ClusterError."""
+        """The broker with this id; ClusterError if there is none."""
         if broker_id not in self._plan.addresses:
             for known, (_, port) in self._plan.addresses.items():
                 if port == broker_id:
@@ -283,7 +284,7 @@ class Verbs:
         return broker_id
 
     def node(self, node_id: int) -> int:
-        """The id, if it is a broker's or the controller's; else ClusterError."""
+        """The broker or the controller with this id; ClusterError if there is none."""
         return node_id if node_id == self.settled.controller_id else self.broker(node_id)
 
     def partition(self, topic: str, partition: int) -> PartitionRegistration:
@@ -318,7 +319,8 @@ class Verbs:
 
 
 def _no_topic(topic: str, topics: Collection[str], suffix: str = "") -> str:
-    """The text of a refusal: the nearest topic, with the suffix, or those there are."""
+    """The text of a refusal: the nearest topic name, with the suffix, or the topics that there
+    are."""
     meant = nearest(topic, topics)
     if meant is not None:
         return f"there is no topic {topic}; did you mean {meant}{suffix}?"

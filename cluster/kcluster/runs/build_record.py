@@ -134,7 +134,7 @@ def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
 
 
 def request_rows(recorder: Recorder) -> list[RequestRow]:
-    """How long brokers took to answer: one row per API, client, broker and duration."""
+    """Rows on how long brokers took to answer: one per API, client, broker and duration."""
     return [
         RequestRow(api_name(api), client, broker, took_ms, count)
         for (api, client, broker, took_ms), count in sorted(recorder.request_times().items())
@@ -142,7 +142,7 @@ def request_rows(recorder: Recorder) -> list[RequestRow]:
 
 
 def _add_ledger(record: RunRecord, ledger: Ledger) -> None:
-    """The transactions of clients, and what they read."""
+    """Add the transactions of clients, and what they read."""
     record.transactions = [
         TransactionRow(
             transaction.producer,
@@ -194,7 +194,7 @@ def append_row(observed: ObservedPartition, append: Append) -> AppendRow:
 
 
 def move_row(observed: ObservedPartition, move: Move) -> MoveRow:
-    """Where a replica's log end and high watermark were."""
+    """A row with the log end and the high watermark of a replica."""
     return MoveRow(
         observed.topic,
         observed.partition,

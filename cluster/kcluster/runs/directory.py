@@ -32,7 +32,7 @@ PAGE: Final = "timeline.html"
 MAX_NAME: Final = 60
 
 WRONG_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding any bytes as JSON of a type may raise."""
+"""The errors that decoding any bytes as JSON of a type may raise."""
 
 
 class RunError(Exception):

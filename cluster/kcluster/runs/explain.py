@@ -72,7 +72,7 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
 
 
 def _processing(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
-    """What the application reported as processed, and what was wrong with that."""
+    """The lines about what the application reported as processed, and what was wrong with that."""
     count = sum(f"{row.topic}-{row.partition}" in chosen for row in record.processed)
     yield f"the application processed {count:,} records:"
     problems = [row for row in record.problems if f"{row.topic}-{row.partition}" in chosen]
@@ -143,7 +143,8 @@ def _leader_at(rows: Iterable[LeaderRow], at_ms: int) -> LeaderRow | None:
 def _labels(
     replicas: Sequence[DrawnReplica], row: LeaderRow | None, nodes: NodeStates
 ) -> dict[int, str]:
-    """By broker: where its replica stands beside the leader, empty without a registration."""
+    """The labels by broker: the state of its replica beside the leader's, empty without a
+    registration."""
     if row is None:
         return {replica.broker: "" for replica in replicas}
     ends = {replica.broker: replica.log_end_offset for replica in replicas}

@@ -33,7 +33,7 @@ from kcluster.runs.whole_files import PRIVATE, append_whole, removed_on_failure
 T = TypeVar("T")
 
 Rows = dict[str, list[Any]]
-"""By field of RunRecord."""
+"""Rows by field of RunRecord."""
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
 
 
@@ -45,8 +45,8 @@ def rows_after(record: RunRecord, at_ms: int) -> Rows:
 
 
 def rows_from(record: RunRecord, at_ms: int) -> Rows:
-    """What shows a whole record from that time on: the rows from then on, all events, and the last
-    row before of each state: who leads, where a log ends, which epochs it has, and so on."""
+    """The rows that show a whole record from that time on: the later rows, all events, and of each
+    state (who leads, where a log ends, which epochs it has) the last row before."""
     rows = rows_after(record, at_ms - 1)
     rows["notes"] = list(record.notes)
     for field, table in TABLES.items():
@@ -58,8 +58,8 @@ def rows_from(record: RunRecord, at_ms: int) -> Rows:
 
 
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
-    """What was recorded after `after_ms` and before `before_ms`.  Appends are taken by when they
-    were seen, which may be after their time, that of the request."""
+    """The rows that were recorded after `after_ms` and before `before_ms`.  Appends are taken by
+    when they were seen, which may be after their time, that of the request."""
 
     def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
         return _between(rows, at_ms, after_ms, before_ms)
@@ -99,7 +99,8 @@ _first: Final[Callable[[Any], int]] = itemgetter(0)
 def _between(
     rows: Sequence[T], at_ms: Callable[[T], int], after_ms: int, before_ms: int
 ) -> Iterator[T]:
-    """Rows are in order of time: looks at the newest only."""
+    """The rows between the two times.  They are in order of time, so only the newest are looked
+    at."""
     first = len(rows)
     while first > 0 and at_ms(rows[first - 1]) > after_ms:
         first -= 1

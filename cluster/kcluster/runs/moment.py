@@ -263,5 +263,5 @@ R = TypeVar("R", bound=_Timed)
 
 
 def _newest(rows: Iterable[R], at_ms: int, key_of: Callable[[R], K]) -> dict[K, R]:
-    """By key, its last row until then."""
+    """The last row until then, by key."""
     return {key_of(row): row for row in rows if row.at_ms <= at_ms}

@@ -49,9 +49,9 @@ STATE_EVENTS: Final = (
 
 
 class NodeStates:
-    """What the events until `at_ms` add up to.  `cuts`: (source, destination); `sides`: sets of
-    nodes that reached each other; `impaired`: each impairment in words, by link; `clients`: names
-    of the nodes that are clients."""
+    """The states in which the events until `at_ms` leave the nodes.  `cuts`: (source, destination);
+    `sides`: sets of nodes that reached each other; `impaired`: each impairment in words, by link;
+    `clients`: names of the nodes that are clients."""
 
     def __init__(self, notes: Iterable[NoteRow], at_ms: int) -> None:
         self.controller_is_active = True
@@ -61,7 +61,7 @@ class NodeStates:
         self.clients: dict[int, str] = {}
         self.rules: dict[str, AnyEffect] = {}
         self.deleted_ms: dict[str, int] = {}
-        """By topic: when it was deleted last."""
+        """The time at which a topic was deleted last, by name."""
         self.started_later: dict[int, None] = {}
         """Brokers that were started for the first time after that time."""
         self._processes: dict[int, tuple[ProcessState, DeathKind | None]] = {}
@@ -81,7 +81,7 @@ class NodeStates:
         return self._processes.get(broker, (ProcessState.UP, None))[1]
 
     def is_fenced(self, broker: int) -> bool:
-        """Whether the controller had fenced it."""
+        """Whether the controller had fenced the broker."""
         return self._fenced.get(broker, False)
 
     def _take(self, at_ms: int, event: AnyEvent) -> None:

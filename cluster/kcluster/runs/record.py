@@ -28,7 +28,7 @@ from kcluster.json_types import JsonObject
 FORMAT: Final = 4
 """The format of the directory.  3: events as typed records.  4: sends with their fates."""
 READABLE: Final = (3, FORMAT)
-"""Other formats are refused; the audit needs the newest."""
+"""The formats that this version reads; the audit needs the newest."""
 
 
 class RunInfo(Struct):
@@ -300,7 +300,7 @@ class Table(NamedTuple):
     """Whether its rows are known while a run goes on: they are written and streamed then, and
     pages draw them.  Each has its `at_ms`; journal.rows_between takes them from the recorder."""
     state_of: tuple[str, ...] = ()
-    """Of a table of states: the columns that name what is in the state."""
+    """The columns of a table of states that name what is in the state."""
     is_new: bool = False
     """Whether runs of this format that were written by kcluster 0.1 may lack its file."""
 
@@ -349,6 +349,6 @@ TABLES: Final[dict[str, Table]] = {
         is_new=True,
     ),
 }
-"""By field of RunRecord."""
+"""All tables by field of RunRecord."""
 
 STREAMED: Final = tuple(field for field, table in TABLES.items() if table.is_streamed)

@@ -14,7 +14,7 @@ from kcluster.runs.record import FORMAT, TABLES, RunInfo
 
 
 def run_schema() -> JsonObject:
-    """`files` has the schema of run.json and of the rows of each table, by file name."""
+    """The JSON Schema of run.json and of the rows of each table: `files` has one per file name."""
     types: dict[str, type[msgspec.Struct]] = {INFO: RunInfo}
     types |= {table.file: table.row for table in TABLES.values()}
     (schemas, definitions) = msgspec.json.schema_components(

@@ -25,7 +25,7 @@ Offsets = dict[bytes | None, int]
 
 
 def send_rows(judged: Judged, recorder: Recorder) -> Iterator[SendRow]:
-    """One row per send of the ledger, in its order."""
+    """One row per send of the ledger, in the ledger's order."""
     last: dict[tuple[str, Partition], int] = {}
     places: dict[Partition, _Places] = {}
     for send in judged.ledger.sends:
@@ -71,9 +71,9 @@ class _Places:
             places = self._hidden if offset in log.hidden else self._visible
             places.setdefault(log.names.get(offset, value), offset)
         self._gone: dict[bytes | None, tuple[int, int]] = {}
-        """By value: the epoch and the offset of its first append that is not in the log."""
+        """The epoch and the offset of a value's first append that is not in the log, by value."""
         self._deleted: dict[bytes | None, int] = {}
-        """By value: the epoch of its first append to a deleted topic."""
+        """The epoch of a value's first append to a deleted topic, by value."""
         is_known = partition in judged.logs
         for observed in recorder.of_partition(partition):
             for append in observed.appends:
@@ -85,7 +85,7 @@ class _Places:
                         self._gone.setdefault(value, (append.epoch, offset))
 
     def of(self, send: SentRecord, anomalies: Iterable[SendAnomaly]) -> tuple[SendFate, int, int]:
-        """Its fate, its offset in the final log and the epoch of its append; -1 for none."""
+        """A record's fate, its offset in the final log and the epoch of its append; -1 for none."""
         value, log = send.value, self._log
         if (at := self._visible.get(value, -1)) >= 0:
             return SendFate.KEPT, at, self._epoch_at(at)
@@ -108,7 +108,7 @@ class _Places:
         return self._log.epochs[index - 1][0] if index else -1
 
     def _is_held(self, append: Append) -> bool:
-        """Whether the final log has all of it.  A leader epoch writes an offset only once."""
+        """Whether the final log has the whole batch.  A leader epoch writes an offset only once."""
         return append.last_offset < self._log.end_offset and all(
             self._epoch_at(offset) == append.epoch
             for offset in (append.base_offset, append.last_offset)

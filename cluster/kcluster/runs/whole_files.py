@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import IO, Final
 
 PRIVATE: Final = 0o600
-"""For what has keys and values of records: readable for this user only."""
+"""The permissions of files with keys and values of records: readable for this user only."""
 PRIVATE_DIRECTORY: Final = 0o700
 SHARED: Final = 0o666
-"""As the umask allows."""
+"""The permissions of other files: what the umask allows."""
 
 
 @contextmanager
 def replacing(file: Path, mode: int = PRIVATE) -> Iterator[IO[bytes]]:
-    """Write a file.  Until it is complete, who reads it reads the file that was there before; if it
-    cannot be completed, that one stays.  OSError, with the file's name, if it cannot be."""
+    """Write a file.  Until it is complete, its readers get the file that was there before, which
+    also stays if it cannot be completed.  OSError with the file's name if it cannot be written."""
     if file.exists() and not file.is_file():  # /dev/stdout
         with open(file, "wb") as out:
             yield out

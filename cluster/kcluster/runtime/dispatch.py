@@ -210,7 +210,7 @@ class Dispatcher:
 
     @property
     def calls_back(self) -> bool:
-        """Some `later` is outstanding."""
+        """Whether some `later` is outstanding."""
         return bool(self._callbacks)
 
     def run(self) -> None:

@@ -30,7 +30,7 @@ from kcluster.scenario.seen_clients import MAX_RATE_PER_S, PAUSE_MS, SeenClient,
 from kcluster.scenario.started import StartedClient, clients_started
 
 Leaders = dict[tuple[str, int], tuple[int, tuple[int, ...]]]
-"""By partition: its leader, and its ISR."""
+"""The leader and the ISR of each partition."""
 
 MAX_DIFFERENCES: Final = 5
 """The most partitions that are named because they differ."""
@@ -175,7 +175,7 @@ def _leaders_played(record: RunRecord, until_ms: int) -> Leaders:
 
 
 def _assumptions(past: _Past, futures: Futures) -> Iterator[str]:
-    """In what the past that was played is not the real one, one line each."""
+    """The reasons why the past that was played is not the real one, one line each."""
     for client in past.seen:
         keys = client.keys
         if client.kind == "producers":

@@ -36,7 +36,7 @@ def questions(cluster: ClusterVerbs, step: Step) -> list[Prediction]:
 
 
 def questions_on(stage: ScenarioStage, step: Step) -> list[Prediction]:
-    """The same on a stage of either clock, between two dispatches."""
+    """The questions about an action on a stage of either clock; called between two dispatches."""
     how = _leaving(step)
     if how is None:
         return []
@@ -58,7 +58,7 @@ def question_values(question: Prediction) -> JsonObject:
 
 
 def _leaving(step: Step) -> Leaving | None:
-    """How an action loses brokers; None if it loses none."""
+    """The way in which an action loses brokers; None if it loses none."""
     match step.action:
         case KillBrokers(how=how):
             return _DEATHS[DeathKind(how)]

@@ -21,7 +21,7 @@ from kcluster.json_types import JsonObject
 from kcluster.scenario.play.phases import RunCrash, RunResult
 
 MAX_ERROR: Final = 200
-"""A line shows this much of an error; the traceback has all of it."""
+"""The characters of an error that a line shows; the traceback has all of it."""
 REBALANCES: Final = (GroupMemberJoined, GroupMemberLeft, GroupRebalanced, GroupAssigned)
 """Events of every rebalance, however it began.  A scenario's timeline leaves them out."""
 
@@ -88,7 +88,7 @@ def crash_lines(crash: RunCrash) -> Iterator[str]:
 
 
 def _run_values(run: RunCrash | RunResult) -> dict[str, object]:
-    """Which run it was."""
+    """The values that identify a run: scenario, clock, seed."""
     return {
         "scenario": run.scenario.name,
         "file": run.scenario.source,
@@ -98,7 +98,7 @@ def _run_values(run: RunCrash | RunResult) -> dict[str, object]:
 
 
 def crash_values(crash: RunCrash) -> JsonObject:
-    """The same for JSON."""
+    """The report of a run that a bug ended, for JSON."""
     return {
         **_run_values(crash),
         "passed": False,
@@ -109,7 +109,7 @@ def crash_values(crash: RunCrash) -> JsonObject:
 
 
 def result_values(result: RunResult) -> JsonObject:
-    """The same for JSON."""
+    """The report of one run, for JSON."""
     return {
         **_run_values(result),
         "passed": result.passed,

@@ -25,7 +25,8 @@ from kcluster.protocol.names import has_internal_prefix
 from kcluster.protocol.records.batches import NO_PRODUCER_ID
 
 MAX_RATE_PER_S: Final = 200
-"""Of each producer that stands in for a client: a minute of it is played in a second."""
+"""The highest rate of a producer that stands in for a client: a minute of it is played in a
+second."""
 PAUSE_MS: Final = 10_000
 """A client that has not been seen for this long is taken to have ended."""
 
@@ -42,7 +43,7 @@ class SeenClient(Struct):
 
 
 class _Sent(Struct):
-    """What one client has sent to one topic."""
+    """The records that one client has sent to one topic."""
 
     acks: int
     is_idempotent: bool
@@ -123,7 +124,7 @@ def _producer(client: str, topic: str, of: _Sent) -> SeenClient:
 
 
 class _Read(Struct):
-    """What one client has fetched."""
+    """The topics and partitions that one client has fetched, and when."""
 
     topics: dict[str, None]
     partitions: dict[tuple[str, int], None]
@@ -162,7 +163,7 @@ def _consumers(
 
 
 def _members(rows: Iterable[GroupRow]) -> dict[str, tuple[str, str]]:
-    """By client.id: its group, and the protocol of that."""
+    """The members' groups, with their protocols, by client.id."""
     return {
         member.client: (row.group, "consumer" if row.kind == "consumer" else "classic")
         for row in rows

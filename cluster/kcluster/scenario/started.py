@@ -40,9 +40,9 @@ from kcluster.scenario.recorded import RecordedClient
 
 KINDS: Final = ("producer", "consumer", "processor")
 MAX_CLIENTS: Final = 200
-"""How many may run at a time."""
+"""The most clients that may run at a time."""
 MAX_ENDED: Final = 200
-"""How many that were stopped are remembered."""
+"""The most stopped clients that are remembered."""
 FORGET_EVERY_US: Final = 10_000_000
 KEPT_RECORDS: Final = 1_000
 
@@ -103,7 +103,8 @@ def clients_started(cluster: ClusterVerbs) -> list[StartedClient]:
 
 
 def recorded_clients(cluster: ClusterVerbs, began_ms: int) -> list[RecordedClient]:
-    """The same for a scenario file.  `began_ms`: the time from which that counts."""
+    """The clients that were started, as clients of a scenario file.  `began_ms`: the time from
+    which the file's times count."""
     return [
         RecordedClient(
             f"{one.kind}s",
@@ -165,7 +166,8 @@ def _start(
 
 
 def _free_name(started: _Started, kind: str) -> str:
-    """`producer-1`, `producer-2`, ...: no name is given twice, so that each is one client."""
+    """An unused name: `producer-1`, `producer-2`, ...  No name is given twice, so that each is one
+    client."""
     taken = {name for one in started.all for name in (one.name, *one.members)}
     while True:
         number = started.numbers[kind] = started.numbers.get(kind, 0) + 1
@@ -208,7 +210,7 @@ def _stop(cluster: ClusterVerbs, name: str) -> None:
 
 
 def _forget_later(started: _Started, stage: RunningStage) -> None:
-    """Every ten seconds drop what the clients noted: the brokers' record is what counts."""
+    """Drop what the clients noted, every ten seconds: the brokers' record is what counts."""
 
     def forget() -> None:
         for running in started.running.values():

@@ -142,7 +142,8 @@ class ApiCall:
         self._connection.keep_open_until_exit()
 
     def while_client_stays(self) -> AbstractContextManager[None]:
-        """For what waits, in the server's hub: it ends with the client's connection."""
+        """Run the body while the client's connection is open; for what waits in the server's
+        hub."""
         staying: AbstractContextManager[None] = self._connection.while_client_stays()
         return staying
 

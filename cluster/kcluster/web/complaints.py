@@ -13,7 +13,7 @@ from typing import Final
 from kcluster.events.render import one_line
 
 MAX_LINES: Final = 10
-"""Within one WINDOW_S; what is not shown is counted."""
+"""The most lines within one WINDOW_S; those that are not shown are counted."""
 WINDOW_S: Final = 10.0
 MAX_CHARS: Final = 300
 

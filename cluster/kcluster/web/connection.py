@@ -183,7 +183,7 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
                 super()._sendall(view[start : start + SLICE_BYTES])
 
     def keep_open_until_exit(self) -> None:
-        """Keep the socket open for as long as the process lives."""
+        """Keep the socket open until the process ends."""
         os.dup(self.socket.fileno())
 
     @contextmanager
@@ -222,7 +222,7 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         self.limits = limits
         self.complaints = Complaints(_to_stderr, time.monotonic)
         self.connections = 0
-        """Those that are open."""
+        """The connections that are open."""
 
     def handle(self, sock: Any, address: object) -> None:
         """pywsgi: serve a connection."""

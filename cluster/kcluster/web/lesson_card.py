@@ -43,6 +43,6 @@ class LessonCards:
             self._newest = msgspec.json.encode(card)
 
     def newest(self) -> tuple[int, bytes]:
-        """How many there were, and the last of them as JSON; empty if there was none."""
+        """How many cards there were, and the last of them as JSON; empty if there was none."""
         with self._lock:
             return self._count, self._newest

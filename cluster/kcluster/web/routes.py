@@ -23,7 +23,7 @@ JSON: Final = "application/json"
 HTML: Final = "text/html"
 PLAIN: Final = "text/plain"
 VERSION_HEADER: Final = "Kcluster-Version"
-"""Of the server; in every answer."""
+"""The header with the server's version; it is in every answer."""
 
 
 class NoParameters(Struct, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ class NoParameters(Struct, forbid_unknown_fields=True):
 
 
 class Runs(StrEnum):
-    """Where a handler runs, and so what it costs.
+    """Where a handler runs.
 
     In a greenlet of the server's hub a handler may wait for a cluster, and for nothing else: a
     wait costs no thread, and ends with its client.  What computes, or calls what blocks, runs in a
@@ -39,9 +39,9 @@ class Runs(StrEnum):
     """
 
     AT_ONCE = "at once"
-    """In the hub: cheap, and never refused for the sake of others."""
+    """In the server's hub: cheap, and never refused because the server is busy."""
     WAITING = "waiting"
-    """In the hub, maybe for long."""
+    """In the server's hub, maybe for a long time."""
     IN_THREAD = "in a thread"
 
 

@@ -79,7 +79,7 @@ class WebServer:
         self._threads: ThreadPool | None = None
         self._shares = Shares(limits.threads_of_one)
         self.requests = 0
-        """Those that wait for a cluster or are computed now."""
+        """The requests that wait for a cluster or are computed now."""
         self._thread = threading.Thread(target=self._serve, name="web", daemon=True)
         self._started: Future[None] = Future()
 
@@ -208,7 +208,8 @@ class WebServer:
 
 
 class Shares:
-    """How many threads are occupied by requests for the same: `of_each`.  In the server's hub."""
+    """The threads that are occupied by requests with the same share, such as one cluster's:
+    `of_each` at most.  Used in the server's hub."""
 
     def __init__(self, of_each: int) -> None:
         self._of_each = of_each
@@ -230,7 +231,7 @@ class Shares:
 
 
 def _of_gevent(plain: socket.socket) -> Any:
-    """The same socket for greenlets; the plain one is closed."""
+    """A socket for greenlets with the same file descriptor; the plain one is closed."""
     return gevent.socket.socket(fileno=plain.detach())
 
 

@@ -35,7 +35,7 @@ class Inbox(Generic[T]):
         self._items: deque[T] = deque()
         self._news = Event()
         self.is_closed = False
-        """Nothing comes any more: the reader was too slow, or the source has ended."""
+        """Whether nothing comes any more: the reader was too slow, or the source has ended."""
 
     def put(self, item: T) -> None:
         """Add an item, from any thread; never waits."""
@@ -48,7 +48,7 @@ class Inbox(Generic[T]):
             self._call_soon(self._news.set)
 
     def close(self) -> None:
-        """End it, from any thread."""
+        """End the stream, from any thread."""
         self.is_closed = True
         self._call_soon(self._news.set)
 

@@ -30,8 +30,8 @@ from msgspec import Struct
 from kcluster.world.heap import frozen_for_children
 
 LIMIT_S: Final = 120.0
-"""The CPU time after which a child counts as hanging, and the real time after which one does that
-uses hardly any CPU.  On a busy machine a sound child may take much longer."""
+"""The CPU time after which a child counts as hanging; for a child that uses hardly any CPU, the
+real time.  On a busy machine a sound child may take much longer in real time."""
 IDLE_SHARE: Final = 0.002
 """A child that uses less of a core than this is blocked; beside 100 others a working child uses
 five times more."""

@@ -338,7 +338,8 @@ class Roster(Struct):
         return {name: None for name in first.protocols if self.supporters[name] == size}
 
     def elect_protocol(self) -> str:
-        """The protocol with most votes; each member votes for its first that all know."""
+        """The protocol with the most votes; each member votes for the first of its protocols that
+        all members know."""
         candidates = self.common_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():

@@ -300,7 +300,8 @@ class FetchSessions:
         return session
 
     def _make_room(self, is_follower: bool, now_ms: int) -> bool:
-        """Evict the least recently used session that is stale or, for a follower, a consumer's.
+        """Evict the least recently used session that is stale or, for a follower, a consumer's;
+        returns whether there is room for another one.
 
         Kafka: FetchSessionCache.tryEvict.
         """

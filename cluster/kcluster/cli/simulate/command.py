@@ -59,7 +59,7 @@ def run(options: SimulateOptions) -> int:
 
 
 def _warm_up(setting: SimulationSetting) -> None:
-    """Do here once what is the same for each child."""
+    """Do here once what would be the same in each child."""
     cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
     cluster.open()
     with World(cluster.driver):

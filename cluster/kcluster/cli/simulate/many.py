@@ -30,8 +30,8 @@ def run_many(
     seeds: range, simulate: Callable[[int], int], repeat: Callable[[int], int] | None
 ) -> int:
     """Simulate each seed in a child of its own, until one fails; returns the exit code, as
-    `simulate` does.  `repeat`: for the seed that failed, in another child, whose output is shown;
-    None to show what it has printed already."""
+    `simulate` does.  `repeat`: called with the seed that failed, in another child whose output is
+    shown; None: show what the first one printed."""
     began_s = time.perf_counter()
     outcome = run_seeds(seeds, _in_child(simulate))
     took = f"in {time.perf_counter() - began_s:.1f} s"

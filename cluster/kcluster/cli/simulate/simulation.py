@@ -37,7 +37,7 @@ from kcluster.world.waits import StuckThread
 from kcluster.world.world import START_MS, World
 
 PROGRAMS: Final = "programs"
-"""Stands for a check: all programs ended, and none failed."""
+"""Shown as a check: all programs ended, and none failed."""
 BOOTSTRAP_VARIABLE: Final = "KCLUSTER_BOOTSTRAP"
 _SUPERVISOR: Final = threading.main_thread().name
 
@@ -73,7 +73,7 @@ class Simulated(Struct):
 
     @property
     def was_too_long(self) -> bool:
-        """Programs had not ended when they had to."""
+        """Whether programs had not ended when they had to."""
         return any(failed.check == PROGRAMS for failed in self.run.failed)
 
     def record(self) -> RunRecord:
@@ -105,7 +105,7 @@ class Simulation:
 
     @property
     def now_ms(self) -> int:
-        """Since the programs began."""
+        """The time since the programs began."""
         return (self.cluster.driver.now_us - self.began_us) // 1000
 
     def on_note(self, sink: Callable[[Note], None]) -> None:

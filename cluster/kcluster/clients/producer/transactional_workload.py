@@ -91,7 +91,8 @@ class TransactionalApplication(Application):
                 return
 
     def _begin(self, now_ms: int) -> bool:
-        """Begin the next transaction after a call has returned, when its first record is due."""
+        """Begin the next transaction after a call has returned, if its first record is due; False
+        if it is not yet."""
         if self.transaction is not None:
             is_aborted = bool(self.transaction.error)
             outcome = TransactionOutcome.ABORTED if is_aborted else TransactionOutcome.COMMITTED

@@ -41,7 +41,7 @@ class FileKind(Struct, frozen=True):
         return self.parse(data, source)
 
     def parse(self, text: str | bytes, source: str) -> tuple[str, Node, list[Problem]]:
-        """The same of a text; `source` stands in messages for the file."""
+        """Parse a text as `load` reads a file; `source` stands in messages for the file."""
         if len(text) > MAX_TEXT_BYTES:
             self._refuse(source, f"larger than {MAX_TEXT_BYTES // 1024} KiB: not {self.one}")
         text = self._decoded(text, source)
@@ -55,7 +55,7 @@ class FileKind(Struct, frozen=True):
 
     @property
     def one(self) -> str:
-        """With its article."""
+        """The word with its article."""
         return f"{'an' if self.word[0] in 'aeiou' else 'a'} {self.word}"
 
     def _decoded(self, text: str | bytes, source: str) -> str:

@@ -255,7 +255,7 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_regex_refresh_interval_ms: Annotated[int, _int(10_000, internal=True)] = 600_000
     group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     group_streams_acceptable_recovery_lag: Annotated[int, _WARMUP_LAG] = 10_000
-    """In offsets."""
+    """A number of offsets."""
     group_streams_assignment_interval_ms: Annotated[int, _int(0, scaled=True, dynamic=_CLUSTER)] = (
         1_000
     )
@@ -426,9 +426,9 @@ class BrokerConfig(Struct, frozen=True):
     def override(
         self, *overrides: Mapping[str, str], release: ReleaseNumber = NEWEST
     ) -> "BrokerConfig":
-        """These values, then each of `overrides` over those before: dynamic broker configs.
-        Unknown names (in `release`) and invalid values are left out, as by Kafka's brokers: they
-        may belong to a plugin."""
+        """These values with each of `overrides` over those before: dynamic broker configs.  Unknown
+        names (in `release`) and invalid values are left out, as by Kafka's brokers: they may belong
+        to a plugin."""
         fields: dict[str, object] = {}
         for mapping in overrides:
             for name, text in mapping.items():
@@ -511,7 +511,7 @@ _SCALED: Final[dict[str, dict[str, object]]] = {
     }
     for profile in PROFILES
 }
-"""What each profile sets differently from Kafka."""
+"""The values that each profile changes."""
 
 
 _REPLICAS: Final = 3
@@ -621,7 +621,8 @@ def _check_streams_groups(config: BrokerConfig) -> list[tuple[str, str]]:
 def _check_bounds(
     config: BrokerConfig, group: str, names: tuple[str, ...]
 ) -> list[tuple[str, str]]:
-    """Each value between the bounds that groups' own values have."""
+    """The problems of values outside the bounds that the values of groups must keep: (config,
+    reason)."""
     problems = []
     for name in names:
         value, low, high = (

@@ -62,31 +62,31 @@ WHY_NOT_SIMULATED: Final = {
         "two-phase commit needs InitProducerId 6, which 4.3 does not serve"
     ),
 }
-"""Configs without an effect that one may look for among those with one -> the reason."""
+"""The reasons why configs have no effect that one may expect to have one, by name."""
 
 
 def listener_config(name: str) -> str | None:
-    """`listener.name.<listener>.<config>`: the config; None for any other name."""
+    """The config in `listener.name.<listener>.<config>`; None for any other name."""
     prefix, _, rest = name.partition("listener.name.")
     return None if prefix or "." not in rest else rest.partition(".")[2] or None
 
 
 @cache
 def not_simulated() -> dict[str, ConfigDef]:
-    """By name: the configs of Kafka without an effect here."""
+    """The configs of Kafka without an effect here, by name."""
     return {definition.name: definition for definition in _table()}
 
 
 @cache
 def broker_catalog() -> dict[str, ConfigDef]:
-    """By name: all of Kafka's broker configs."""
+    """All of Kafka's broker configs, by name."""
     ours = {name: one for name, one in BROKER_CONFIGS.items() if not one.feature}
     return ours | not_simulated()
 
 
 @cache
 def internal_configs() -> frozenset[str]:
-    """Names that Kafka does not describe."""
+    """The names of configs that Kafka does not describe."""
     return frozenset(name for name, one in broker_catalog().items() if one.internal)
 
 
@@ -131,7 +131,7 @@ def sentences() -> dict[str, str]:
 
 
 def documentation(scope: Scope, definition: ConfigDef) -> str | None:
-    """What a config is for, in our own words; None for a name that Kafka does not have."""
+    """The purpose of a config, in our own words; None for a name that Kafka does not have."""
     name = definition.name
     words = sentences().get(name if scope == "broker" else f"{scope} {name}")
     if words is None and scope == "topic" and definition.synonyms:

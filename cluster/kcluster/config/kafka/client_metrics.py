@@ -47,7 +47,8 @@ class ClientMetricsConfig(Struct, frozen=True):
 
     @classmethod
     def resolve(cls, own: Mapping[str, str]) -> "ClientMetricsConfig":
-        """What `own` (by Kafka's names) sets over the defaults; raises ConfigError."""
+        """The configs of a client metrics resource: `own` (by Kafka's names) over the defaults;
+        ConfigError for a bad one."""
         values = parse_overrides(CLIENT_METRICS_CONFIGS, own, "client metrics")
         fields: ConfigFields = {field_of(name): value for name, value in values.items()}
         return cls(**fields)
@@ -105,7 +106,7 @@ def _compile(pattern: str) -> re.Pattern[str] | None:
 
 
 class Subscription(Struct, frozen=True):
-    """One client metrics resource."""
+    """One client metrics resource, ready to be matched."""
 
     name: str
     config: ClientMetricsConfig
@@ -113,7 +114,7 @@ class Subscription(Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, own: Mapping[str, str]) -> "Subscription":
-        """From what is stored, which has been checked."""
+        """The subscription that stored configs make; they have been checked."""
         config = ClientMetricsConfig.resolve(own)
         patterns = parse_patterns(config.match)
         assert isinstance(patterns, dict), patterns

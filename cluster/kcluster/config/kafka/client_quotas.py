@@ -32,13 +32,14 @@ CLIENT_QUOTAS: Final[Mapping[str, int | None]] = {
     REQUEST_PERCENTAGE: None,
     MUTATION_RATE: None,
 }
-"""Of users and client ids, by name: the greatest value of those that are whole numbers."""
+"""The quotas of users and client ids: by name, the greatest value; None for those that are not
+whole numbers."""
 
 IP_QUOTAS: Final[Mapping[str, int | None]] = {CONNECTION_RATE: 2**31 - 1}
-"""Of IP addresses."""
+"""The quotas of IP addresses, by name, with their greatest values."""
 
 Entity = tuple[tuple[str, str | None], ...]
-"""As `QuotaEntity` of kcluster.metadata.records: client id before user."""
+"""An entity as `QuotaEntity` of kcluster.metadata.records has it: client id before user."""
 
 
 class Limit(Struct, frozen=True):

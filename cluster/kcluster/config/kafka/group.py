@@ -83,7 +83,7 @@ class GroupConfig(Struct, frozen=True):
     consumer_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     consumer_session_timeout_ms: Annotated[int, _INT_1] = 45_000
     errors_deadletterqueue_copy_record_enable: Annotated[bool, _COPY_FLAG] = False
-    """Of a share group, as its dead letter queue is."""
+    """Whether a share group copies records to its dead letter queue."""
     errors_deadletterqueue_topic_name: Annotated[str, _DEAD_LETTERS] = ""
     share_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
     share_assignor_offload_enable: Annotated[bool, _OFFLOAD] = True
@@ -116,7 +116,7 @@ class GroupConfig(Struct, frozen=True):
         own: Mapping[str, str] | None = None,
         release: ReleaseNumber = NEWEST,
     ) -> "GroupConfig":
-        """What `own` (by Kafka's names) sets, over what the broker's configs give.
+        """The configs of a group: `own` (by Kafka's names) over the broker's defaults.
 
         Raises ConfigError for an unknown name (in `release`) or a bad value: nothing of that kind
         is stored.

@@ -20,4 +20,4 @@ QUOTA_CONFIGS: Final[dict[str, ConfigDef]] = {
     name: ConfigDef(name, "broker", UNLIMITED, Spec("LONG", 0, dynamic="cluster-wide"))
     for name in (LEADER_RATE, FOLLOWER_RATE, LOG_DIRS_RATE)
 }
-"""By name; bytes per second."""
+"""The broker configs that are quotas, by name; in bytes per second."""

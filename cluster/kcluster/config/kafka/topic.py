@@ -55,7 +55,7 @@ def _topic(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any)
 
 
 def _unused(kind: object, minimum: float | None = None, *synonyms: str, **more: object) -> Spec:
-    """For files, indexes, tiered storage and random rolling, none of which exist here."""
+    """Configs for files, indexes, tiered storage and random rolling, none of which exist here."""
     return _topic(kind, minimum, *synonyms, obeyed=False, **more)
 
 
@@ -106,7 +106,8 @@ class TopicConfig(Struct, frozen=True):
         int, _topic("LONG", 1, "log.cleaner.max.compaction.lag.ms")
     ] = MAX_LONG
     max_decompressed_message_bytes: Annotated[int, _MAX_RECORD_BYTES] = MAX_JAVA_ARRAY_BYTES
-    """Of one record in a compressed batch.  NO_SIZE_LIMIT in brokers before 4.4."""
+    """The largest size of one record in a compressed batch.  NO_SIZE_LIMIT in brokers before
+    4.4."""
     max_message_bytes: Annotated[int, _topic("INT", 0, "message.max.bytes")] = 1_048_588
     message_timestamp_after_max_ms: Annotated[
         int, _topic("LONG", 0, "log.message.timestamp.after.max.ms")
@@ -157,7 +158,7 @@ class TopicConfig(Struct, frozen=True):
         overrides: Mapping[str, str | bool | int | float] | None = None,
         release: ReleaseNumber = NEWEST,
     ) -> "TopicConfig":
-        """What `overrides` (by Kafka's names) set, over what the broker's configs give.
+        """The configs of a topic: `overrides` (by Kafka's names) over the broker's defaults.
 
         Raises ConfigError for an unknown name (in `release`) or a bad value: check external input
         with `check_topic_config` first.

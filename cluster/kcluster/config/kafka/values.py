@@ -50,9 +50,10 @@ class Spec(Struct, frozen=True):
     """A valid value outside the range."""
     one_of: tuple[str, ...] = ()
     ignores_case: bool = False
-    """Of `one_of`: the value is kept as it was written."""
+    """Whether the words of `one_of` may be written in any case; the value is kept as it was
+    written."""
     check: Callable[[ConfigDef, Value], str | None] | None = None
-    """For what a range cannot express: returns the message, or None."""
+    """A check of what a range cannot express: returns the message, or None."""
     dynamic: Dynamic = "read-only"
     scaled: bool = False
     """Whether `profile: fast` has a hundredth of it, unless `fast` is set, and `slow` three times
@@ -85,7 +86,7 @@ class ConfigDef(Struct, frozen=True):
 
     @property
     def synonyms(self) -> tuple[str, ...]:
-        """Of a topic config: the broker configs that give its default, the strongest first."""
+        """The broker configs that give a topic config its default, the strongest first."""
         return self.spec.synonyms
 
     @property
@@ -138,7 +139,8 @@ class ConfigDef(Struct, frozen=True):
 
 FAST_DIVISOR: Final = 100
 SLOW_FACTOR: Final = 3
-"""In profile slow a dead broker is missed after 27 s: time for a class to say what will follow."""
+"""The factor of profile slow: a dead broker is missed after 27 s, time for a class to say what will
+follow."""
 
 
 def field_of(name: str) -> str:
@@ -189,7 +191,7 @@ def format_value(value: Value) -> str | None:
 
 
 def _double(value: float) -> str:
-    """As Java's Double.toString writes it: `1.0`, `1.5E308`."""
+    """A double as Java's Double.toString writes it: `1.0`, `1.5E308`."""
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -277,15 +279,15 @@ def _number(bound: float) -> str:
 def known_configs(
     definitions: Mapping[str, ConfigDef], texts: dict[str, str], release: ReleaseNumber
 ) -> dict[str, str]:
-    """Of what was stored: the configs that `release` has.  In a cluster of several releases, others
-    may have been set."""
+    """Those of the stored configs that `release` has.  In a cluster of several releases, others may
+    have been set."""
     if all(definitions[name].is_in(release) for name in texts):
         return texts
     return {name: text for name, text in texts.items() if definitions[name].is_in(release)}
 
 
 NEWEST: Final[ReleaseNumber] = (99, 0)
-"""Of no release yet: every config that is known here is in it."""
+"""A release newer than all: it has every config that is known here."""
 
 
 def parse_overrides(
@@ -294,8 +296,8 @@ def parse_overrides(
     what: str,
     release: ReleaseNumber = NEWEST,
 ) -> dict[str, Value]:
-    """Values by name of what `overrides` sets; raises ConfigError for the first bad one.
-    A config that `release` does not have is an unknown one."""
+    """Parse `overrides`: values by name; ConfigError for the first bad one, or one that `release`
+    does not have."""
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         definition = definitions.get(name)

@@ -26,7 +26,7 @@ class Brokers(Struct, frozen=True):
 
     specs: tuple[BrokerSpec, ...] = ()
     count: int = 0
-    """How many the topology has, those with problems included."""
+    """The number of brokers in the topology, those with problems included."""
     complete: bool = False
     """Whether all ids could be read, so that any other id is wrong."""
 
@@ -138,7 +138,7 @@ def _broker(
 def check_advertised(
     reading: TreeReader, node: Node, host: str, brokers: Sequence[BrokerSpec]
 ) -> None:
-    """Each broker must be advertised when all bind to an address like 0.0.0.0."""
+    """Report each broker that is not advertised although all bind to an address like 0.0.0.0."""
     silent = [str(spec.id) for spec in brokers if spec.advertised is None]
     if silent:
         who = f"broker {silent[0]}" if len(silent) == 1 else f"brokers {', '.join(silent[:5])}"

@@ -31,13 +31,13 @@ _TOPOLOGY_SETS: Final = {
 
 @cache
 def _settable() -> dict[str, ConfigDef]:
-    """By name: every broker config of Kafka, but for what other keys of a topology set."""
+    """Every broker config of Kafka by name, without those that other keys of a topology set."""
     all_ = BROKER_CONFIGS | not_simulated()
     return {name: all_[name] for name in all_ if name not in _TOPOLOGY_SETS}
 
 
 def simulated(config: Mapping[str, str]) -> dict[str, str]:
-    """Of a topology's broker configs those that a BrokerConfig has."""
+    """Those of a topology's broker configs that a BrokerConfig has."""
     return {name: text for name, text in config.items() if name in BROKER_CONFIGS}
 
 

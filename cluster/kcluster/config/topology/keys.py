@@ -34,14 +34,14 @@ MAX_BROKERS: Final = 1_000
 MAX_PORT: Final = 65_535
 MAX_LATENCY_MS: Final = 3_600_000
 MAX_PARTITIONS: Final = 100_000
-"""Of one topic, and of all topics of a topology together."""
+"""The most partitions of one topic, and of all topics of a topology together."""
 
 ID: Final = Whole()
 _PORT: Final = Whole(0, MAX_PORT, "port")
 _LATENCY: Final = Milliseconds(MAX_LATENCY_MS)
 _VERSION: Final = Text("release such as 2.8", release_of)
 _CONFIG_NAME: Final = "^[a-z]+([._][a-z]+)+$"
-"""Of a topic, in either spelling."""
+"""The name of a topic config, in either spelling."""
 
 
 def _list_of(item: Schema, **more: int) -> Schema:
@@ -80,7 +80,7 @@ def _network() -> Schema:
 
 
 def _features() -> Schema:
-    """Levels by name, in either spelling."""
+    """The levels of features by name, in either spelling."""
     properties: Schema = {}
     for name, feature in FEATURES.items():
         level = Whole(feature.lowest, feature.highest).schema()

@@ -42,7 +42,7 @@ class Topology(Struct, frozen=True):
     topics: dict[str, TopicSpec] = {}
     name: str = DEFAULT_NAME
     host: str = DEFAULT_HOST
-    """Where all listeners bind."""
+    """The address to which all listeners bind."""
     profile: str = DEFAULT_PROFILE
     config: dict[str, str] = {}
     """Broker configs by Kafka's name, for all brokers."""
@@ -57,7 +57,8 @@ class Topology(Struct, frozen=True):
     source: str = ""
     """The file that it came from, for messages."""
     places: dict[str, Place] = field(default_factory=dict)
-    """Of values by path, for problems that show only later (a port in use)."""
+    """The places of values in the file, by path, for problems that show only later (a port in
+    use)."""
 
     @classmethod
     def load(cls, path: str | PathLike[str], **overrides: object) -> Topology:

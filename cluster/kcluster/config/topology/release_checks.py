@@ -52,7 +52,7 @@ def check_releases(
 def _check_features(
     reading: TreeReader, node: Node | None, levels: Mapping[str, int], releases: Sequence[Release]
 ) -> None:
-    """Each level must be known to the oldest broker."""
+    """Report each feature level that the oldest broker does not know."""
     formatting = [one for one in releases if one.number >= FIRST_TO_FORMAT]
     if not isinstance(node, Map) or not formatting:
         return

@@ -50,7 +50,7 @@ class LinkSpec(Struct, frozen=True):
 
     between: tuple[int, int]
     latency_ms: float
-    """One way."""
+    """The latency in one direction."""
 
 
 class NetworkSpec(Struct, frozen=True):

@@ -71,7 +71,7 @@ class Partitions:
         return min(wanted, len(image.topics[topic].partitions[0].replicas))
 
     def unclean_allowed(self, topic: str) -> bool:
-        """The topic's effective unclean.leader.election.enable."""
+        """Whether the topic's effective unclean.leader.election.enable is true."""
         own = self._image.topic_configs(topic).get(_UNCLEAN_ELECTION)
         if own is None:
             return self._metadata.cluster_config.unclean_leader_election_enable

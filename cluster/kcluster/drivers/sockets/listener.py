@@ -124,7 +124,7 @@ class Listener:
 
     @property
     def awaits_reply(self) -> bool:
-        """A client waits for an answer of the broker, or to be served at all."""
+        """Whether a client waits for an answer of the broker, or to be served at all."""
         waits = self._waiting is not None or bool(self._throttled)
         return waits or any(x.awaits_reply for x in self.connections.values())
 

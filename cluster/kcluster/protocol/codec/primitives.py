@@ -226,7 +226,8 @@ class CarefulReader:
             raise self.fail("not UTF-8", at) from None
 
     def is_null(self, field: FieldSchema) -> bool:
-        """Read the marker before a struct that may be null: -1 or 1; if tagged, varint 0 or 1."""
+        """Read the marker before a struct that may be null (-1 or 1; if tagged, varint 0 or 1);
+        returns whether the struct is null."""
         if field.is_tagged(self.version):
             return self.uvarint() == 0
         return self.fixed("int8") < 0

@@ -30,7 +30,7 @@ MAX_TIMES: Final = 4_000
 """The most times of a client's sends or reads; above it adjacent times are merged."""
 
 Counts = dict[int, int]
-"""How many, by time."""
+"""Counts by time."""
 
 
 class _Client(Struct):
@@ -39,14 +39,14 @@ class _Client(Struct):
     name: str
     sent: Counts = field(default_factory=dict)
     ended: dict[int, list[int]] = field(default_factory=dict)
-    """By time: acked, failed, unknown, and the longest duration among them."""
+    """The outcomes by time: acked, failed, unknown, and the longest duration among them."""
     reads: Counts = field(default_factory=dict)
     errors: dict[tuple[int, str, str, str], int] = field(default_factory=dict)
-    """By time, API, error and partition."""
+    """The errors by time, API, error and partition."""
 
 
 def packed(record: RunRecord) -> str:
-    """What the page of a run carries, for a JSON string in a <script> element."""
+    """The data that the page of a run carries, for a JSON string in a <script> element."""
     text = msgspec.json.encode(carried_values(record))
     return base64.b64encode(zlib.compress(text)).decode()
 
@@ -166,7 +166,7 @@ def _client_values(client: _Client) -> dict[str, Any]:
 
 
 def _processed(record: RunRecord, cell_ms: int) -> dict[str, list[tuple[int, int]]]:
-    """By topic: rows of (ms, how many records the application reported as processed)."""
+    """Rows of (ms, how many records the application reported as processed), by topic."""
     counts: dict[str, Counts] = {}
     for row in record.processed:
         _count(counts.setdefault(row.topic, {}), _cell(row.at_ms, cell_ms))

@@ -44,7 +44,7 @@ ClientSettings = dict[str, Any]
 
 
 def defaults_of(struct: type[Struct], profile: str) -> ClientSettings:
-    """What a profile sets differently from Kafka: the times, in profile `fast`."""
+    """The values that a profile changes: the times, in profile `fast`."""
     if profile != "fast":
         return {}
     return {

@@ -98,7 +98,8 @@ def check_names(
 
 
 def _step_problems(names: Names, step: Step) -> Iterator[str]:
-    """What is wrong with the names of one step.  Where brokers are meant, a client is not one."""
+    """The problems with the names of one step.  Where brokers are meant, a client's name is a
+    problem."""
     for part in (step.action, step.trigger):
         for field in fields_of(type(part)):
             for value in _values(getattr(part, field.name)):

@@ -25,7 +25,7 @@ from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.virtual import VirtualRun
 
 LONGEST_MS: Final = 600_000
-"""How long a future may be: ten minutes of virtual time are played in seconds."""
+"""The longest future: ten minutes of virtual time are played in seconds."""
 
 
 class Future(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Future(Struct, frozen=True):
 
 
 class Futures(Struct, frozen=True):
-    """What follows from `at_ms` (the clock of the run) on: `here` with nothing more done, `there`
+    """Both futures from `at_ms` (the clock of the run) on: `here` with nothing more done, `there`
     with the choice.  `assumptions`: where the past that was played is not exactly the real one, one
     line each; empty if it is."""
 

@@ -26,9 +26,10 @@ from kcluster.scenario.play.running_stage import RunningStage
 LATE_MS: Final = 10_000
 """Extra time, for a busy machine."""
 LOOK_S: Final = 0.002
-"""How often conditions are tested; nothing announces changes of some, such as counts of acks."""
+"""The interval at which conditions are tested; nothing announces changes of some, such as counts of
+acks."""
 LOOK_FOR_END_S: Final = 0.01
-"""How often the end of a stage is tested; nothing depends on its exact time."""
+"""The interval at which the end of a stage is tested; nothing depends on its exact time."""
 
 
 class LiveStage(RunningStage):

@@ -32,8 +32,8 @@ from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, 
 from kcluster.version import __version__
 
 CALM_LIMIT_MS: Final = 300_000
-"""How long everything in flight may take to complete, in virtual time; live, in profile fast, a
-hundredth of it."""
+"""The longest time in which everything in flight must complete, in virtual time; live, in profile
+fast, a hundredth of it."""
 
 ARRIVAL_MS: Final = 1_000
 """Records sent with acks=0 have arrived after this time; no answer reports when."""
@@ -41,7 +41,7 @@ SHARE_CALM_MS: Final = 1_000
 """A share group is at rest when everything else is, and nothing was delivered or loaded for this
 long; in virtual time also for as long as a lock lasts, if records are in flight."""
 MAX_UNFINISHED: Final = 10
-"""A report shows this much of what a run still waited for."""
+"""The number of unfinished things that a report shows."""
 
 Progress = Callable[[int, int], None]
 """(ms passed, ms in total)"""
@@ -90,7 +90,7 @@ class RunResult(Struct):
     has_problems: bool = False
     """An action could not be performed, so the run proves nothing."""
     trace_hash: str = ""
-    """Of a run in virtual time; equal for equal scenarios and seeds."""
+    """The hash of the trace of a run in virtual time; equal for equal scenarios and seeds."""
 
     @property
     def failures(self) -> list[str]:
@@ -145,11 +145,11 @@ class ScenarioRun:
         self._consumers: list[WorkloadConsumer] = []
         self._began_ms = self._first_note = 0
         self._readers: dict[str, list[WorkloadConsumer]] = {}
-        """By group; a consumer without a group, by its name."""
+        """The readers by group; a consumer without a group by its name."""
         self._sharing: list[ShareConsumer] = []
         self._arrived_ms: int | None = None
         self._shared_ms: int | None = None
-        """Since when only share groups may have something left to do."""
+        """The time since when only share groups may have something left to do."""
 
     def begin(self) -> None:
         """Start the clients and the first step."""
@@ -183,7 +183,7 @@ class ScenarioRun:
         return next(self.unfinished(), None) is None
 
     def unfinished(self) -> Iterator[str]:
-        """What the run still waits for, one line each."""
+        """The things that the run still waits for, one line each."""
         for producer in self._producers:
             if not producer.is_done:
                 yield f"producer {producer.name} has sends without an outcome"
@@ -205,8 +205,8 @@ class ScenarioRun:
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
     def _undecided(self) -> Iterator[str]:
-        """The partitions in which a transaction has no marker, though its coordinator is to send
-        one."""
+        """A line for each partition in which a transaction has no marker, though its coordinator is
+        to send one."""
         if not self.stage.ledger.transactions:
             return
         for topic, number in self.stage.topic_partitions():
@@ -216,8 +216,8 @@ class ScenarioRun:
                     yield f"{topic}-{number}: {text}"
 
     def _unread(self) -> Iterator[str]:
-        """The partitions that a group, or a consumer without one, has not read to the end.  In a
-        group one member must: each partition has a reader again after a rebalance."""
+        """A line for each partition that a group, or a consumer without one, has not read to the
+        end.  In a group one member must: each partition has a reader again after a rebalance."""
         for readers in self._readers.values():
             present = [reader for reader in readers if not reader.is_done]
             for reader in present:
@@ -237,7 +237,8 @@ class ScenarioRun:
                     yield f"{owner.name} has read {name} up to {position} of {end}"
 
     def _unshared(self) -> Iterator[str]:
-        """What share groups may still be working on: nobody knows what was not delivered."""
+        """A line for each share group or share partition that may still be working: nobody knows
+        what was not delivered."""
         present = [consumer for consumer in self._sharing if not consumer.is_done]
         if not present:
             return
@@ -264,8 +265,8 @@ class ScenarioRun:
                 yield f"share group {key.group_id}: partition {key.partition} has records in flight"
 
     def _unassigned(self, sharing: list[ShareConsumer]) -> Iterator[str]:
-        """The partitions that no member of a share group knows to be its own: one that joins again
-        has none for a while."""
+        """A line for each partition that no member of a share group knows to be its own: one that
+        joins again has none for a while."""
         for group in dict.fromkeys(one.settings.group_id for one in sharing):
             members = [one for one in sharing if one.settings.group_id == group]
             topics = dict.fromkeys(topic for one in members for topic in one.plan.topics)
@@ -292,8 +293,8 @@ class ScenarioRun:
         return list(wanted)
 
     def _end_of(self, partition: Partition, reader: WorkloadConsumer) -> int:
-        """Up to where it must be read: to the log end, since the high watermark lags after an
-        election.  If faults remain, what lies above may never be committed."""
+        """The offset up to which a partition must be read: the log end, since the high watermark
+        lags after an election.  If faults remain, what lies above may never be committed."""
         stage = self.stage
         if self.scenario.heal and reader.settings.isolation_level == READ_COMMITTED:
             return stage.stable_end(*partition)

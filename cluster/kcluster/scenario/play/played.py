@@ -30,7 +30,7 @@ class PlayedRun:
 
     @property
     def scenario(self) -> Scenario:
-        """What was played."""
+        """The scenario that was played."""
         return self._result.scenario
 
     @property
@@ -59,7 +59,7 @@ class PlayedRun:
         return ClockStatus(self.info.ended_ms, True, 1.0, ())
 
     def fork(self, actions: Sequence[Step], at_ms: int | None, for_ms: int) -> Futures:
-        """Both futures of a moment on the run's clock; None: of its end."""
+        """Both futures of a moment on the run's clock; None means its end."""
         result = self._result
         scenario = result.scenario
         began_ms = result.began_ms

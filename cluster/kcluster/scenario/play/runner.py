@@ -51,7 +51,7 @@ class Runner:
         self._next = 0
         self._waits_for: Step | None = None
         self._undos: dict[int, Undo] = {}
-        """What is still to be undone, by a running number."""
+        """The functions that undo what is still to be undone, by a running number."""
         self._undo_count = 0
 
     @property
@@ -73,7 +73,7 @@ class Runner:
 
     @property
     def steps_left(self) -> int:
-        """How many steps have not been played."""
+        """The number of steps that have not been played."""
         if self._has_branched:
             return 0
         return len(self.scenario.steps) - self._next + (self._waits_for is not None)

@@ -25,7 +25,7 @@ BUGS: Final = (
     TypeError,
     ValueError,
 )
-"""What a bug raises; asserts of the core and endless loops are among them."""
+"""The exceptions that show a bug; failed asserts of the core and endless loops are among them."""
 
 
 def _no_progress(passed_ms: int, all_ms: int) -> None:

@@ -59,7 +59,7 @@ class ScenarioStage(Stage):
         return condition.holds(self._facts, since)
 
     def is_whole(self) -> bool:
-        """All brokers serve, and every replica is in sync."""
+        """Whether all brokers serve, and every replica is in sync."""
         return SETTLED.holds(self._facts)
 
     def value_text(self, condition: Condition) -> str:
@@ -68,7 +68,7 @@ class ScenarioStage(Stage):
         return "" if value is None else f" (it is {value})"
 
     def unsettled(self) -> Iterator[str]:
-        """What is missing until all brokers serve and every replica is in sync."""
+        """The reasons why not all brokers serve or not every replica is in sync, one line each."""
         return self.verbs.settled.unsettled()
 
     def partitions(self, topic: str) -> list[Partition]:
@@ -91,8 +91,8 @@ class ScenarioStage(Stage):
         return self._facts.log_end(topic, partition)
 
     def stable_end(self, topic: str, partition: int) -> int:
-        """Up to where a read_committed consumer can get: the log end, or the first transaction that
-        is open without a coordinator that will end it."""
+        """The offset up to which a read_committed consumer can read: the log end, or the first
+        transaction that is open without a coordinator that will end it."""
         found = self.open_transactions(topic, partition)
         hanging = [each.first_offset for each in found if not each.is_owned]
         return min([self.log_end(topic, partition), *hanging])

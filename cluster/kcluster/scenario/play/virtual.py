@@ -22,7 +22,7 @@ from kcluster.scenario.play.stage import ScenarioStage
 
 PROGRESS_SLICES: Final = 20
 LEAVE_LIMIT_MS: Final = 60_000
-"""How long consumers may take to leave their groups."""
+"""The longest time in which consumers must leave their groups."""
 
 
 class VirtualStage(ScenarioStage):

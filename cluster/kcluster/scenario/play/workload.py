@@ -58,7 +58,7 @@ class WorkloadConsumer(ClientStateMachine, Protocol):
 
     @property
     def is_done(self) -> bool:
-        """It is closed."""
+        """Whether the consumer is closed."""
 
     @property
     def is_idle(self) -> bool:
@@ -132,7 +132,7 @@ def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
 
 
 def transaction_plan(spec: TransactionSpec | None) -> TransactionPlan | None:
-    """How an application uses transactions; None: it does not."""
+    """The plan by which an application uses transactions; None if it uses none."""
     if spec is None:
         return None
     return TransactionPlan(every=spec.every, abort_share=spec.abort, max_version=int(spec.version))
@@ -165,7 +165,7 @@ def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerPla
 def processor_plans(
     spec: ProcessorSpec, name: str, profile: str
 ) -> tuple[tuple[ConsumerPlan, ConsumerSettings], tuple[ProducerPlan, ProducerSettings]]:
-    """What a processor reads, and what it writes."""
+    """The plans and settings with which a processor reads, and those with which it writes."""
     reads: ClientSettings = defaults_of(ConsumerSettings, profile) | {
         "group_id": spec.group,
         "auto_offset_reset": "earliest",
@@ -206,7 +206,8 @@ def make_readers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Workl
 
 
 def names_of_members(name: str, members: int) -> list[str]:
-    """One has the name itself; several are called name-1, name-2, ..."""
+    """The names of the members: a single one has the name itself; several are called name-1,
+    name-2, ..."""
     if members == 1:
         return [name]
     return [f"{name}-{number}" for number in range(1, members + 1)]

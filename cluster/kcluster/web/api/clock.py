@@ -22,7 +22,7 @@ from kcluster.web.routes import Runs, route
 
 
 class ClockWanted(Struct):
-    """One of these."""
+    """A change to the cluster's clock: exactly one of pause, resume, speed and step."""
 
     pause: Annotated[bool, Meta(description="Freeze the whole cluster at this moment.")] = False
     resume: Annotated[bool, Meta(description="Let it continue from where it stands.")] = False

@@ -122,7 +122,7 @@ def sequence_of(cluster: Cluster, since: str) -> int:
 
 
 def last_event_id(call: ApiCall) -> int | None:
-    """Up to where a client that connects again has read."""
+    """The sequence up to which a client that connects again has read."""
     text = call.request.headers.get("Last-Event-ID", "")
     return int(text) if text.isascii() and text.isdecimal() else None
 

@@ -42,7 +42,7 @@ def _add(family: Metric, cluster: str, sample: Sample) -> None:
 
 
 class _Collected:
-    """What prometheus_client takes for a registry."""
+    """The samples in the form in which prometheus_client reads a registry."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families

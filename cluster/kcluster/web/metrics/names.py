@@ -154,7 +154,7 @@ _BEANS: Final[dict[str, tuple[tuple[str, MetricKind, str, tuple[str, ...]], ...]
         ("NumOffsets", _G, "Offsets that are committed there.", ()),
     ),
 }
-"""By MBean: name, kind, what it is, labels."""
+"""The metrics of each MBean: name, kind, meaning, labels."""
 
 _OTHERS: Final = (
     MetricName(
@@ -192,4 +192,4 @@ def _of_beans() -> Iterator[MetricName]:
 
 
 METRICS: Final = {metric.name: metric for metric in (*_of_beans(), *_OTHERS)}
-"""By name."""
+"""All metrics by name."""

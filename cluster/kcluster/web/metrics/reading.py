@@ -34,10 +34,10 @@ _STATES: Final = {
     LifecycleState.SHUTTING_DOWN: 6,
     LifecycleState.STOPPED: 7,
 }
-"""Kafka: BrokerState."""
+"""The numbers of Kafka's BrokerState."""
 _UP: Final = {ProcessState.UP: 1, ProcessState.PAUSED: 0.5, ProcessState.DOWN: 0}
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-"""Those of the JMX exporter."""
+"""The quantiles that the JMX exporter reports."""
 _FETCH: Final = api_name(int(ApiKey.FETCH))
 _PRODUCE: Final = api_name(int(ApiKey.PRODUCE))
 _TOPICS: Final = "kafka_server_brokertopicmetrics_"
@@ -56,11 +56,11 @@ class Sample(NamedTuple):
 
 
 class EventCounts:
-    """How often what Kafka counts has happened in a cluster, from its start."""
+    """How often each kind of event that Kafka counts has happened in a cluster, from its start."""
 
     def __init__(self) -> None:
         self.counted = 0
-        """The sequence of the last event."""
+        """The sequence of the last event that was counted."""
         self._counts: Counter[tuple[str, int]] = Counter()
 
     def count(self, entries: Iterable[NoteEntry]) -> None:
@@ -82,7 +82,8 @@ class EventCounts:
                 self._count_isr(event)
 
     def _count_isr(self, event: IsrChange) -> None:
-        """Of the leader, who proposes it.  What the controller decides itself no broker counts."""
+        """Count a change of an ISR for the leader, who proposes it.  No broker counts what the
+        controller decides itself."""
         if isinstance(event, IsrShrunk) and isinstance(event.reason, OutOfSync):
             name = "kafka_server_replicamanager_isrshrinks"
         elif isinstance(event, IsrExpanded) and isinstance(event.reason, CaughtUp):
@@ -132,7 +133,7 @@ def read_samples(cluster: Cluster, counts: EventCounts) -> list[Sample]:
 def controller_samples(
     image: MetadataImage, controller: int, state: ProcessState
 ) -> Iterator[Sample]:
-    """What the controller reports; nothing while it is down."""
+    """The samples of the controller; none while it is down."""
     active = float(state is ProcessState.UP)
     yield Sample("kcluster_broker_up", controller, _UP[state])
     if state is ProcessState.DOWN:
@@ -154,7 +155,7 @@ def controller_samples(
 
 
 def broker_samples(node: BrokerNodeView, image: MetadataImage) -> Iterator[Sample]:
-    """What one broker reports."""
+    """The samples of one broker."""
     broker, replicas = node.node_id, node.replicas.all()
     led = [replica for replica in replicas if replica.is_leader]
     short = [len(replica.registration.replicas) - len(replica.isr) for replica in led]
@@ -193,7 +194,7 @@ def producer_ids(replica: Replica) -> int:
 
 
 def partition_samples(broker: int, replica: Replica) -> Iterator[Sample]:
-    """What the leader of a partition reports."""
+    """The samples of the leader of a partition."""
     at = (replica.topic, str(replica.partition))
     in_sync, all_replicas = len(replica.isr), len(replica.registration.replicas)
     values = {
@@ -209,7 +210,7 @@ def partition_samples(broker: int, replica: Replica) -> Iterator[Sample]:
 
 
 def coordinator_samples(node: BrokerNodeView) -> Iterator[Sample]:
-    """The groups and transactional ids that a broker coordinates."""
+    """How many groups and transactional ids a broker coordinates."""
     broker = node.node_id
     kinds = Counter(group.kind for group in node.coordinator.groups)
     prefix = "kafka_coordinator_group_groupmetadatamanager_"
@@ -234,7 +235,7 @@ def coordinator_samples(node: BrokerNodeView) -> Iterator[Sample]:
 
 
 def request_samples(times: RequestTimes) -> Iterator[Sample]:
-    """The requests of clients, and how long they took."""
+    """The number of clients' requests, and how long they took."""
     by_request: dict[tuple[int, str], Counter[int]] = {}
     for (api, _, broker, took_ms), count in times.items():
         name = api_name(api)
@@ -265,7 +266,8 @@ def quantiles(took: Counter[int], total: int) -> Iterator[tuple[float, int]]:
 
 
 def traffic_samples(recorder: SamplingRecorder) -> Iterator[Sample]:
-    """What was written and read: of each topic, and with an empty topic of all, as in Kafka."""
+    """The bytes and records written and read: of each topic and, with an empty topic, of all, as in
+    Kafka."""
     traffic = recorder.traffic
     for name, counts in (
         ("messagesin", traffic.messages_in),

@@ -125,7 +125,7 @@ def _wait(real: Acquire, lock: object, thread: WorldThread, timeout: float) -> b
 
 
 def _by_others(real: Acquire, lock: object, blocking: bool, timeout: float) -> bool:
-    """Acquire a lock in a thread outside of the world."""
+    """Acquire a lock in a thread outside of the world; returns whether it was acquired."""
     scheduler = scheduler_of_process()
     if scheduler is None:
         return bool(real(lock, blocking, timeout))

@@ -162,7 +162,8 @@ class ConsumerGroupClassicSide:
         return ErrorCode.NONE
 
     def _must_rejoin(self, member: ConsumerMember) -> bool:
-        """There is a new target, something to revoke, or what it waits for is free."""
+        """Whether there is a new target, something to revoke, or what the member waits for is
+        free."""
         group = self.group
         if member.epoch < group.target_epoch:
             return True

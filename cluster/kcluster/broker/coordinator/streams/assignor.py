@@ -275,7 +275,8 @@ class _Assignment:
                     break
 
     def _give_standby(self, task: Task) -> bool:
-        """Give a standby to the member that had the task active, or as a standby."""
+        """Give a standby to the member that had the task active, or as a standby; returns whether
+        one of them took it."""
         active = self._previous_active.get(task)
         is_free = active is not None and task not in self._process_of[active].tasks
         if active is not None and is_free and self._take_standby(active, task):

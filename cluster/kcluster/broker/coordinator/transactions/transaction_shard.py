@@ -71,8 +71,7 @@ class TransactionShard(LogShard[TransactionRecord]):
         now_ms: int,
         at_once: bool = False,
     ) -> bool:
-        """Append records, each of which is its transaction's pending transition until it is
-        settled."""
+        """Append a record, which is its transaction's pending transition until it is settled."""
         (record,) = records
         assert record.transactional_id not in self.pending, record
         self.pending[record.transactional_id] = record

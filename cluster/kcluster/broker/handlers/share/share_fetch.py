@@ -174,7 +174,7 @@ class PendingShareFetch(ParkedShareFetch):
         """Whether there are records, or nothing to wait for."""
 
     def start(self, is_renewal: bool, now_ms: int) -> registry.Answer:
-        """The answer; or PARKED, and `reply` follows."""
+        """Start the fetch; returns the answer, or PARKED, in which case `reply` follows."""
         body: m.ShareFetchRequest = self._request.body
         if _has_acknowledgements(body):
             self._acknowledging.start(body.topics, body.is_renew_ack, now_ms)
