@@ -44,7 +44,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1040, "height": 560}, color_scheme="light")
         for name, moment in MOMENTS.items():
             picture(page, file.as_uri() + moment, PLACE / f"{name}.png")
-        page.set_viewport_size({"width": 1040, "height": 760})
+        page.set_viewport_size({"width": 1040, "height": 840})
         page.goto(page_of_rush(place).as_uri())
         page.screenshot(path=PLACE / "page-rush.png")
         browser.close()

@@ -25,6 +25,14 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 INCIDENTS = sorted((SCENARIOS / "incidents").glob("*.yaml"))
 SAFE_SEEDS = (1, 2, 3)
 LIVE = ("acks_one_crash", "duplicate_by_lost_ack")
+SOME_NAMES = (
+    *LIVE,
+    "acks_one_planned_move",
+    "delayed_commit",
+    "min_insync_two",
+    "unclean_election",
+)
+SOME = [path for path in INCIDENTS if path.stem in SOME_NAMES]
 LOSSY = "acks_one_planned_move"
 
 WEAK = """
@@ -99,6 +107,7 @@ pytestmark = pytest.mark.timeout_s(250)
 class Audited(NamedTuple):
     """One audit of all runs.  `verdicts`: by run, as verdict.json has them."""
 
+    incidents: list[Path]
     parent: Path
     verdicts: dict[str, dict[str, Any]]
     totals: list[Any]
@@ -107,12 +116,19 @@ class Audited(NamedTuple):
     damaged: Path
 
 
-@pytest.fixture(scope="module")
-def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+@pytest.fixture(
+    scope="module",
+    params=[SOME, pytest.param(INCIDENTS, marks=pytest.mark.slow)],
+    ids=["some incidents", "all incidents"],
+)
+def audited(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Audited:
+    incidents: list[Path] = request.param
     parent = tmp_path_factory.mktemp("all runs [1], {2}")  # a path, not a glob pattern
     plays: list[tuple[Scenario, str, int | None]] = []
-    plays += [(Scenario.load(path), "virtual", None) for path in INCIDENTS]
-    plays += [(Scenario.load(path), "live", None) for path in INCIDENTS if path.stem in LIVE]
+    plays += [(Scenario.load(path), "virtual", None) for path in incidents]
+    plays += [(Scenario.load(path), "live", None) for path in incidents if path.stem in LIVE]
     safe = Scenario.load(SCENARIOS / "safe_settings.yaml")
     plays += [(safe, "virtual", seed) for seed in SAFE_SEEDS]
     plays.append((Scenario.parse(CUT_AND_ABORTED, "cut.yaml"), "virtual", None))
@@ -134,7 +150,9 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
     totals, summary = found.totals.collect(), found.summary.collect()
     found.close()
     tables.close()
-    return Audited(parent, verdicts, totals, summary, problems + tables.problems, damaged)
+    return Audited(
+        incidents, parent, verdicts, totals, summary, problems + tables.problems, damaged
+    )
 
 
 def one(parent: Path, name: str) -> Path:
@@ -174,7 +192,7 @@ def test_audit__agrees_with_the_verdict_of_every_run(audited: Audited) -> None:
         if row["run"] in counted and row["fate"] != "late":
             key = (row["topic"], row["partition"], row["fate"], row["allowed"])
             counted[row["run"]][key] += row["records"]
-    assert len(counted) == len(INCIDENTS) + len(LIVE) + len(SAFE_SEEDS) + 1 + 8
+    assert len(counted) == len(audited.incidents) + len(LIVE) + len(SAFE_SEEDS) + 1 + 8
     assert counted == counts_of_verdicts(audited)
     settings = {key[2:] for counts in counted.values() for key in counts}
     assert settings >= {

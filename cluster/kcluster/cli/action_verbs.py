@@ -19,7 +19,7 @@ from kcluster.cli.completion import complete_partitions, complete_targets
 from kcluster.config.files.fields import Flag, StructField, fields_of
 from kcluster.scenario.actions import ACTIONS
 
-_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 
 
 def action_verb(name: str) -> click.Command | None:

@@ -109,7 +109,7 @@ class LazyGroup(HelpfulGroup):
         command: click.Command = module.command
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         raise_on_interrupt()
         try:
             return super().invoke(ctx)

@@ -97,7 +97,8 @@ class Remote:
         with connection, self._failures(timeout_s):
             connection.settimeout(timeout_s)
             text = b"" if body is None else json.dumps(body).encode()
-            connection.sendall(self._head(method, path, query, accept, len(text)) + text)
+            with suppress(BrokenPipeError):  # refused before it was read: the answer says why
+                connection.sendall(self._head(method, path, query, accept, len(text)) + text)
             with connection.makefile("rb") as file:
                 answer = Answer(connection, file)
                 if answer.status >= 400:
@@ -156,7 +157,7 @@ class Remote:
         except TimeoutError as error:
             raise CommandError(f"the cluster did not answer within {timeout_s:g} s") from error
         except BrokenPipeError:
-            raise  # of the output, or of a request that is refused before it is read
+            raise  # of the output, to which the caller prints
         except ConnectionError as error:
             raise CommandError(f"the connection to the cluster broke: {error.strerror}") from error
 

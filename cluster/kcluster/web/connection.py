@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.client import HTTPMessage
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import gevent
 import msgspec
@@ -97,7 +97,7 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
 
     # ------------------------------------------------------------------------------- reading
 
-    def handle_one_request(self) -> Any:
+    def handle_one_request(self) -> object:
         """pywsgi: read a request and answer it."""
         try:
             return super().handle_one_request()
@@ -128,7 +128,7 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         message: HTTPMessage = header
         return message
 
-    def get_environ(self) -> dict[str, Any]:
+    def get_environ(self) -> dict[str, object]:
         """pywsgi: the request, whose header is complete."""
         self._end_phase()
         environ: dict[str, object] = super().get_environ()
@@ -224,7 +224,7 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         self.connections = 0
         """The connections that are open."""
 
-    def handle(self, sock: Any, address: Any) -> None:
+    def handle(self, sock: Any, address: object) -> None:
         """pywsgi: serve a connection."""
         if self.connections >= self.limits.connections:
             refusal = overloaded(f"{self.limits.connections} connections are open")
@@ -240,7 +240,7 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         finally:
             self.connections -= 1
 
-    def do_read(self) -> Any:
+    def do_read(self) -> object:
         """pywsgi: accept; without a free descriptor, again in a moment."""
         try:
             return super().do_read()
@@ -254,12 +254,12 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             return None
 
 
-def client_name(address: Any) -> str:
+def client_name(address: object) -> str:
     """The address of a client; one of a unix socket has none."""
     return str(address[0]) if isinstance(address, tuple) else "this machine"
 
 
-def read_header(rfile: Any, limit_bytes: int) -> bytes:
+def read_header(rfile: BinaryIO, limit_bytes: int) -> bytes:
     """The lines of a header, with the empty one at its end."""
     lines: list[bytes] = []
     size = 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from werkzeug.routing import Map, Rule
@@ -56,12 +56,12 @@ class Route(Struct, frozen=True, eq=False):
 
     method: str
     path: str
-    handler: Callable[[Any], Any]
+    handler: Callable[..., object]
     summary: str
     query: type[Struct]
-    body: Any
+    body: object
     takes_yaml: bool
-    answer: Any
+    answer: object
     also: tuple[str, ...]
     status: int
     errors: tuple[int, ...]
@@ -76,7 +76,7 @@ class Route(Struct, frozen=True, eq=False):
 
 ROUTES: Final[list[Route]] = []
 
-H = TypeVar("H", bound=Callable[[Any], Any])
+H = TypeVar("H", bound=Callable[..., object])
 
 
 def route(

@@ -16,7 +16,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.drivers.memory.stream import StreamEnd, refused_end, stream_pair
@@ -24,11 +24,17 @@ from kcluster.world.active import refused, scheduler_here, world_here
 from kcluster.world.scheduler import WorldThread
 from kcluster.world.waits import WaitFor, Waiting
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 RealSocket = socket.socket
 LOOPBACK: Final = "127.0.0.1"
 NO_LINGERING: Final = struct.pack("ii", 1, 0)
 """The value of SO_LINGER with which close() resets the connection."""
 _bare_socket: Final[Any] = _socket.socket.__new__
+
+Address = Any
+"""As the standard library has them: of IPv4, IPv6, or a path."""
 
 
 class WorldSocket(RealSocket):
@@ -125,11 +131,11 @@ class WorldSocket(RealSocket):
         self._check_open()
         return self._is_inheritable
 
-    def getsockname(self) -> Any:
+    def getsockname(self) -> Address:
         self._check_open()
         return self._local
 
-    def getpeername(self) -> Any:
+    def getpeername(self) -> Address:
         self._check_open()
         if self._end is None or not self._end.is_connected:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
@@ -192,7 +198,7 @@ class WorldSocket(RealSocket):
 
     # ------------------------------------------------------------------------ making connections
 
-    def bind(self, address: Any) -> None:
+    def bind(self, address: Address) -> None:
         self._check_open()
         port = address[1] or self._sockets.new_port()
         if port in self._sockets.listening:
@@ -213,7 +219,7 @@ class WorldSocket(RealSocket):
         for on_change in tuple(self._watchers):
             on_change()
 
-    def accept(self) -> tuple[WorldSocket, Any]:
+    def accept(self) -> tuple[WorldSocket, Address]:
         self._check_open()
         arrived = self._arrived
         if arrived is None:
@@ -227,7 +233,7 @@ class WorldSocket(RealSocket):
         assert accepted._end is not None, "just attached"
         return accepted, accepted._end.remote_address
 
-    def connect_ex(self, address: Any) -> int:
+    def connect_ex(self, address: Address) -> int:
         if self._is_closed:
             return errno.EBADF
         end = self._end
@@ -291,16 +297,16 @@ class WorldSocket(RealSocket):
             self._wait(lambda: end.is_readable, Waiting(WaitFor.BYTES))
         return end.peek(bufsize) if flags & socket.MSG_PEEK else end.read(bufsize)
 
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+    def recv_into(self, buffer: Buffer, nbytes: int = 0, flags: int = 0) -> int:
         view = memoryview(buffer).cast("B")
         data = self.recv(nbytes or len(view), flags)
         view[: len(data)] = data
         return len(data)
 
-    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:
+    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Address]:
         return self.recv(bufsize, flags), None
 
-    def send(self, data: Any, flags: int = 0, /) -> int:
+    def send(self, data: Buffer, flags: int = 0, /) -> int:
         self._check_open()
         end = self._end
         if end is None:
@@ -312,7 +318,7 @@ class WorldSocket(RealSocket):
             self._wait(lambda: end.is_writable, Waiting(WaitFor.ROOM))
         return end.write(view)
 
-    def sendall(self, data: Any, flags: int = 0, /) -> None:
+    def sendall(self, data: Buffer, flags: int = 0, /) -> None:
         view = memoryview(data).cast("B")
         while view:
             view = view[self.send(view) :]

@@ -78,7 +78,7 @@ def test_demo__loses_no_acked_record_when_the_leader_dies(without_java: Run) -> 
 
 
 @pytest.mark.clients
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout_s(60)
 def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
     code, out = demo(tmp_path, text, "--json")
@@ -90,7 +90,7 @@ def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.clients
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout_s(60)
 def test_demo__quiet_is_the_answer_alone(tmp_path: Path, text: str) -> None:
     assert demo(tmp_path, text, "--quiet") == (0, "nothing acked was lost\n")

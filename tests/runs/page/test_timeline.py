@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kcluster.runs.page.document import page_of_record
-from kcluster.runs.record import ProcessedRow, RunRecord
+from kcluster.runs.record import EpochsRow, ProcessedRow, RunRecord
 from tests.runs.browser import IN_CHROMIUM, Browser
 from tests.runs.stage import crowded_run, unclean_run
 
@@ -157,6 +157,26 @@ def test_timeline__every_lane_is_drawn_and_shows_its_causes(page: Page) -> None:
     assert "process killed" in saw["action"]
     assert "received NOT_LEADER_OR_FOLLOWER for Produce orders-0" in saw["error"]
     assert (saw["cross"], saw["nothing"]) == ("block", True)
+
+
+def test_timeline__a_follower_of_a_compacted_log_diverges_by_epochs_not_by_where_they_begin(
+    page: Page,
+) -> None:
+    record = unclean_run()
+    record.epochs = [
+        EpochsRow("orders", 0, 1, 2_500, 0, ((0, 0),)),
+        EpochsRow("orders", 0, 2, 7_000, 0, ((0, 0), (1, 5))),
+        EpochsRow("orders", 0, 1, 8_010, 0, ((0, 0), (1, 3))),
+    ]
+    steps = """
+    for (const [name, part] of [["ahead", 0.65], ["same", 0.9]]) {
+      point("pointermove", "p:", share(part));
+      saw[name] = text("tip");
+    }
+    """
+    saw = page.look(record, steps)
+    assert "broker 1, down (killed), out of sync, 3 not in the leader's log" in saw["ahead"]
+    assert "not in the leader's log" not in saw["same"]
 
 
 def test_timeline__wheel_drag_and_keys_change_the_view(page: Page) -> None:

@@ -23,7 +23,7 @@ def _type_of(option: Option) -> click.IntRange | click.Choice[str] | None:
     return click.Choice(option.words) if option.words else None
 
 
-def up_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def up_options(function: Callable[..., object]) -> Callable[..., object]:
     """Add the options of `up`; the function is called with the fields of UpOptions."""
     for name, option in reversed(declared().items()):
         function = click.option(

@@ -333,7 +333,7 @@ class Words(Struct, frozen=True):
     """Text that `parse` reads; it returns a value, or raises ValueError with the reason."""
 
     wanted: str
-    parse: Callable[[str], Any]
+    parse: Callable[[str], object]
     lists: bool = False
     """A list of texts is accepted too, and joined by commas."""
     brief: str = ""
@@ -364,7 +364,7 @@ class Words(Struct, frozen=True):
 
 
 def text() -> Words:
-    """Any text on one line."""
+    """Text on one line."""
     return Words("text", str)
 
 
@@ -373,7 +373,7 @@ class Text(Struct, frozen=True):
     or raises ValueError with the whole message."""
 
     wanted: str = "text"
-    parse: Callable[[str], Any] = str
+    parse: Callable[[str], object] = str
 
     def read(self, reading: TreeReader, node: Node, path: str) -> Any:
         text = reading.text(node, path)
@@ -431,7 +431,7 @@ class ListOf(Struct, frozen=True):
     wanted: str = "values"
     alone: bool = True
 
-    def read(self, reading: TreeReader, node: Node, path: str) -> tuple[Any, ...] | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> tuple[object, ...] | None:
         if self.alone and not isinstance(node, Items):
             only = self.item.read(reading, node, path)
             return None if only is None else (only,)
@@ -453,9 +453,9 @@ class MapOf(Struct, frozen=True):
 
     value: Kind
     wanted: str = "names"
-    keys: Callable[[str], Any] = str
+    keys: Callable[[str], object] = str
 
-    def read(self, reading: TreeReader, node: Node, path: str) -> dict[Any, Any] | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> dict[object, object] | None:
         if not isinstance(node, Map):
             reading.wrong(node, path, f"{kind(node)}; it must be a mapping of {self.wanted}")
             return None
@@ -490,7 +490,7 @@ class StructField(Struct, frozen=True):
     required: bool
     words: str
     """What it is, as one or more sentences; "" if nobody has said it."""
-    default: Any = None
+    default: object = None
 
     @property
     def default_text(self) -> str:

@@ -25,6 +25,7 @@ from kcluster.config.kafka.values import (
     NEWEST,
     ConfigDef,
     ConfigError,
+    ConfigFields,
     ConfigType,
     Dynamic,
     ReleaseNumber,
@@ -416,7 +417,7 @@ class BrokerConfig(Struct, frozen=True):
         Raises ConfigError for an unknown name or a bad value: topology files are checked before.
         """
         assert profile in PROFILES, profile
-        fields: dict[str, Any] = dict(_SCALED[profile])
+        fields: ConfigFields = dict(_SCALED[profile])
         for mapping in overrides:
             values = parse_overrides(BROKER_CONFIGS, mapping, "broker")
             fields.update((field_of(name), value) for name, value in values.items())

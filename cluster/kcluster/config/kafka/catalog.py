@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from kcluster.config.kafka.broker import BROKER_CONFIGS
 from kcluster.config.kafka.values import (
     ConfigDef,
     ConfigError,
+    ConfigFields,
     ConfigType,
     Dynamic,
     Spec,
@@ -97,7 +98,7 @@ def _table() -> tuple[ConfigDef, ...]:
 
 def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> ConfigDef:
     when, *marks = mode.split("/")
-    bounds: dict[str, Any] = {"internal": _INTERNAL in marks}
+    bounds: ConfigFields = {"internal": _INTERNAL in marks}
     for mark in marks:
         if mark != _INTERNAL:
             major, _, minor = mark.partition(".")

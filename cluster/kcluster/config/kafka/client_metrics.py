@@ -10,13 +10,14 @@ Kafka: ClientMetricsConfigs, ClientMetricsInstanceMetadata.isMatch; KIP-714.
 import re
 import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Struct
 
 from kcluster.config.kafka.values import (
     ConfigDef,
     ConfigError,
+    ConfigFields,
     Spec,
     definitions_of,
     field_of,
@@ -49,7 +50,7 @@ class ClientMetricsConfig(Struct, frozen=True):
         """The configs of a client metrics resource: `own` (by Kafka's names) over the defaults;
         ConfigError for a bad one."""
         values = parse_overrides(CLIENT_METRICS_CONFIGS, own, "client metrics")
-        fields: dict[str, Any] = {field_of(name): value for name, value in values.items()}
+        fields: ConfigFields = {field_of(name): value for name, value in values.items()}
         return cls(**fields)
 
 

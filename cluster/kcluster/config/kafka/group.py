@@ -10,7 +10,7 @@ KIP-1191.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from kcluster.config.kafka.values import (
     NEWEST,
     ConfigDef,
     ConfigError,
+    ConfigFields,
     ReleaseNumber,
     Spec,
     Value,
@@ -121,7 +122,7 @@ class GroupConfig(Struct, frozen=True):
         is stored.
         """
         values = parse_overrides(GROUP_CONFIGS, own or {}, "group", release)
-        fields: dict[str, Any] = {
+        fields: ConfigFields = {
             definition.field: default_of(value_of, name)
             for name, definition in GROUP_CONFIGS.items()
             if broker_default(name) != name

@@ -18,6 +18,7 @@ from kcluster.config.kafka.values import (
     NEWEST,
     ConfigDef,
     ConfigError,
+    ConfigFields,
     ReleaseNumber,
     Spec,
     Value,
@@ -163,7 +164,7 @@ class TopicConfig(Struct, frozen=True):
         with `check_topic_config` first.
         """
         own = parse_overrides(TOPIC_CONFIGS, overrides or {}, "topic", release)
-        fields: dict[str, Any] = broker_defaults(broker)
+        fields: ConfigFields = broker_defaults(broker)
         fields.update((field_of(name), value) for name, value in own.items())
         return cls(**fields)
 

@@ -19,6 +19,8 @@ ConfigType = Literal[
 ]
 Value = bool | int | float | str | tuple[str, ...] | None
 """A config's value: LIST is a tuple of strings, None is Kafka's null (not set)."""
+ConfigFields = dict[str, Any]
+"""Values of a class of configs, by field."""
 Dynamic = Literal["read-only", "per-broker", "cluster-wide"]
 """When a broker takes a new value: at start; changed for one broker; for one or for all."""
 

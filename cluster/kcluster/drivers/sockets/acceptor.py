@@ -9,14 +9,14 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import gevent
 import gevent.monkey
 from gevent.server import StreamServer
 
-from kcluster.drivers.sockets.connection import SocketHost
-from kcluster.drivers.sockets.listener import RETRY_ACCEPT_S, Listener
+from kcluster.drivers.sockets.connection import IoWatcher, SocketHost
+from kcluster.drivers.sockets.listener import RETRY_ACCEPT_S, AcceptedSocket, Listener
 
 BACKLOG: Final = 1024
 
@@ -39,7 +39,7 @@ class ReservedPort:
         self.port: int = self._socket.getsockname()[1]
         self._share(False)
 
-    def listen(self) -> Any:
+    def listen(self) -> AcceptedSocket:
         """A new listening socket on the port."""
         self._share(True)
         try:
@@ -53,7 +53,7 @@ class ReservedPort:
     def _share(self, allowed: bool) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
-    def _bound(self, port: int) -> Any:
+    def _bound(self, port: int) -> AcceptedSocket:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         bound = _PlainSocket(family, socket.SOCK_STREAM)
         try:
@@ -104,7 +104,7 @@ class SocketAcceptor:
         assert self._server is not None
         self._server.start_accepting()
 
-    def take_over(self, accepted: Any) -> Any:
+    def take_over(self, accepted: AcceptedSocket) -> AcceptedSocket:
         """Take over the socket of a connection to be served; None if its client closed it in
         between."""
         sock = _PlainSocket(fileno=accepted.detach())
@@ -116,9 +116,10 @@ class SocketAcceptor:
             return None
         return sock
 
-    def watch(self, sock: Any, mode: int) -> Any:
+    def watch(self, sock: AcceptedSocket, mode: int) -> IoWatcher:
         """A watcher of the hub."""
-        return self._loop.io(sock.fileno(), mode)
+        watcher: IoWatcher = self._loop.io(sock.fileno(), mode)
+        return watcher
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
         """Call back after this delay, in a greenlet."""

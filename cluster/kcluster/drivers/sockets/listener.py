@@ -26,6 +26,12 @@ two checks of a waiting connection whether max.connections was raised."""
 POLL_MS: Final = 500
 """How long Kafka's acceptor waits in one poll for a new connection."""
 
+AcceptedSocket = Any
+"""A socket as its acceptor gives it: of the kernel, or in memory."""
+
+PeerAddress = tuple[Any, ...]
+"""Its host first, as the standard library gives addresses."""
+
 
 class Limits(Struct, frozen=True):
     """Kafka's configs of a listener."""
@@ -67,11 +73,11 @@ class Acceptor(Protocol):
     def start_accepting(self) -> None:
         """Accept again, if it was stopped."""
 
-    def take_over(self, accepted: Any) -> ByteSocket | None:
+    def take_over(self, accepted: AcceptedSocket) -> ByteSocket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
         between."""
 
-    def watch(self, sock: Any, mode: int) -> IoWatcher:
+    def watch(self, sock: AcceptedSocket, mode: int) -> IoWatcher:
         """A stopped watcher: 1 for readable, 2 for writable."""
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
@@ -103,7 +109,7 @@ class Listener:
         """The memory that the connections share."""
         self._waiting: _WaitingConnection | None = None
         """A connection that waits to be served; while there is one, no other is accepted."""
-        self._throttled: list[Any] = []
+        self._throttled: list[AcceptedSocket] = []
         """Sockets that are not served and will be closed later."""
         self._throttled_until_ms = 0
         self._polled_ms = 0
@@ -127,7 +133,7 @@ class Listener:
         """Whether no connections are accepted now."""
         return self._waiting is not None
 
-    def arrived(self, accepted: Any, address: object) -> bool:
+    def arrived(self, accepted: AcceptedSocket, address: PeerAddress) -> bool:
         """Whether a new connection is served now, and counted.  If not, it is rejected, or it and
         all later ones wait."""
         self.driver.wake()
@@ -141,7 +147,7 @@ class Listener:
             self._close_throttled(now_ms)
         return is_served
 
-    def _is_served(self, accepted: object, address: object, now_ms: int) -> bool:
+    def _is_served(self, accepted: object, address: PeerAddress, now_ms: int) -> bool:
         wait_ms = self._quotas.arrived(now_ms)
         if wait_ms or not self._quotas.has_room:
             waiting = self._waiting = _WaitingConnection(accepted, address, now_ms + wait_ms)
@@ -152,7 +158,7 @@ class Listener:
             return False
         return self._admit(accepted, address, now_ms)
 
-    def _admit(self, accepted: Any, address: Any, now_ms: int) -> bool:
+    def _admit(self, accepted: AcceptedSocket, address: PeerAddress, now_ms: int) -> bool:
         refusal = self._quotas.admit(address[0], now_ms)
         if refusal is None:
             return True
@@ -214,7 +220,7 @@ class Listener:
                 self.accept(waiting.accepted, waiting.address)
             self.accept_again()
 
-    def accept(self, accepted: Any, address: Any) -> None:
+    def accept(self, accepted: AcceptedSocket, address: PeerAddress) -> None:
         """Serve an admitted connection until it is closed."""
         host = address[0]
         if not self._acceptor.is_open:
@@ -308,7 +314,7 @@ class Listener:
 class _WaitingConnection(Struct, frozen=True):
     """A connection that was accepted and is not yet served."""
 
-    accepted: Any
-    address: object
+    accepted: AcceptedSocket
+    address: PeerAddress
     until_ms: int
     """The time at which it is served, if max.connections allows it."""

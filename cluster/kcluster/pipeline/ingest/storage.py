@@ -18,10 +18,13 @@ from kcluster.pipeline.session import why
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_Call = TypeVar("_Call", bound=Callable[..., Any])
+_Call = TypeVar("_Call", bound=Callable[..., object])
+
+JavaObject = Any
+"""An object of Spark's JVM, by Py4J."""
 
 
-def jvm_of(spark: SparkSession) -> Any:
+def jvm_of(spark: SparkSession) -> JavaObject:
     """The JVM of a session, untyped."""
     return spark._jvm
 
@@ -60,12 +63,12 @@ class SparkStorage:
     @_java_errors_as_oserror
     def __init__(self, spark: SparkSession, root: str) -> None:
         # Looked up once: Java searches all jars for each part of the name.
-        self._new_path: Any = jvm_of(spark).org.apache.hadoop.fs.Path
+        self._new_path: JavaObject = jvm_of(spark).org.apache.hadoop.fs.Path
         path = self._new_path(root)
-        self._fs: Any = path.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._fs: JavaObject = path.getFileSystem(spark._jsc.hadoopConfiguration())
         if self._fs.getScheme() == "file":
             self._fs = self._fs.getRawFileSystem()  # without a .crc file beside each
-        self._root: Any = self._fs.makeQualified(path)
+        self._root: JavaObject = self._fs.makeQualified(path)
         self.root: str = self._root.toString()
 
     def url(self, path: str = "") -> str:
@@ -134,9 +137,9 @@ class SparkStorage:
         """Delete a file, or a directory with its content, if it exists."""
         self._fs.delete(self._path(path), True)
 
-    def _path(self, path: str) -> Any:
+    def _path(self, path: str) -> JavaObject:
         return self._new_path(self._root, path) if path else self._root
 
-    def _rename(self, path: Any, to: Any) -> None:
+    def _rename(self, path: JavaObject, to: JavaObject) -> None:
         if not self._fs.rename(path, to):
             raise OSError(f"{path.toString()}: cannot be renamed to {to.toString()}")

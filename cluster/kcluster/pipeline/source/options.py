@@ -41,6 +41,10 @@ _INT_MAX: Final = (1 << 31) - 1
 _LONG_MAX: Final = (1 << 63) - 1
 
 
+OptionValues = dict[str, Any]
+"""What was read of each option, by name."""
+
+
 class Option(Struct, frozen=True):
     """A row of the table.  `kind`: text, number, duration (ms), flag, or the allowed words."""
 
@@ -295,7 +299,7 @@ def write_settings(options: Mapping[str, str]) -> WriteSettings:
     )
 
 
-def _values(options: Mapping[str, str], where: str) -> dict[str, Any]:
+def _values(options: Mapping[str, str], where: str) -> OptionValues:
     """Values by name, with the defaults of missing options."""
     values: dict[str, object] = {option.name: option.default for option in _OPTIONS}
     for name, text in options.items():
@@ -324,7 +328,7 @@ def _nearest(name: str, names: list[str]) -> str:
     return text
 
 
-def _client(values: Mapping[str, Any]) -> SourceClientSettings:
+def _client(values: OptionValues) -> SourceClientSettings:
     text = values["kafka.bootstrap.servers"]
     if not text:
         raise OptionError("option kafka.bootstrap.servers is missing: host:port of the brokers")
@@ -344,7 +348,7 @@ def _client(values: Mapping[str, Any]) -> SourceClientSettings:
     )
 
 
-def _subscription(values: Mapping[str, Any]) -> tuple[tuple[str, ...], str, dict[str, list[int]]]:
+def _subscription(values: OptionValues) -> tuple[tuple[str, ...], str, dict[str, list[int]]]:
     ways = ("subscribe", "subscribePattern", "assign")
     chosen = [way for way in ways if values[way] is not None]
     if len(chosen) != 1:
@@ -372,7 +376,7 @@ def _subscription(values: Mapping[str, Any]) -> tuple[tuple[str, ...], str, dict
     return topics, "", {}
 
 
-def _bound(values: Mapping[str, Any], side: str, default: str) -> Bound:
+def _bound(values: OptionValues, side: str, default: str) -> Bound:
     # The connector's order of precedence.
     if values[f"{side}Timestamp"] is not None:
         return Bound(timestamp_ms=values[f"{side}Timestamp"])

@@ -16,9 +16,9 @@ Variables in the source: b the bytes, p the position, s the start, m a memoryvie
 from __future__ import annotations
 
 from struct import Struct as Packer
-from typing import Any
 
 from kcluster.protocol.codec import primitives
+from kcluster.protocol.codec.primitives import Namespace
 from kcluster.protocol.codec.schema import (
     FIXED_TYPES,
     NEW_LIST,
@@ -34,7 +34,7 @@ _ARRAYS = {"int32": "INT32_ARRAYS", "int16": "INT16_ARRAYS"}
 
 def decoder_source(
     schema: MessageSchema, top: type[Message], version: int
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, Namespace]:
     """(source of `def decode(buffer, p=0)`, the globals that it needs)."""
     writer = _DecoderWriter(schema, top, version)
     value = writer.struct(schema.top, top)
@@ -75,7 +75,7 @@ class _DecoderWriter:
         self.depth = 2
         self.run: list[tuple[str, str]] = []
         self.count = 0
-        self.names: dict[str, Any] = {
+        self.names: Namespace = {
             name: getattr(primitives, name)
             for name in (
                 "rest_of_uvarint",

@@ -12,10 +12,9 @@ of buffers.  The pieces are joined at the end and before each records value, whi
 from __future__ import annotations
 
 from struct import Struct as Packer
-from typing import Any
 
 from kcluster.protocol.codec import primitives
-from kcluster.protocol.codec.primitives import STRING_SIZE_MAX
+from kcluster.protocol.codec.primitives import STRING_SIZE_MAX, Namespace
 from kcluster.protocol.codec.schema import (
     FIXED_TYPES,
     NEW_LIST,
@@ -31,7 +30,7 @@ _ARRAYS = {"int32": "INT32_ARRAYS", "int16": "INT16_ARRAYS"}
 
 def encoder_source(
     schema: MessageSchema, top: type[Message], version: int
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, Namespace]:
     """(source of `def encode(message) -> list of buffers`, the globals that it needs)."""
     writer = _EncoderWriter(schema, top, version)
     writer.struct(schema.top, "message")
@@ -62,7 +61,7 @@ class _EncoderWriter:
         self.run: list[tuple[str, str]] = []
         self.count = 0
         self.has_records = False
-        self.names: dict[str, Any] = {
+        self.names: Namespace = {
             name: getattr(primitives, name)
             for name in (
                 *("uvarint", "string_uvarint", "check_string", "spread"),

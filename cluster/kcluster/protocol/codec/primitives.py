@@ -30,6 +30,9 @@ PACKERS: Final = {name: Packer(">" + code) for name, code in FIXED_TYPES.items()
 
 # -------------------------------------------------------------------- helpers of compiled functions
 
+Namespace = dict[str, Any]
+"""The names that generated code sees."""
+
 
 def uvarint(value: int) -> bytes:
     """Unsigned varint (KIP-482): 7 bits per byte, lowest first."""

@@ -62,18 +62,23 @@ export function epochAt(runs, offset) {
 }
 
 /**
- * The first offset from which on a replica's log is not its leader's; its end if none.
+ * The first offset from which on a replica's log is not its leader's; its end if none.  As a follower
+ * finds it by OffsetsForLeaderEpoch (KIP-101): in the newest epoch that both have, the shorter ends.
+ * Where an epoch begins does not tell: a follower of a compacted log may see its first record later.
  *
  * @param {ReplicaAt} replica
  * @param {ReplicaAt} leader
  */
 function divergence(replica, leader) {
-  const end = Math.min(replica.end, leader.end);
-  const bounds = [...replica.runs, ...leader.runs].map(([, start]) => start).filter((o) => o < end);
-  for (const offset of bounds.sort((a, b) => a - b)) {
-    if (epochAt(replica.runs, offset) !== epochAt(leader.runs, offset)) return offset;
+  const areKnown = replica.runs.length && leader.runs.length;
+  if (!areKnown) return Math.min(replica.end, leader.end);
+  for (const [index, [epoch]] of [...replica.runs.entries()].reverse()) {
+    const same = leader.runs.findIndex(([each]) => each === epoch);
+    if (same < 0) continue;
+    const own = replica.runs[index + 1]?.[1] ?? replica.end;
+    return Math.min(own, leader.runs[same + 1]?.[1] ?? leader.end);
   }
-  return end;
+  return Math.min(replica.start, replica.end);
 }
 
 /**

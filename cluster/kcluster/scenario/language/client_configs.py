@@ -39,7 +39,11 @@ def names_of(struct: type[Struct]) -> dict[str, str]:
     return {kafka_name(field.name): field.name for field in structs.fields(struct)}
 
 
-def defaults_of(struct: type[Struct], profile: str) -> dict[str, Any]:
+ClientSettings = dict[str, Any]
+"""Values of settings, by field."""
+
+
+def defaults_of(struct: type[Struct], profile: str) -> ClientSettings:
     """The values that a profile changes: the times, in profile `fast`."""
     if profile != "fast":
         return {}
@@ -59,7 +63,7 @@ class ClientConfigs(Struct, frozen=True):
     struct: Any
     what: str
 
-    def read(self, reading: TreeReader, node: Node, path: str) -> dict[str, Any] | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> ClientSettings | None:
         if not isinstance(node, Map):
             text = f"{kind(node)}; it must be a mapping of Kafka's names, like linger.ms"
             reading.wrong(node, path, text)

@@ -6,7 +6,7 @@ Kafka: the producer and consumer that a program would create with these configs.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import NEVER, READ_COMMITTED, ConsumerPlan, ConsumerSettings
@@ -17,7 +17,7 @@ from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, T
 from kcluster.clients.producer.transactional import TransactionalProducer
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.clients.wire import ClientStateMachine
-from kcluster.scenario.language.client_configs import defaults_of
+from kcluster.scenario.language.client_configs import ClientSettings, defaults_of
 from kcluster.scenario.language.model import (
     ConsumerSpec,
     ProcessorSpec,
@@ -92,7 +92,7 @@ def make_clients(
 
 def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
     """The profile's defaults, overridden by `config`, then by the producer's own keys."""
-    values: dict[str, Any] = defaults_of(ProducerSettings, profile)
+    values: ClientSettings = defaults_of(ProducerSettings, profile)
     if spec.transactions is not None:
         values["transactional_id"] = spec.transactions.id or spec.name
         if spec.transactions.timeout_ms is not None:
@@ -140,7 +140,7 @@ def transaction_plan(spec: TransactionSpec | None) -> TransactionPlan | None:
 
 def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
     """The profile's defaults, overridden by `config`, then by the spec's own keys."""
-    values: dict[str, Any] = defaults_of(ConsumerSettings, profile)
+    values: ClientSettings = defaults_of(ConsumerSettings, profile)
     values |= {
         "group_id": spec.group or "",
         "auto_offset_reset": spec.reset,
@@ -166,14 +166,14 @@ def processor_plans(
     spec: ProcessorSpec, name: str, profile: str
 ) -> tuple[tuple[ConsumerPlan, ConsumerSettings], tuple[ProducerPlan, ProducerSettings]]:
     """The plans and settings with which a processor reads, and those with which it writes."""
-    reads: dict[str, Any] = defaults_of(ConsumerSettings, profile) | {
+    reads: ClientSettings = defaults_of(ConsumerSettings, profile) | {
         "group_id": spec.group,
         "auto_offset_reset": "earliest",
         "isolation_level": READ_COMMITTED,
         "group_protocol": spec.group_protocol,
     }
     consumer_plan = ConsumerPlan(topics=(spec.topic,), commit=NEVER, start_ms=spec.start_ms)
-    writes: dict[str, Any] = defaults_of(ProducerSettings, profile) | {"transactional_id": name}
+    writes: ClientSettings = defaults_of(ProducerSettings, profile) | {"transactional_id": name}
     if spec.timeout_ms is not None:
         writes["transaction_timeout_ms"] = spec.timeout_ms
     producer_plan = ProducerPlan(

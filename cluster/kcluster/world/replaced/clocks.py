@@ -125,7 +125,7 @@ def replace_calendar(undo: ExitStack) -> None:
     real_now, real_utcnow = calendar.datetime.now, calendar.datetime.utcnow
     real_today = calendar.date.today
 
-    def now(cls: Any, tz: Any = None) -> Any:
+    def now(cls: Any, tz: calendar.tzinfo | None = None) -> object:
         scheduler = scheduler_here()
         if scheduler is None:
             return real_now(tz) if cls is calendar.datetime else _as(cls, real_now(tz))

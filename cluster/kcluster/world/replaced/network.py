@@ -53,7 +53,12 @@ def socketpair(*arguments: Any, **keywords: Any) -> Any:
 
 
 def getaddrinfo(
-    host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
+    host: str | bytes | None,
+    port: str | int | None,
+    family: int = 0,
+    type: int = 0,
+    proto: int = 0,
+    flags: int = 0,
 ) -> Any:
     """Replaces socket.getaddrinfo; resolves brokers by name, and this machine."""
     world = world_here()
