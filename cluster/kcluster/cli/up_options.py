@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 
-class Option(NamedTuple):
+class UpOption(NamedTuple):
     """How an option is written.  `numbers`: the least and the greatest, if it takes a number;
     `words`: those that it takes, if it does not take any text.  Without a metavar, numbers or words
     the field's type tells a flag from text."""
@@ -26,8 +26,8 @@ class Option(NamedTuple):
     is_flag: bool = False
 
 
-def _flag(*flags: str, help: str) -> Option:
-    return Option(flags, help, is_flag=True)
+def _flag(*flags: str, help: str) -> UpOption:
+    return UpOption(flags, help, is_flag=True)
 
 
 class UpOptions(NamedTuple):
@@ -36,7 +36,7 @@ class UpOptions(NamedTuple):
     file: str | None = None
     brokers: Annotated[
         int | None,
-        Option(
+        UpOption(
             ("--brokers",),
             "The number of brokers. Without FILE, topology.yaml is then ignored.",
             metavar="N",
@@ -45,7 +45,7 @@ class UpOptions(NamedTuple):
     ] = None
     base_port: Annotated[
         int | None,
-        Option(
+        UpOption(
             ("--base-port",),
             "Brokers listen on P, P+1, …; 0 means free ports.  [default without FILE: 9092]",
             metavar="P",
@@ -54,7 +54,7 @@ class UpOptions(NamedTuple):
     ] = None
     profile: Annotated[
         str | None,
-        Option(
+        UpOption(
             ("--profile",),
             "kafka: Kafka's time constants. fast: a hundredth of them, for tests; only leaders move"
             " back after 300 s, as in Kafka. slow: three times as long, for a class.  [default: the"
@@ -64,7 +64,7 @@ class UpOptions(NamedTuple):
     ] = None
     name: Annotated[
         str | None,
-        Option(
+        UpOption(
             ("--name",), "The name for other verbs.  [default: $KCLUSTER_NAME, else the topology's]"
         ),
     ] = None
@@ -74,11 +74,13 @@ class UpOptions(NamedTuple):
     ] = False
     out: Annotated[
         str | None,
-        Option(("--out",), "Write the run to a directory below DIR, as save does.", metavar="DIR"),
+        UpOption(
+            ("--out",), "Write the run to a directory below DIR, as save does.", metavar="DIR"
+        ),
     ] = None
     record: Annotated[
         str | None,
-        Option(
+        UpOption(
             ("--record",), "Write what is done to the cluster as a scenario file.", metavar="FILE"
         ),
     ] = None
@@ -91,7 +93,7 @@ class UpOptions(NamedTuple):
     ] = False
 
 
-def declared() -> dict[str, Option]:
+def declared() -> dict[str, UpOption]:
     """The options by field, in order; FILE is no option."""
     hints = get_type_hints(UpOptions, include_extras=True)
     return {
@@ -130,7 +132,7 @@ def quick_up_options(words: Sequence[str]) -> UpOptions | None:
 _NO_VALUE: Final = ("", "-")
 
 
-def _checked(option: Option, text: str) -> str | int | None:
+def _checked(option: UpOption, text: str) -> str | int | None:
     """The value of an option; None if it is none, or click must say so."""
     if text[:1] in _NO_VALUE:
         return None

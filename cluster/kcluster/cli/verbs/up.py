@@ -14,10 +14,10 @@ from typing import Any
 import click
 
 from kcluster.cli.click_tools import Section, section
-from kcluster.cli.up_options import Option, UpOptions, declared
+from kcluster.cli.up_options import UpOption, UpOptions, declared
 
 
-def _type_of(option: Option) -> click.IntRange | click.Choice[str] | None:
+def _type_of(option: UpOption) -> click.IntRange | click.Choice[str] | None:
     if option.numbers is not None:
         return click.IntRange(*option.numbers)
     return click.Choice(option.words) if option.words else None
