@@ -73,7 +73,8 @@ class ChannelBroker(Protocol):
 
 @final
 class _Served:
-    """How to read and answer one API in one version.
+    """The functions that read and answer one API in one version.  `codec`: its functions are looked
+    up each time, as the first ones only compile the real ones.
 
     `codec`: its functions are looked up each time, as the first ones only compile the real ones.
     """

@@ -54,7 +54,8 @@ VALID: Final = "valid"
 INVALID: Final = "invalid"
 UNKNOWN: Final = "unknown"
 LATE_MS: Final = 20_000
-"""The delay that is normal on a real clock, because the machine may be busy."""
+"""The delay of a broker's answer that is normal on a real clock, because the machine may be
+busy."""
 LATE_VIRTUAL_MS: Final = 10
 STALL_MS: Final = 5_000
 """The time for which a high watermark may stand still although it waits for nothing: followers
@@ -294,8 +295,8 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
 
 
 def _reads_since(ledger: Ledger, since_ms: int) -> Ledger:
-    """The reads since then, with all sends: without the earlier sends, the logs would seem to hold
-    records that were never sent."""
+    """The reads since then, with all sends.  Without the earlier sends, the logs would seem to hold
+    records that no producer had sent."""
     if since_ms == FROM_THE_START:
         return ledger
     later = copy(ledger)

@@ -211,7 +211,7 @@ def archived_records(
     recorder: Recorder, group: str, partition: Partition
 ) -> Iterator[ArchivedRecords]:
     """Every archived batch that was written of this share group and partition, in order of time,
-    also of records that no member received: the answers were lost."""
+    including records that no member received because the answers were lost."""
     names = controller_image(recorder.dispatcher).topic_names
     for home in recorder.partitions.values():
         for append in home.appends if home.topic == SHARE_GROUP_STATE_TOPIC else ():

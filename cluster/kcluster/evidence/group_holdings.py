@@ -73,11 +73,11 @@ _Member = tuple[str, str]
 
 
 class _Said(Struct, frozen=True):
-    """The report in a member's request alone."""
+    """The report in a member's request, without its answer."""
 
     member: _Member
     lets_go: bool = False
-    """Whether the member has nothing: it joins or leaves."""
+    """Whether the member gives up all its partitions: it joins or leaves."""
     owned: list[Partition] | None = None
     """The partitions that the member has; None: unchanged."""
 
@@ -88,7 +88,7 @@ class _Word(Struct, frozen=True):
 
     member: _Member
     lets_go: bool = False
-    """Whether the member has nothing from now on: it joins, has left or is fenced."""
+    """Whether the member has no partitions from now on: it joins, has left or is fenced."""
     is_refused: bool = False
     owned: list[Partition] | None = None
     """The partitions that the member still has, by its own report."""

@@ -94,7 +94,7 @@ class SamplingRecorder(Recorder):
     """A Recorder for clusters that run for long.  It may be attached while the cluster runs: what
     was written before counts as deleted.
 
-    `ranges`: what was merged, by partition.
+    `ranges`: the merged ranges, by partition.
     """
 
     def _attach(self) -> None:
@@ -136,7 +136,7 @@ class SamplingRecorder(Recorder):
         self._kept_moves = 0
         self._kept_epoch_runs = 0
         self._thinned_moves = 0
-        """The number of moves after the last thinning; likewise below."""
+        """The number of moves after the last thinning."""
         self._thinned_epoch_runs = 0
         self._changes: dict[int, tuple[Replicas, ChangedReplicas]] = {}
         """The changed replicas of each broker's latest life."""

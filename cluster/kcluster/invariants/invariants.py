@@ -224,8 +224,8 @@ class Invariants:
             self._report(now_ms, None, [("two-replies", text)], broker)
 
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
-        """Record the death of a broker's process with this broker epoch, which owes no more
-        replies."""
+        """Record the death of a broker's process with this broker epoch.  From now on the process
+        owes no replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
             for observed in self.partitions.values():

@@ -76,8 +76,8 @@ class MetadataImage:
         return registration is not None and registration.is_active
 
     def supports(self, feature: str) -> bool:
-        """Whether a feature is on.  True while no metadata has arrived, so that a broker that has
-        just started does not deny an API."""
+        """Whether a feature is on.  Also True while no metadata has arrived, so that a broker that
+        has just started does not deny an API."""
         return feature in self.features or not self.features
 
     @property

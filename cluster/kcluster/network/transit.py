@@ -2,8 +2,8 @@
 clocks.
 
 Owns: order, delay and loss on one connection between a client and a broker; which of its two ends
-is open; when each end learns that the other has closed or that the connection is broken.
-Never: reads a clock, touches a socket, encodes a message; decides what happens on a link
+is open; the time at which each end learns that the other has closed or that the connection is
+broken. Never: reads a clock, touches a socket, encodes a message; decides what happens on a link
 (fabric.py); carries messages between brokers (runtime/dispatch.py).
 Kafka: TCP between a client's machine and a broker's.
 

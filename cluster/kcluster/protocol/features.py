@@ -1,7 +1,7 @@
 """The features of a 4.4.0 cluster: their names and levels, and their dependencies.
 
-Owns: these tables, and which of it older releases know.  Never: knows which level is in force
-(MetadataImage.features does).
+Owns: these tables, and the parts of them that older releases know.  Never: knows which level is in
+force (MetadataImage.features does).
 Kafka: Feature, MetadataVersion, TransactionVersion, GroupVersion, …; KIP-584, KIP-1022.
 """
 

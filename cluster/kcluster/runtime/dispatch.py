@@ -199,8 +199,8 @@ class Dispatcher:
         self._run()
 
     def deliver(self, node_id: int, event: Input) -> None:
-        """Deliver `event` to a node; the resulting messages between nodes wait for `run`, so that
-        requests of many clients are replicated together."""
+        """Deliver `event` to a node; messages that it causes between nodes wait for `run`, so that
+        the requests of many clients are replicated together."""
         self._step(self.processes[node_id], event, self.now_us // 1000)
 
     @property
@@ -210,7 +210,7 @@ class Dispatcher:
 
     @property
     def calls_back(self) -> bool:
-        """Whether some `later` is outstanding."""
+        """Whether a callback of `later` is outstanding."""
         return bool(self._callbacks)
 
     def run(self) -> None:

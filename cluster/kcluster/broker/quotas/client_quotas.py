@@ -49,7 +49,8 @@ DIFFERS: Kafka measures the time of its threads; a simulated broker has no clock
 costs the same."""
 
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
-"""APIs that the controller answers, with the throttle time of controller_mutation_rate."""
+"""APIs that the controller answers: the throttle time in their answers is that of
+controller_mutation_rate."""
 
 LENGTH_BYTES: Final = 4
 """The size of the length field, which Kafka counts in Fetch answers, but not in Produce

@@ -82,7 +82,7 @@ class Reader:
 class SessionPartition:
     """One partition as last requested by its fetcher, and what the last answer reported.
 
-    `replica`: the one that serves it, while a session watches that; else None.
+    `replica`: the replica that serves it, while a session watches the replica; else None.
     """
 
     __slots__ = (

@@ -30,7 +30,7 @@ class TokenBucket:
         self._last_ms = now_ms
 
     def refill(self, rate: float, burst: float, now_ms: int) -> None:
-        """Add the tokens refilled since the last call."""
+        """Add the tokens that are due since the last call."""
         self.tokens = min(burst, self.tokens + rate * (now_ms - self._last_ms) / 1000)
         self._last_ms = now_ms
 

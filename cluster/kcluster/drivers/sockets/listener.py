@@ -30,7 +30,7 @@ AcceptedSocket = Any
 """A socket as its acceptor gives it: of the kernel, or in memory."""
 
 PeerAddress = tuple[Any, ...]
-"""Its host first, as the standard library gives addresses."""
+"""The address of a client; its host comes first, as in the standard library."""
 
 
 class Limits(Struct, frozen=True):
@@ -78,7 +78,7 @@ class Acceptor(Protocol):
         between."""
 
     def watch(self, sock: AcceptedSocket, mode: int) -> IoWatcher:
-        """A stopped watcher: 1 for readable, 2 for writable."""
+        """A watcher of the socket, not started yet.  `mode`: 1 for readable, 2 for writable."""
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
         """Call back after this delay."""
@@ -113,7 +113,7 @@ class Listener:
         """Sockets that are not served and will be closed later."""
         self._throttled_until_ms = 0
         self._polled_ms = 0
-        """The time at which these were last checked."""
+        """The time at which these sockets were last checked."""
         self._acceptor = acceptor
         acceptor.open(self)
 
