@@ -16,14 +16,14 @@ from kcluster.broker.coordinator.group_log import CommittedOffset, OffsetRecord
 from kcluster.protocol.errors import ErrorCode
 
 
-class _Partition(Protocol):
+class _PartitionToCommit(Protocol):
     """A partition of a request."""
 
     partition_index: int
     committed_metadata: str | None
 
 
-Sent = TypeVar("Sent", bound=_Partition)
+Sent = TypeVar("Sent", bound=_PartitionToCommit)
 """A request's partition."""
 Cell = TypeVar("Cell")
 """A partition's row in the answer."""
@@ -31,7 +31,7 @@ Row = TypeVar("Row")
 """A topic's row in the answer."""
 
 
-class _Topic(Protocol[Sent]):
+class _TopicToCommit(Protocol[Sent]):
     """A topic of a request."""
 
     name: str
@@ -46,7 +46,7 @@ class OffsetsToCommit(Generic[Sent, Cell, Row]):
     def __init__(
         self,
         broker: Broker,
-        topics: Iterable[_Topic[Sent]],
+        topics: Iterable[_TopicToCommit[Sent]],
         by_id: bool,
         row: Callable[[str, bytes, list[Cell]], Row],
         cell: Callable[[int, int], Cell],
