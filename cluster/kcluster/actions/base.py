@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from msgspec import Struct
 
 from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
+from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording
 from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Kind, Quantity, Words, fields_of, key_of
@@ -39,6 +40,8 @@ class Action(Struct, frozen=True):
     """The field that is meant if the value in the file is not a mapping."""
     EXAMPLE: ClassVar[str] = ""
     """A step of a scenario with this action, for the reference; a test plays it."""
+    MENU: ClassVar[tuple[MenuItem, ...]] = ()
+    """Its entries in the menus of the page."""
 
     def do(self, stage: Stage) -> Undo | None:
         """Perform it now; returns the function that undoes it, None if it cannot be undone."""
@@ -83,6 +86,12 @@ class Action(Struct, frozen=True):
             return self.affected(stage)
         finally:
             stage.rng.setstate(state)
+
+
+def menu_items() -> list[tuple[str, MenuItem]]:
+    """The entries of all menus with their actions' verbs, in the order in which they are shown."""
+    items = [(cls.VERB, item) for cls in ACTIONS.values() for item in cls.MENU]
+    return sorted(items, key=lambda entry: entry[1].is_last)
 
 
 def repair_all(verbs: Verbs) -> list[str]:

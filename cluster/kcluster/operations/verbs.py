@@ -336,10 +336,3 @@ def release(kafka_version: str) -> Release:
     if known is None:
         raise ClusterError(f"kafka_version={unknown_version(kafka_version)}")
     return known
-
-
-def death_kind(how: str) -> DeathKind:
-    """The kind of death with this name; ClusterError if it is unknown."""
-    if how not in tuple(DeathKind):
-        raise ClusterError(f"how={how!r}: it must be one of {', '.join(DeathKind)}")
-    return DeathKind(how)
