@@ -35,7 +35,7 @@ class Action(Struct, frozen=True):
 
     VERB: ClassVar[str] = ""
     IS_FAULT: ClassVar[bool] = True
-    """Whether repairing everything at the scenario's end undoes it; if False, only `for` does."""
+    """True: the repair at the scenario's end undoes the action.  False: only `for` undoes it."""
     SHORT: ClassVar[str] = ""
     """The field that is meant if the value in the file is not a mapping."""
     EXAMPLE: ClassVar[str] = ""
@@ -63,16 +63,17 @@ class Action(Struct, frozen=True):
         return keys[only] if list(keys) == [only] else keys or None
 
     RECORDED_FROM: ClassVar[tuple[type[Event], ...]] = ()
-    """The events that show that it was performed, or undone, by whatever means."""
+    """The types of events that show that the action was performed or undone, by whatever means."""
 
     @classmethod
     def record(cls, event: Any, recording: Recording) -> None:
-        """Add the step that does it again, or end one, for an event of RECORDED_FROM."""
+        """For an event of RECORDED_FROM: add a step that repeats the action, or end a step in
+        force."""
 
     @classmethod
     def repair(cls, verbs: Verbs) -> Iterator[str]:
-        """Undo what is left of such actions in a cluster, whoever performed them; yields the
-        reasons why something cannot be undone."""
+        """Undo every action of this kind that is in force in a cluster, whoever performed it;
+        yields the reason for each that cannot be undone."""
         yield from ()
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
@@ -80,7 +81,8 @@ class Action(Struct, frozen=True):
         return ()
 
     def about_to_affect(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes on which `do`, called next, acts: what is drawn here, `do` draws again."""
+        """The nodes on which `do` acts if it is called next: it repeats the random draw made
+        here."""
         state = stage.rng.getstate()
         try:
             return self.affected(stage)
@@ -96,8 +98,8 @@ def menu_items() -> list[tuple[str, MenuItem]]:
 
 def repair_all(verbs: Verbs) -> list[str]:
     """Undo every fault that a cluster may have; returns the reasons why something cannot be undone.
-    Processes, whose actions are registered first, are started last: by then their disks and links
-    are as they were."""
+    Processes, whose actions are registered first, are started last: when their disks and links have
+    been restored."""
     reasons = (why for action in reversed(ACTIONS.values()) for why in action.repair(verbs))
     return [f"healing: {why}" for why in reasons]
 

@@ -125,7 +125,7 @@ class StartBrokers(_OnBrokers, frozen=True):
 
     @classmethod
     def record(cls, event: BrokerStarted | ControllerElected, recording: Recording) -> None:
-        """End the step of a shutdown or a halt; if there was none, add a step that starts the
+        """End the step of a shutdown or a halt; without such a step, add one that starts the
         broker."""
         if isinstance(event, ControllerElected):
             recording.add(cls(these([CONTROLLER_ID])), event)
@@ -175,7 +175,8 @@ class ResumeBrokers(_OnBrokers, frozen=True):
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
-    """Start those that are still down or shutting down: another step may have started some."""
+    """Start the brokers that are down or shutting down; another step may have started the
+    others."""
     for broker_id in chosen:
         process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:

@@ -62,7 +62,7 @@ class _Shaping(_BetweenSets, frozen=True):
     """A shape on the links between some nodes and others."""
 
     def shape(self) -> LinkShape:
-        """What it does to a link."""
+        """What the shape does to a link."""
         raise AssertionError(f"{type(self).__name__} has no shape")
 
     def do(self, stage: Stage) -> Undo:
@@ -72,8 +72,8 @@ class _Shaping(_BetweenSets, frozen=True):
 def _shape(
     stage: Stage, nodes: Targets, others: Targets | None, shape: LinkShape, one_way: bool
 ) -> Undo:
-    """Shape the links between nodes and others; without `others` all links of the nodes, those
-    among them too."""
+    """Shape the links between nodes and others; without `others` all links of the nodes, including
+    those between two of them."""
     found, network, links = stage.nodes(nodes), stage.verbs.network, stage.verbs.links
     if others is None and len(found) > 1:
         ends = found, network.all_nodes
@@ -259,8 +259,8 @@ class Heal(Action, frozen=True):
 
     @classmethod
     def record(cls, event: NetworkHealed | NetworkShaped, recording: Recording) -> None:
-        """End the step that this heals; if it is none, add one that heals all links at this
-        moment."""
+        """End the step whose fault this event heals; without such a step, add one that heals all
+        links at this moment."""
         if isinstance(event, NetworkShaped) and not event.undone:
             return
         kind = NetworkCut if isinstance(event, NetworkHealed) else NetworkShaped

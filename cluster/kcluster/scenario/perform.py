@@ -71,7 +71,7 @@ def perform_on(stage: Stage, step: Step) -> Performed:
 
 
 def late_problem(cluster: ClusterVerbs) -> str | None:
-    """Why an action could not be performed, if that was known only after `perform`; reported
+    """Why an action could not be performed, if that became known only after `perform`; reported
     once."""
     problems = cluster.stage.problems
     return cluster.call(lambda: problems.pop() if problems else None)

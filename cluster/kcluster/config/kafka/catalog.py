@@ -63,7 +63,7 @@ WHY_NOT_SIMULATED: Final = {
         "two-phase commit needs InitProducerId 6, which 4.3 does not serve"
     ),
 }
-"""The reasons why configs have no effect that one may expect to have one, by name."""
+"""The reasons why configs have no effect although users may expect one, by name."""
 
 
 def listener_config(name: str) -> str | None:

@@ -279,8 +279,8 @@ def _number(bound: float) -> str:
 def known_configs(
     definitions: Mapping[str, ConfigDef], texts: dict[str, str], release: ReleaseNumber
 ) -> dict[str, str]:
-    """Those of the stored configs that `release` has.  In a cluster of several releases, others may
-    have been set."""
+    """The stored configs that `release` has.  In a cluster of several releases, others may have
+    been set."""
     if all(definitions[name].is_in(release) for name in texts):
         return texts
     return {name: text for name, text in texts.items() if definitions[name].is_in(release)}

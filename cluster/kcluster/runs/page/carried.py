@@ -1,4 +1,5 @@
-"""What the page of a run carries: the run, its verdict, the rows that are drawn, clients' counts.
+"""The data that the page of a run carries: the run, its verdict, the rows that are drawn, clients'
+counts.
 
 Owns: these values, which rows are left out if there are too many, their packing.  Never: draws;
 decides how an event is shown (runs/note_values.py).
@@ -34,7 +35,7 @@ Counts = dict[int, int]
 
 
 class _Client(Struct):
-    """What a client did, counted by time."""
+    """The records and errors of a client, counted by time."""
 
     name: str
     sent: Counts = field(default_factory=dict)
@@ -98,8 +99,8 @@ def _columns_of_values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[o
 
 
 def thinned(moves: Sequence[MoveRow], length_ms: int) -> Sequence[MoveRow]:
-    """At most about MAX_POINTS of them: of each replica the last in each span of time, and both
-    ends of each decrease, which is what a reader looks for."""
+    """At most about MAX_POINTS of the moves: of each replica the last in each span of time, and
+    both ends of each decrease, which a reader looks for."""
     if len(moves) <= MAX_POINTS:
         return moves
     replica = attrgetter("topic", "partition", "broker")
@@ -125,7 +126,7 @@ def _kept(moves: Sequence[MoveRow], cell_ms: int) -> Iterator[MoveRow]:
 
 
 def _clients(record: RunRecord, cell_ms: int) -> Iterable[_Client]:
-    """The clients in the order in which they are met."""
+    """The clients, in the order of their first row."""
     found: dict[str, _Client] = {}
 
     def client(name: str) -> _Client:

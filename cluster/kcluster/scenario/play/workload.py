@@ -167,7 +167,7 @@ def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerPla
 def processor_plans(
     spec: ProcessorSpec, name: str, profile: str
 ) -> tuple[tuple[ConsumerPlan, ConsumerSettings], tuple[ProducerPlan, ProducerSettings]]:
-    """The plans and settings with which a processor reads, and those with which it writes."""
+    """A processor's plans and settings: for reading, and for writing."""
     reads: ClientSettings = defaults_of(ConsumerSettings, profile) | {
         "group_id": spec.group,
         "auto_offset_reset": "earliest",

@@ -21,7 +21,7 @@ POLICY = (
 
 
 class PageWanted(Struct):
-    """Where pages are to be served."""
+    """Where to serve pages."""
 
     port: Annotated[
         int, Meta(ge=0, le=65535, description="Unless they are served already; 0: a free one.")
