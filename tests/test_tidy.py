@@ -25,6 +25,9 @@ ROOT = Path(__file__).parents[1]
 MAX_FUNCTION_LINES = 70
 MAX_FILE_LINES = 700
 """A file is as long as its one subject; this long it has two."""
+ANY_BUDGET = 455
+"""How often the package may say `Any` (grep -rwo Any cluster --include=*.py | wc -l); lower it
+whenever there are fewer."""
 
 _DRIVER = "I/O is the driver's (drivers/live.py); return an effect"
 BANNED_CALLS = {
@@ -227,6 +230,13 @@ def nodes_are_read_by_their_views(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "an untyped node; read Process.broker (broker/node_view.py)"
 
 
+def no_name_stands_for_any(module: Module) -> Iterator[tuple[int, str]]:
+    for node in module.walk(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        if module.is_ours and ast.unparse(node.value) == "Any":
+            yield node.lineno, "another name for Any; declare what it is, or say Any where it is"
+
+
 RULES: tuple[Rule, ...] = (
     handlers_change_no_group,
     compiled_classes_are_collected,
@@ -239,6 +249,7 @@ RULES: tuple[Rule, ...] = (
     no_test_sleeps,
     words_are_made_last,
     nodes_are_read_by_their_views,
+    no_name_stands_for_any,
 )
 
 
@@ -301,6 +312,11 @@ def test_tidy__the_code_keeps_the_rule(rule: Rule, all_modules: list[Module]) ->
         f"{module.path}:{line}: {text}" for module in all_modules for line, text in rule(module)
     ]
     assert not broken, "\n" + "\n".join(broken)
+
+
+def test_tidy__any_is_said_within_its_budget(all_modules: list[Module]) -> None:
+    texts = [module.text for module in all_modules if module.path.startswith("cluster/")]
+    assert sum(len(re.findall(r"\bAny\b", text)) for text in texts) <= ANY_BUDGET
 
 
 def test_tidy__heads_name_files_that_exist(all_modules: list[Module]) -> None:
@@ -418,6 +434,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
         "read its view",
     ),
     (nodes_are_read_by_their_views, "web/x.py", "node: Any = process.node", "Process.broker"),
+    (no_name_stands_for_any, "drivers/x.py", "Socket = Any", "another name"),
 )
 
 

@@ -52,7 +52,7 @@ class Action(Struct, frozen=True):
         reason."""
         yield from ()
 
-    def written(self) -> Any:
+    def written(self) -> object:
         """What follows the verb in a file: the one value, or the keys that differ from defaults."""
         keys = {
             field.key: _written(field.kind, value)

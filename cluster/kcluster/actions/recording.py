@@ -13,7 +13,7 @@ must not start before its shutdown has ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -26,7 +26,7 @@ class Recordable(Protocol):
 
     VERB: ClassVar[str]
 
-    def written(self) -> Any:
+    def written(self) -> object:
         """What follows the verb in a file."""
 
 
@@ -45,7 +45,7 @@ class RecordedStep(Struct):
         return self.action.VERB
 
     @property
-    def keys(self) -> Any:
+    def keys(self) -> object:
         """What follows the verb in a file."""
         return self.action.written()
 

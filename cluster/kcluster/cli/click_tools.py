@@ -12,11 +12,12 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 import click
 
@@ -27,8 +28,15 @@ from kcluster.cli.interrupts import INTERRUPTED, raise_on_interrupt
 from kcluster.cli.synonyms import SYNONYMS
 from kcluster.deaths import meanings
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _UNTRUNCATED: Final = 200
 """Longer than any verb's first sentence, so the overview wraps it and cuts nothing off."""
+
+
+_OTHER: Final = "Commands"
+"""The heading of verbs without a section."""
 
 
 class Section(StrEnum):
@@ -40,22 +48,40 @@ class Section(StrEnum):
     TOOLS = "Tools"
 
 
-_SECTIONS: Final[dict[str, Section]] = {}
-"""By the verb's name."""
-
 C = TypeVar("C", bound=click.Command)
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def section(of: Section) -> Callable[[C], C]:
-    """Place a verb in a section of the overview."""
+    """Place a verb in a section of the overview, which reads this from the verb's source."""
 
-    def register(command: C) -> C:
-        assert command.name is not None
-        _SECTIONS[command.name] = of
+    def same(command: C) -> C:
         return command
 
-    return register
+    return same
+
+
+class Overview(NamedTuple):
+    """The line of a verb in a group's help."""
+
+    name: str
+    summary: str
+    heading: str = _OTHER
+
+
+_COMMAND: Final = re.compile(
+    r'(?:^@section\(Section\.(\w+)\)$.*?)?^@click\.\w+\(.*?^def command\(.*?"""(.*?)"""',
+    re.DOTALL | re.MULTILINE,
+)
+"""Of a verb's module: its section, and the help of its command."""
+
+
+def overview_of(name: str, source: str) -> Overview:
+    """The line of a verb, from the source of its module."""
+    found = _COMMAND.search(source)
+    assert found is not None, name
+    summary = click.Command(name, help=found[2]).get_short_help_str(_UNTRUNCATED)
+    return Overview(name, summary, Section[found[1]] if found[1] else _OTHER)
 
 
 class HelpfulGroup(click.Group):
@@ -63,21 +89,31 @@ class HelpfulGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         lines: dict[str, list[tuple[str, str]]] = {}
-        for heading in (*Section, "Commands"):
+        for heading in (*Section, _OTHER):
             lines[heading] = []
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            assert command is not None
-            summary = command.get_short_help_str(_UNTRUNCATED)
-            lines[self.heading_of(name)].append((name, summary))
+        for verb in self.overview(ctx):
+            lines[verb.heading].append((verb.name, verb.summary))
         for heading, listed in lines.items():
             if listed:
                 with formatter.section(heading):
                     formatter.write_dl(listed)
 
-    def heading_of(self, name: str) -> str:
-        """The heading of the help that a verb stands under."""
-        return "Commands"
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # for a shell that completes, only
+
+        return [
+            *(
+                CompletionItem(verb.name, help=verb.summary)
+                for verb in self.overview(ctx)
+                if verb.name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
+
+    def overview(self, ctx: click.Context) -> Iterator[Overview]:
+        """The lines of its verbs."""
+        for name, command in sorted(self.commands.items()):
+            yield Overview(name, command.get_short_help_str(_UNTRUNCATED))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -97,10 +133,26 @@ class LazyGroup(HelpfulGroup):
 
     package = "kcluster.cli.verbs"
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    @property
+    def folder(self) -> str:
+        """Where the package is."""
         (folder,) = import_module(self.package).__path__
-        names = (entry.removesuffix(".py") for entry in os.listdir(folder) if entry.endswith(".py"))
+        return folder
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        names = (
+            entry.removesuffix(".py") for entry in os.listdir(self.folder) if entry.endswith(".py")
+        )
         return sorted(name.replace("_", "-") for name in names if not name.startswith("_"))
+
+    def overview(self, ctx: click.Context) -> Iterator[Overview]:
+        """The lines of its verbs, from their source: to import all of them would take longer than
+        the rest of `kcluster --help`."""
+        folder = self.folder
+        for name in self.list_commands(ctx):
+            path = os.path.join(folder, f"{name.replace('-', '_')}.py")
+            with open(path, encoding="utf-8") as file:
+                yield overview_of(name, file.read())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
@@ -135,9 +187,6 @@ class VerbGroup(LazyGroup):
                 "address for your client, kcluster status shows topics and brokers."
             )
         return super().parse_args(ctx, args)
-
-    def heading_of(self, name: str) -> str:
-        return _SECTIONS.get(name, "Commands")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -93,7 +93,7 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
 
 _at_ms: Final[Callable[[object], int]] = attrgetter("at_ms")
 _seen_ms: Final[Callable[[object], int]] = attrgetter("seen_ms")
-_first: Final[Callable[[Any], int]] = itemgetter(0)
+_first: Final[Callable[[Sequence[object]], int]] = itemgetter(0)
 
 
 def _between(
@@ -129,6 +129,6 @@ class Journal:
         self._info.ended_ms = ended_ms
         write_values(self.path / INFO, self._info)
 
-    def _append(self, file: str, rows: Iterable[Any]) -> None:
+    def _append(self, file: str, rows: Iterable[object]) -> None:
         encode = msgspec.json.Encoder().encode
         append_whole(self.path / file, b"".join(encode(row) + b"\n" for row in rows))

@@ -28,7 +28,7 @@ from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.json_types import JsonObject
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 Schema = JsonObject
 
 UNITS_SHOWN: Final = "ms, s, m, min, h"
@@ -544,7 +544,7 @@ def read_struct(
 ) -> T | None:
     """A Struct from a mapping of its keys; None if it has a problem.  `beside`: values of fields
     that are not in the file."""
-    known = fields_of(struct)  # type: ignore[arg-type]  # T is a Struct
+    known = fields_of(struct)
     if not isinstance(node, Map) and short:
         only = next(field for field in known if field.name == short)
         missing = [f.key for f in known if f.required and f is not only]
@@ -570,7 +570,7 @@ def read_fields(
     reading: TreeReader,
     node: Node | None,
     path: str,
-    struct: Any,
+    struct: type[Struct],
     what: str,
     explain: Callable[[str], str] | None = None,
 ) -> dict[str, Any]:
@@ -641,11 +641,11 @@ def _field_schema(field: StructField) -> Schema:
 class StructOf(Struct, frozen=True):
     """A mapping of a Struct's keys; `short`: the field that a bare value means, if any."""
 
-    struct: Any
+    struct: type[Struct]
     what: str
     short: str = ""
 
-    def read(self, reading: TreeReader, node: Node, path: str) -> Any:
+    def read(self, reading: TreeReader, node: Node, path: str) -> object:
         return read_struct(reading, node, path, self.struct, self.what, self.short)
 
     def schema(self) -> Schema:

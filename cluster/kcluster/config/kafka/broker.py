@@ -15,7 +15,8 @@ How long data or ids are kept is never scaled, nor are the upper bounds of clien
 # from text would take 10 ms at each start.
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from functools import partial
+from typing import Annotated, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -62,20 +63,21 @@ PERSISTERS: Final = (DEFAULT_PERSISTER, NO_PERSISTER, "")
 """What group.share.persister.class.name may be; empty: none, as NoOpStatePersister."""
 
 
-def _int(minimum: float | None = None, **more: Any) -> Spec:
-    return Spec("INT", minimum, **more)
-
-
-def _long(minimum: float | None = None, **more: Any) -> Spec:
-    return Spec("LONG", minimum, **more)
+_int: Final = partial(Spec, "INT")
+_long: Final = partial(Spec, "LONG")
 
 
 def _unused(kind: ConfigType, minimum: float | None = None) -> Spec:
     return Spec(kind, minimum, dynamic=_CLUSTER, obeyed=False)
 
 
-def _strings(kind: Literal["STRING", "LIST"], *one_of: str, **more: Any) -> Spec:
-    return Spec(kind, one_of=one_of, **more)
+def _strings(
+    kind: Literal["STRING", "LIST"],
+    *one_of: str,
+    dynamic: Dynamic = "read-only",
+    ignores_case: bool = False,
+) -> Spec:
+    return Spec(kind, one_of=one_of, dynamic=dynamic, ignores_case=ignores_case)
 
 
 def _check_directories(definition: ConfigDef, value: Value) -> str | None:
@@ -423,7 +425,7 @@ class BrokerConfig(Struct, frozen=True):
         for mapping in overrides:
             values = parse_overrides(BROKER_CONFIGS, mapping, "broker")
             fields.update((field_of(name), value) for name, value in values.items())
-        return cls(**fields)
+        return replace(cls(), **fields)
 
     def override(
         self, *overrides: Mapping[str, str], release: ReleaseNumber = NEWEST
@@ -506,7 +508,7 @@ BROKER_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(BrokerConfig, "brok
 
 _LATER_CONFIGS: Final = tuple(one for one in BROKER_CONFIGS.values() if one.spec.since > (0, 0))
 
-_SCALED: Final[dict[str, dict[str, object]]] = {
+_SCALED: Final[dict[str, ConfigFields]] = {
     profile: {
         definition.field: definition.default_for(profile)
         for definition in BROKER_CONFIGS.values()

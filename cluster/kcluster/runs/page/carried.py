@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -56,7 +56,7 @@ def carried_values(record: RunRecord) -> dict[str, Any]:
     """The values before they are packed; times are those of the cluster's clock."""
     info = record.info
     cell_ms = max(1, (info.ended_ms - info.began_ms) // MAX_TIMES)
-    rows: dict[str, Sequence[Any]] = {name: getattr(record, name) for name in STREAMED}
+    rows: dict[str, Sequence[Struct]] = {name: getattr(record, name) for name in STREAMED}
     rows["moves"] = thinned(record.moves, info.ended_ms - info.began_ms)
     rows |= {name: rows[name][-MAX_ROWS:] for name in ("appends", "exchanges")}
     tables = {name: _columns(found) for name, found in rows.items() if name != "notes"}
@@ -86,12 +86,12 @@ def carried_values(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _columns(rows: Sequence[Struct]) -> dict[str, list[Any]]:
+def _columns(rows: Sequence[Struct]) -> dict[str, list[object]]:
     names = rows[0].__struct_fields__ if rows else ()
     return {name: list(map(attrgetter(name), rows)) for name in names}
 
 
-def _columns_of_values(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+def _columns_of_values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
@@ -154,7 +154,7 @@ def _clients(record: RunRecord, cell_ms: int) -> Iterable[_Client]:
     return found.values()
 
 
-def _client_values(client: _Client) -> dict[str, Any]:
+def _client_values(client: _Client) -> dict[str, object]:
     """Rows of (ms, count); `ended`: (ms, acked, failed, unknown, longest ms); `errors`: (ms, API,
     error, partition, count)."""
     return {

@@ -39,6 +39,7 @@ from kcluster.broker.coordinator.share_state.state import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.messages import Message
 
 MAX_ATTEMPTS: Final = 5
 """Kafka: PersisterStateManager.MAX_FIND_COORD_ATTEMPTS."""
@@ -54,7 +55,7 @@ _RETRIABLE: Final = (
     ErrorCode.NETWORK_EXCEPTION,
 )
 
-Build = Callable[[str, dict[bytes, list[Any]]], Any]
+Build = Callable[[str, dict[bytes, list[Message]]], Message]
 """(group id, the request's rows by topic id) -> the request."""
 
 Results = dict[SharePartition, Any]
@@ -76,7 +77,7 @@ class _Call(Struct):
     """A request about some share partitions of a group, and its results so far."""
 
     group_id: str
-    rows: dict[SharePartition, object]
+    rows: dict[SharePartition, Message]
     """The rows of the request that are still to be sent, by share partition."""
     build: Build
     on_done: Callable[[Results, int], None]
@@ -200,7 +201,7 @@ class RemotePersister(SharePersister):
         self._start_errors(rows, build, on_done, now_ms)
 
     def _start_errors(
-        self, rows: dict[SharePartition, Any], build: Build, on_done: OnErrors, now_ms: int
+        self, rows: Mapping[SharePartition, Message], build: Build, on_done: OnErrors, now_ms: int
     ) -> None:
         def done(results: Results, at_ms: int) -> None:
             errors = {
@@ -230,7 +231,7 @@ class RemotePersister(SharePersister):
 
     def _start(
         self,
-        rows: dict[SharePartition, Any],
+        rows: Mapping[SharePartition, Message],
         build: Build,
         on_done: Callable[[Results, int], None],
         now_ms: int,
@@ -272,7 +273,7 @@ class RemotePersister(SharePersister):
     def _send_to(
         self, broker_id: int, call: _Call, partitions: list[SharePartition], now_ms: int
     ) -> None:
-        by_topic: dict[bytes, list[object]] = {}
+        by_topic: dict[bytes, list[Message]] = {}
         for partition in partitions:
             by_topic.setdefault(partition.topic_id, []).append(call.rows[partition])
 
@@ -332,7 +333,10 @@ def _summary(row: m.ReadShareGroupStateSummaryResponse.PartitionResult) -> Share
 
 
 def _request(
-    kind: Any, topic_data: Any, group_id: str, by_topic: dict[bytes, list[object]]
-) -> object:
+    kind: Callable[..., Message],
+    topic_data: Callable[..., Message],
+    group_id: str,
+    by_topic: dict[bytes, list[Message]],
+) -> Message:
     """A request of this kind, with its struct of a topic."""
     return kind(group_id, [topic_data(*topic) for topic in by_topic.items()])
