@@ -4,8 +4,9 @@ Owns: these actions.  Never: cuts or shapes a link itself (operations/links.py).
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
 Without `others`, all other nodes are meant: brokers, the controller, and the workload's clients.
-Shapes then act on all links of `nodes`, those among them too; a cut leaves these as they are.
-Live, clients from outside are included only where they are named: `clients`, `client billing*`.
+Shapes then act on all links of `nodes`, including links between two of them; a cut leaves these as
+they are. Live, clients from outside are included only where they are named: `clients`, `client
+billing*`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class _Shaping(_BetweenSets, frozen=True):
     """A shape on the links between some nodes and others."""
 
     def shape(self) -> LinkShape:
-        """What the shape does to a link."""
+        """The effect of the shape on a link."""
         raise AssertionError(f"{type(self).__name__} has no shape")
 
     def do(self, stage: Stage) -> Undo:
@@ -136,8 +137,8 @@ class Bridge(Action, frozen=True):
 
 @action("slow", example="slow: {nodes: 3, latency: 50ms, jitter: 10ms}")
 class Slow(_Shaping, frozen=True):
-    """Slow links down.  Without `others`: all links of these nodes, those among them too.  Undone
-    by taking the added latency away."""
+    """Slow links down.  Without `others`: all links of these nodes, including links between two of
+    them.  Undone by taking the added latency away."""
 
     MENU = (
         MenuItem(

@@ -63,7 +63,7 @@ fetch twice a second, and retry after a second."""
 OVERDUE_MS: Final = 1_000
 """The delay that is normal for the end of a transaction: markers are repeated every 100 ms."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
-"""By profile, the time after which a missing answer counts as an outage."""
+"""The time after which a missing answer counts as an outage, by profile."""
 
 
 class Unsettled(Struct, frozen=True):

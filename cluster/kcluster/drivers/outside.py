@@ -65,7 +65,7 @@ class Outside:
         """`Fabric.changes` when the links were last checked."""
         self._clients = ClientNodes(self._fabric)
         self._connections: dict[tuple[int, int], OutsideConnection] = {}
-        """By broker and connection id."""
+        """The connections, by broker and connection id."""
         self._transit: Transit[OutsideConnection] = Transit(self._fabric, self, self, self._on_lost)
         self._dispatcher.heal_sinks = (*self._dispatcher.heal_sinks, self._transit.link_healed)
 

@@ -126,7 +126,8 @@ class SamplingRecorder(Recorder):
         self._gone: dict[PartitionKey, tuple[int, int]] = {}
         """The offsets that a partition's log deleted last before they were seen here."""
         self._gone_acked: dict[PartitionKey, dict[int, int]] = {}
-        """By partition, the acked batches among these: first offset -> the time of sending."""
+        """The acked batches among the offsets that were deleted last, by partition: first offset ->
+        the time of sending."""
         self._clients: dict[int, str] = {}
         """The client id in the last request of each producer id."""
         self._failing: dict[str, None] = {}

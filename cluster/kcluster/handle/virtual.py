@@ -116,7 +116,7 @@ class VirtualDriver(UserVerbs):
         self._waiting.append((holds, callback))
 
     def _looking_for(self, condition: Callable[[], bool]) -> Callable[[], bool]:
-        """`condition`, tested after those of `when`."""
+        """`condition`, tested after the conditions of `when`."""
 
         def look() -> bool:
             for entry in tuple(self._waiting) if self._waiting else ():
@@ -217,7 +217,7 @@ class _DriverStage(Stage):
 
 
 def _described(event: Input) -> str:
-    """An event in a few words, the same in every process."""
+    """An event in a few words, equal in every process."""
     name = type(event).__name__
     match event:
         case PeerRequest() | PeerResponse():

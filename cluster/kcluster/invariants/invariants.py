@@ -140,7 +140,7 @@ class Invariants:
         self.partitions: dict[PartitionKey, ObservedPartition] = {}
         self._replicas: dict[Replica, ObservedReplica] = {}
         self._metadata_offsets: dict[int, tuple[int, int]] = {}
-        """By node: (its life, the newest offset)."""
+        """The newest metadata offset of each node, with the node's life."""
         self._unclean: dict[tuple[str, int], int] = {}
         """The epochs of unclean elections in partitions that are not observed yet."""
         self.forbidden_elections: dict[NoteId, None] = {}

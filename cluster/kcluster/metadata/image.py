@@ -57,7 +57,7 @@ class MetadataImage:
         self.topics: dict[str, TopicImage] = {}
         self.topic_names: dict[bytes, str] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
-        """By (resource type, resource name): only configs that were set, as strings."""
+        """The configs that were set, as strings, by (resource type, resource name)."""
         self.next_producer_id = 0
         self.features: dict[str, int] = {}
         """The levels in force by name; a feature that is off (level 0) is not listed."""

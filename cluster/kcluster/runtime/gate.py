@@ -72,7 +72,7 @@ class Delivery(Protocol):
 
     @property
     def processes(self) -> Mapping[int, Process]:
-        """By node id."""
+        """The processes of the cluster, by node id."""
 
     @property
     def tap(self) -> Callable[[int, int, Input], None] | None:

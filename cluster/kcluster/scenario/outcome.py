@@ -63,8 +63,7 @@ def failed_checks(
 
 
 def expected_verdict(checks: Checks) -> str:
-    """The expected verdict: the one in the file, else invalid if anomalies are expected, else
-    valid."""
+    """The expected verdict: from the file, else invalid if anomalies are expected, else valid."""
     if checks.verdict is not None:
         return checks.verdict
     must_be = any(not count.holds(0) for count in checks.anomalies.values())

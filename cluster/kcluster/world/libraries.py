@@ -248,7 +248,7 @@ def _stand_in(cls: type, reason: str) -> type:
 
 
 def pairs() -> list[Replacement]:
-    """The twins of those classes written in C whose modules are imported now."""
+    """The twins of the classes written in C whose modules are imported now."""
     found = []
     for refusal in REFUSALS:
         module = sys.modules.get(refusal.module)

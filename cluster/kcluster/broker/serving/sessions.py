@@ -223,7 +223,8 @@ class FetchSession:
 
 
 Watchers = dict[Replica, dict[FetchSession, SessionPartition]]
-"""By replica, the sessions that are notified when it moves, and their partition that it serves."""
+"""The sessions that are notified when a replica moves, each with its partition that the replica
+serves; by replica."""
 
 
 @final

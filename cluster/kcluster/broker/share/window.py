@@ -429,7 +429,7 @@ class InFlightWindow:
 
     def move_log_start(self, log_start_offset: int) -> None:
         """Settle the records before `log_start_offset`, which the log has lost.  Members keep the
-        ones that they hold until their locks end (KAFKA-19859); the next write stores it."""
+        records that they hold until their locks end (KAFKA-19859); the next write stores it."""
         if log_start_offset <= self.start_offset:
             return
         self.archive(self.start_offset, log_start_offset - 1, AVAILABLE)

@@ -35,7 +35,7 @@ from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 
 Places = Mapping[bytes | None, Sequence[int]]
-"""By value, its offsets."""
+"""The offsets of each value."""
 
 
 class Finding(Struct, frozen=True):

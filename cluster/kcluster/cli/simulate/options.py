@@ -51,7 +51,7 @@ class SimulateOptions(Struct, frozen=True):
 
 
 class SimulationSetting(Struct, frozen=True):
-    """What is to be simulated.  `shared`: the programs that have a module of theirs in common, by
+    """The simulation to be run.  `shared`: the programs that have a module of theirs in common, by
     its name; `scenario`: without steps if none is given.  `duration_s`: the time after which it is
     over even if programs still run, or None; `limit_s`: the time by which they must have ended.
     `compute`: None to draw it from the seed."""

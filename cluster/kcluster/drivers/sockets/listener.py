@@ -300,8 +300,8 @@ class Listener:
                 connection.close("more than max.connections")
 
     def close_idle(self, now_ms: int) -> None:
-        """Close connections that were idle for connections.max.idle.ms, and the one that keeps all
-        others waiting for memory, if its client sends nothing more."""
+        """Close connections that were idle for connections.max.idle.ms, and the connection for
+        which all others wait for memory, if its client sends nothing more."""
         limit_ms = self.limits.max_idle_ms
         if self.is_paused:
             return

@@ -40,11 +40,11 @@ class _Pass(Struct):
     """One cleaning of one log."""
 
     newest: dict[bytes, int]
-    """By key: the offset of its newest record in the dirty part of the log."""
+    """The offset of each key's newest record in the dirty part of the log."""
     high_watermark: int
     """The high watermark; a batch that ends there is kept, even if it is empty."""
     last_offsets: dict[int, int]
-    """By producer id, its last offset.  The batch there is kept for its sequence, even if it is
+    """The last offset of each producer id.  The batch there is kept for its sequence, even if it is
     empty."""
     now_ms: int
     tombstone_ms: int

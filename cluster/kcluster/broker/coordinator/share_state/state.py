@@ -60,7 +60,8 @@ class StateBatch(NamedTuple):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Of two batches about one record, the one with more progress is right."""
+        """How far a delivery has come.  Of two batches about one record, the batch with more
+        progress is right."""
         return self.delivery_count, self.delivery_state
 
     def part(self, first_offset: int, last_offset: int) -> StateBatch:
@@ -82,7 +83,7 @@ class ShareState(Struct, frozen=True):
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
-    """In order of offset, without overlaps."""
+    """The batches, in order of offset, without overlaps."""
     create_timestamp_ms: int
     write_timestamp_ms: int
 

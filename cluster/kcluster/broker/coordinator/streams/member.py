@@ -66,7 +66,7 @@ class StreamsMember(Struct, frozen=True):
     process_id: str = ""
     user_endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()
-    """In order of keys."""
+    """The client's tags, in order of keys."""
 
     progress: MemberProgress = NOT_STARTED
 
