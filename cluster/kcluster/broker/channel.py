@@ -166,8 +166,8 @@ class Channel:
         return buffers
 
     def _answer_instead(self, request: Request, spoken: Codec, reason: str) -> list[Buffer]:
-        """The answer in place of one that cannot be written because it repeats a client's long
-        name.  Kafka: RequestHandlerHelper.handleError, after the writer's exception."""
+        """The answer if the real one cannot be written, because it repeats a client's long name.
+        Kafka: RequestHandlerHelper.handleError, after the writer's exception."""
         error, names = ErrorCode.UNKNOWN_SERVER_ERROR, self._broker.image.topic_names
         answers = ErrorAnswers(request.api_key, request.api_version, error, names.get)
         instead = answers.answer(request.body)

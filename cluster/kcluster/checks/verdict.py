@@ -315,7 +315,7 @@ def _since(ledger: Ledger, since_ms: int) -> Ledger:
 
 
 def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
-    """The ledger without the records of deleted topics: a topic with such a name may exist now, and
+    """The ledger without the records of deleted topics: a topic of the same name may exist now, and
     need not hold them."""
     gone: dict[Partition, set[bytes | None]] = {}
     for observed in recorder.partitions.values():

@@ -135,7 +135,7 @@ class LazyGroup(HelpfulGroup):
 
     @property
     def folder(self) -> str:
-        """Where the package is."""
+        """The folder of the package."""
         (folder,) = import_module(self.package).__path__
         return folder
 

@@ -266,7 +266,7 @@ class VirtualTime:
 
 
 def virtual_ports(topology: Topology) -> dict[int, int]:
-    """The port of each broker, by id: the topology's, or one that does not depend on the
+    """The port of each broker, by id: from the topology, or a number that does not depend on the
     machine."""
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     return {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}
@@ -276,7 +276,7 @@ def start_client(
     time: VirtualTime, plan: Plan, client: ClientStateMachine, kafka_id: str = ""
 ) -> ClientWire:
     """Start a client; returns its wire, whose `client_id` names its links.  `kafka_id`: its
-    client.id; without it, one that shows that the client keeps a ledger."""
+    client.id; without it, a client.id that shows that the client keeps a ledger."""
     client_id = FIRST_CLIENT_ID + len(time.clients)
     rng = Random(f"{plan.seed}/{client_id}")
     wire = ClientWire(time, client_id, tuple(plan.addresses), rng, kafka_id)

@@ -529,7 +529,7 @@ class SamplingRecorder(Recorder):
         observed.appends = kept
 
     def _add_range(self, key: PartitionKey, found: AckedRange) -> None:
-        """Add a range; one that follows another of its kind continues it."""
+        """Add a range, or extend the previous range of its kind if it follows that."""
         ranges = self.ranges.setdefault(key, [])
         before = ranges[-1] if ranges else None
         if (

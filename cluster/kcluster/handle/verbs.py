@@ -34,7 +34,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 EXTRA_WAIT_S: Final = 10.0
-"""Added to the session timeout, for what follows a broker's death."""
+"""Added to the session timeout, for the consequences of a broker's death."""
 _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 

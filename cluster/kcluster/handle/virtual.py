@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 
 class VirtualDriver(UserVerbs):
-    """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.  Verbs
-    do not wait for what follows: the caller lets time pass.
+    """A cluster in virtual time.  Times in ms are the nodes' times, from `start_ms` on.  Verbs do
+    not wait for their consequences: the caller lets time pass.
 
-    `trace`: every note, a line for each connection that a broker closes and, with
-    `trace_deliveries`, one for each input given to a node.
+    `trace`: a line for every note, for each connection that a broker closes and, with
+    `trace_deliveries`, for each input of a node.
     """
 
     waits = False

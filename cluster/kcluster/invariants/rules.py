@@ -105,7 +105,7 @@ def membership_violations(
 
 
 def replica_violations(replica: Replica) -> Broken:
-    """Violations that one replica shows by itself, at any time."""
+    """Violations that a replica alone shows, at any time."""
     log, watermark = replica.log, replica.high_watermark
     if watermark > log.log_end_offset:
         yield "watermark-above-end", f"watermark {watermark}, log end {log.log_end_offset}"

@@ -127,7 +127,7 @@ class Dispatcher:
         return [node for each in self.processes.values() if (node := each.broker) is not None]
 
     def replica(self, broker_id: int, topic_id: bytes, partition: int) -> Replica | None:
-        """The replica that such a broker hosts."""
+        """The replica on a broker that runs or is paused."""
         node = self.broker(broker_id)
         return None if node is None else node.replicas.get(topic_id, partition)
 

@@ -118,7 +118,7 @@ class _Held(Struct):
 
 
 class FaultGate:
-    """All rules of a cluster and what they have in progress."""
+    """All rules of a cluster, with their actions in progress."""
 
     def __init__(self, delivery: Delivery, book: RuleBook) -> None:
         self.book = book

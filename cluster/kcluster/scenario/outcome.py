@@ -185,7 +185,7 @@ def _counts(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
 
 def _resumed(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
     """The failures of checks on resumed service, at most one for each kind: the longest window, or
-    one that never ended."""
+    a window that never ended."""
     kinds = (("writes", checks.writes_resume_ms), ("reads", checks.reads_resume_ms))
     for kind, wanted in kinds:
         windows = [window for window in verdict.windows if window.kind == kind]

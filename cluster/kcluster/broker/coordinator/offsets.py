@@ -33,7 +33,7 @@ OffsetKey = tuple[str, str, int]
 
 
 class OffsetStore(Struct):
-    """Offsets by group, topic, partition; in order of first commit."""
+    """The offsets by group, topic and partition, in the order of their first commit."""
 
     by_group: dict[str, dict[str, TopicOffsets]] = {}
     pending: dict[int, dict[OffsetKey, OffsetRecord | None]] = {}

@@ -247,7 +247,7 @@ class FetchSessions:
         self, body: m.FetchRequest, version: int, now_ms: int
     ) -> FetchSession | ErrorCode | None:
         """The session that a fetch starts or continues, updated with the partitions that it names;
-        None: it has none.
+        None: the fetch has no session.
 
         Kafka: FetchManager.newContext.
         """

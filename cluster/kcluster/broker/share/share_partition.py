@@ -4,12 +4,11 @@ Owns: loading, and storing changes before they are answered.  Never: changes a r
 itself (window.py, acquisition.py), or decides who leads (the replica's role does).  Kafka:
 SharePartition; KIP-932, KIP-1191.
 
-    first fetch            loading: a request for the state to the persister
-    its answer             active, from the stored start offset or the one that the reset chooses
-    acknowledge, release   stored, then answered; undone if it cannot be stored
-    a lock ends            taken back at once, then stored
-    rejected, exhausted    with a dead letter queue: stored as archiving, sent there, then archived
-    leadership lost        fenced: nothing is acquired any more; members' acknowledgements fail
+first fetch            loading: a request for the state to the persister its answer
+active, from the stored start offset, or from the reset's choice acknowledge, release   stored, then
+answered; undone if it cannot be stored a lock ends            taken back at once, then stored
+rejected, exhausted    with a dead letter queue: stored as archiving, sent there, then archived
+leadership lost        fenced: nothing is acquired any more; members' acknowledgements fail
 """
 
 from __future__ import annotations

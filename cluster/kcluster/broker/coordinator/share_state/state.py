@@ -60,8 +60,8 @@ class StateBatch(NamedTuple):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How far a delivery has come.  Of two batches about one record, the batch with more
-        progress is right."""
+        """The progress of a batch.  Of two batches about one record, the batch with more progress
+        is right."""
         return self.delivery_count, self.delivery_state
 
     def part(self, first_offset: int, last_offset: int) -> StateBatch:
@@ -135,7 +135,7 @@ def _put(batches: list[StateBatch], new: StateBatch) -> None:
     high = low
     pieces: list[StateBatch] = []
     at = new.first_offset
-    """The next offset to be decided."""
+    """The first offset of `new` that is not placed yet."""
     while high < len(batches) and batches[high].first_offset <= new.last_offset:
         old = batches[high]
         high += 1

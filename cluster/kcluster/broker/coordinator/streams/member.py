@@ -210,8 +210,8 @@ def with_reported(
     client_host: str,
     is_endpoint_whole: bool,
 ) -> StreamsMember:
-    """The member after a heartbeat, which reports only changes.  `is_endpoint_whole`: without an
-    endpoint in it the member has none any more."""
+    """The member after a heartbeat, which reports only changes.  `is_endpoint_whole`: a heartbeat
+    without an endpoint removes the member's."""
     changes: dict[str, Any] = {"client_id": client_id, "client_host": client_host}
     if body.instance_id is not None:
         changes["instance_id"] = body.instance_id
