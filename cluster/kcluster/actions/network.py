@@ -74,7 +74,7 @@ def _shape(
     stage: Stage, nodes: Targets, others: Targets | None, shape: LinkShape, one_way: bool
 ) -> Undo:
     """Shape the links between nodes and others; without `others` all links of the nodes, including
-    those between two of them."""
+    links between two of them."""
     found, network, links = stage.nodes(nodes), stage.verbs.network, stage.verbs.links
     if others is None and len(found) > 1:
         ends = found, network.all_nodes
@@ -232,7 +232,7 @@ class LimitBandwidth(_Shaping, frozen=True):
 
 @action("heal", short="nodes", example="heal: leader(orders-0)")
 class Heal(Action, frozen=True):
-    """Restore links to their initial state: all of them, or those of some nodes."""
+    """Restore links to their initial state: all links, or the links of some nodes."""
 
     MENU = (
         MenuItem("broker", "Heal its links", "{broker}", ("up",)),

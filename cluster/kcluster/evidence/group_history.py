@@ -225,8 +225,8 @@ def archived_records(
 
 
 def delivery_limits(recorder: Recorder, groups: Iterable[str]) -> dict[str, DeliveryLimits]:
-    """The limits of these share groups: the limits that the topology sets, and later changes to the
-    configs of brokers or of the group."""
+    """The limits on deliveries of these share groups: from the topology, and from later changes to
+    the configs of brokers or of the group."""
     of_group: dict[str, set[int]] = {group: set() for group in groups}
     if not of_group:
         return {}

@@ -326,7 +326,7 @@ def condensed(notes: Iterable[Note]) -> list[Link]:
 def between(
     notes: list[Note], from_ms: int, to_ms: int, holds: Callable[[Note], bool] | None = None
 ) -> list[Note]:
-    """The notes of that time, both ends included."""
+    """The notes between these times, both included."""
     return [
         note for note in notes if from_ms <= note.at_ms <= to_ms and (holds is None or holds(note))
     ]

@@ -124,7 +124,8 @@ class SamplingRecorder(Recorder):
         self._unclaimed: dict[tuple[int, bytes, int, int], Append] = {}
         """The appends without an answer so far, by broker, partition and base offset."""
         self._gone: dict[PartitionKey, tuple[int, int]] = {}
-        """The offsets that a partition's log deleted last before they were seen here."""
+        """The offsets that a partition's log deleted before they were seen here, at the last
+        deletion."""
         self._gone_acked: dict[PartitionKey, dict[int, int]] = {}
         """The acked batches among the offsets that were deleted last, by partition: first offset ->
         the time of sending."""
@@ -476,7 +477,7 @@ class SamplingRecorder(Recorder):
 
     def _merge_older_half(self) -> bool:
         """Merge the older half of the appends to ranges, and forget the answers of that time.
-        Returns whether there was anything."""
+        Returns whether there was anything to merge."""
         appends = sorted(x.at_ms for observed in self.partitions.values() for x in observed.appends)
         times = appends if len(appends) > len(self.answers) else [x[0] for x in self.answers]
         if not times:

@@ -99,7 +99,7 @@ class Clock(Protocol):
 
 
 class Ends(Protocol[C_contra]):
-    """The two ends of each connection, as a driver has them."""
+    """The two ends of each connection, as a driver implements them."""
 
     def at_broker(self, connection: C_contra, message: Any) -> bool:
         """A message has arrived at the broker; False if no process is there to take it."""

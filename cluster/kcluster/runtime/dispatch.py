@@ -420,7 +420,7 @@ class Dispatcher:
             self.start(process.node_id)
 
     def take_down(self, node_id: int, how: DeathKind) -> None:
-        """End a process at once; a clean end is `shut_down`."""
+        """End a process at once; `shut_down` ends it cleanly."""
         process = self.processes[node_id]
         assert process.state is not ProcessState.DOWN, process.state
         self._die(process, how)

@@ -73,7 +73,7 @@ class Simulated(Struct):
 
     @property
     def was_too_long(self) -> bool:
-        """Whether programs had not ended when they had to."""
+        """Whether programs were still running at the time by which they had to have ended."""
         return any(failed.check == PROGRAMS for failed in self.run.failed)
 
     def record(self) -> RunRecord:

@@ -56,8 +56,8 @@ class Spec(Struct, frozen=True):
     """A check beyond the range of values: returns the message, or None."""
     dynamic: Dynamic = "read-only"
     scaled: bool = False
-    """Whether `profile: fast` has a hundredth of it, unless `fast` is set, and `slow` three times
-    as much."""
+    """Whether profiles scale the default: `fast` to a hundredth, unless the field `fast` is set,
+    and `slow` to three times as much."""
     fast: int | None = None
     synonyms: tuple[str, ...] = ()
     feature: bool = False

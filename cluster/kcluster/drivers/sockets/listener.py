@@ -117,7 +117,7 @@ class Listener:
         """Sockets that are not served and will be closed later."""
         self._throttled_until_ms = 0
         self._polled_ms = 0
-        """The time at which these sockets were last checked."""
+        """The time at which throttled sockets were last checked."""
         self._acceptor = acceptor
         acceptor.open(self)
 

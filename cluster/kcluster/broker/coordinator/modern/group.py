@@ -117,7 +117,7 @@ class ToJoin(Struct, Generic[G], frozen=True):
 
     group: G
     records: Sequence[LogRecord] = ()
-    """Records to write before all others, which turn the group of that id into this one."""
+    """Records to write before all others, which turn another group with this id into this one."""
 
 
 class ModernGroup(Group, Generic[M, T]):
