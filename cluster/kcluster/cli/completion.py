@@ -17,7 +17,7 @@ TIMEOUT_S: Final = 2.0
 
 
 def complete_targets(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
-    """Ids of brokers, and `leader(orders-0)`; after a comma the next one."""
+    """Ids of brokers, and `leader(orders-0)`.  After a comma a further target is completed."""
     status = _status(ctx)
     if not status:
         return []

@@ -19,8 +19,8 @@ CHOSEN: Final = "0"
 
 
 def fix_hash_seed() -> None:
-    """Make sure that the hash seed is known: without one, start this command again with one, and do
-    not return."""
+    """Make sure that the hash seed is known.  If it is not, this command starts again with a chosen
+    hash seed, and the call does not return."""
     if hash_seed() == UNKNOWN:
         start_again(CHOSEN)
 

@@ -1,7 +1,7 @@
 """Reads the parts of scenario files: workload, steps, single actions.
 
-Owns: what a step's entry may say, the names of clients that have none.  Never: runs anything, reads
-a file (scenario.py does).  ScenarioError is a ValueError whose text has one line for each problem:
+Owns: the allowed entries of a step, and default names of clients.  Never: runs anything, reads a
+file (scenario.py does).  ScenarioError is a ValueError whose text has one line for each problem:
 `file:line:column path: what is wrong`.
 """
 

@@ -112,8 +112,8 @@ def combine(
     """Put the batches of `new` over those of `known` (which have no overlaps), and drop offsets
     before `start_offset`.
 
-    Where two batches overlap the one with more progress wins.  Neighbours in the same state become
-    one.  `start_offset` -1: nothing is dropped.
+    Where two batches overlap, the batch with more progress wins.  Neighbours in the same state
+    become one.  `start_offset` -1: nothing is dropped.
     """
     batches = _from(known, start_offset)
     for batch in _from(new, start_offset):
