@@ -73,7 +73,7 @@ _COMMAND: Final = re.compile(
     r'(?:^@section\(Section\.(\w+)\)$.*?)?^@click\.\w+\(.*?^def command\(.*?"""(.*?)"""',
     re.DOTALL | re.MULTILINE,
 )
-"""Of a verb's module: its section, and the help of its command."""
+"""Finds a verb's section and the help of its command in the source of its module."""
 
 
 def overview_of(name: str, source: str) -> Overview:
@@ -135,7 +135,7 @@ class LazyGroup(HelpfulGroup):
 
     @property
     def folder(self) -> str:
-        """Where the package is."""
+        """The folder of the package."""
         (folder,) = import_module(self.package).__path__
         return folder
 

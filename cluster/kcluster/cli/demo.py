@@ -130,7 +130,7 @@ def tell_the_story(
     before_kill: Callable[[], None] | None,
     quiet: bool,
 ) -> tuple[DemoCount, list[Any]]:
-    """Play the load and the failover; the count, and the moments of the timeline."""
+    """Play the load and the failover.  Returns the count, and the moments of the timeline."""
     from kcluster.demo.story import DemoStory
     from kcluster.demo.watch import FailoverWatch
 
