@@ -26,6 +26,17 @@ def command(lesson: str | None, shows_answers: bool, with_page: bool, as_json: b
     listed.  Each lesson asks before it shows what happens, and ends with an exercise.  With --page
     a live cluster plays along, with Kafka's own time constants: it waits while you read.
     """
-    from kcluster.cli.work.learn import take_lesson
+    if lesson is None:
+        from kcluster.cli.work.lessons import list_lessons
 
-    take_lesson(lesson, shows_answers, with_page, as_json)
+        list_lessons(as_json)
+        return
+    from kcluster.cli.work.learn import played_lesson, tell
+
+    played = played_lesson(lesson)
+    if with_page:
+        from kcluster.cli.work.lesson_page import tell_with_page
+
+        tell_with_page(played, shows_answers)
+    else:
+        tell(played, shows_answers)

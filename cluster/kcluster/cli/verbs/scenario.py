@@ -32,7 +32,7 @@ def check(files: tuple[str, ...]) -> None:
 
     Each problem is one line on stderr; the exit code is 2 if there is any.
     """
-    from kcluster.cli.work.scenario import check_files
+    from kcluster.cli.work.scenario_files import check_files
 
     check_files(files)
 

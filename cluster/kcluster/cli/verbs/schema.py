@@ -6,6 +6,8 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from kcluster.cli.click_tools import Section, section
@@ -19,6 +21,12 @@ def command(kind: str) -> None:
 
     The same schemas are in docs/schema/.
     """
-    from kcluster.cli.work.schema import print_schema
+    if kind == "run":
+        from kcluster.runs.schema import run_schema
 
-    print_schema(kind)
+        schema = run_schema()
+    else:
+        from kcluster.cli.work.schema import schema_of
+
+        schema = schema_of(kind)
+    print(json.dumps(schema, indent=1))

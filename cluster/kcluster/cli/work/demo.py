@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from kcluster.cli.errors import CommandError
 from kcluster.cli.topology_choice import choose_topology
@@ -229,6 +228,7 @@ def progress(ledger: DemoLedger, quiet: bool) -> Iterator[Callable[[str], None]]
     if quiet or not sys.stdout.isatty():
         yield lambda text: None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, transient=True, console=plain_console()) as bar:

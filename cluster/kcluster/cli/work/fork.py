@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from kcluster.cli.errors import CommandError
-from kcluster.cli.work.one_scenario import one_scenario
+from kcluster.cli.work.scenario_files import one_scenario
 from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import ScenarioError, one_line, parse_action

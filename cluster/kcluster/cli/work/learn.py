@@ -1,4 +1,4 @@
-"""The work of `kcluster learn`: a lesson in the terminal, or beside a live page.
+"""The work of `kcluster learn`: a lesson in the terminal.
 
 Owns: asking the questions, what is printed.  Never: plays a lesson (learn/playing.py), knows an
 answer.
@@ -9,103 +9,40 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rich.console import Console
-from rich.markdown import Markdown
-
-from kcluster.cli.click_tools import fail, print_json
+from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
-from kcluster.learn.course import all_lessons, lesson_of
-from kcluster.learn.lesson import Question
-from kcluster.learn.live import LiveLesson
+from kcluster.learn.course import lesson_of
+from kcluster.learn.lesson import LessonPart, Question
 from kcluster.learn.playing import AmbiguousQuestionError, LessonPlayed, PartPlayed, play_lesson
 from kcluster.learn.telling import answer_line, head_of, log_lines, question_lines, seen_lines
-from kcluster.operations.errors import ClusterError
 from kcluster.plain_output import plain_console
 from kcluster.runs.bars import block, digit
 from kcluster.scenario.language.loader import ScenarioError
-from kcluster.web.held import HeldCluster
-from kcluster.web.lesson_card import LessonCard
-from kcluster.web.server import WebServer
 
-
-def take_lesson(lesson: str | None, shows_answers: bool, with_page: bool, as_json: bool) -> None:
-    """Take a lesson, or list them."""
-    if lesson is None:
-        _list(as_json)
-        return
-
-    try:
-        played = play_lesson(lesson_of(lesson))
-    except (LookupError, ScenarioError, AmbiguousQuestionError) as error:
-        fail(CommandError(str(error.args[0]), 2))
-    if with_page:
-        _tell_with_page(played, shows_answers)
-    else:
-        _tell(played, shows_answers)
-
-
-def _list(as_json: bool) -> None:
-
-    lessons = all_lessons()
-    if as_json:
-        for each in lessons:
-            values = {"number": each.number, "name": each.name, "title": each.title}
-            print_json({**values, "minutes": each.keys.minutes})
-        return
-    print("Lessons (kcluster learn 1):")
-    for each in lessons:
-        print(f"  {each.number}  {each.title}")
-    print("\nExercises, one per lesson: kcluster exercise list")
-
-
-def _tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
-
-    try:
-        with LiveLesson(played.lesson) as live:
-            server = WebServer(can_create=False)
-            held = HeldCluster(played.lesson.name, live.cluster, stop=_nothing)
-            server.clusters.add(held)
-            server.start()
-            try:
-                print(f"The cluster is live; open its page: {server.page_url(held.id)}", flush=True)
-                _tell(played, shows_answers, LessonStage(live, held.lessons.show))
-            finally:
-                server.stop()
-    except ClusterError as error:
-        fail(CommandError(str(error)))
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class LessonStage(NamedTuple):
-    """A live cluster that plays a lesson, and the page beside it."""
+    """What plays a lesson beside the terminal.  `show`: a part by its lesson's title, with the
+    answer or without it."""
 
-    live: LiveLesson
-    show_card: Callable[[LessonCard], None]
-
-    def show(self, title: str, each: PartPlayed, shows_answer: bool = False) -> None:
-        """Show a part on the page: before it is played, or with the answer."""
-        part, ask = each.part, each.part.ask
-        self.show_card(
-            LessonCard(
-                lesson=title,
-                part=part.title,
-                text=part.text,
-                question="" if ask is None else ask.question,
-                choices=() if ask is None else tuple(choice.text for choice in ask.choices),
-                right=each.right if shows_answer else None,
-                because=ask.because if ask is not None and shows_answer else "",
-                after=part.after if shows_answer else "",
-            )
-        )
+    play: Callable[[LessonPart], object]
+    show: Callable[[str, PartPlayed, bool], object]
 
 
-def _nothing() -> None:
-    """The lesson ends its cluster itself."""
+def played_lesson(word: str) -> LessonPlayed:
+    """The lesson of this number, name or file, played in virtual time."""
+    try:
+        return play_lesson(lesson_of(word))
+    except (LookupError, ScenarioError, AmbiguousQuestionError) as error:
+        fail(CommandError(str(error.args[0]), 2))
 
 
-def _tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = None) -> None:
-
+def tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = None) -> None:
+    """Tell a lesson in the terminal: its texts, questions and answers."""
     lesson = played.lesson
     right = asked = 0
     _print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
@@ -114,7 +51,7 @@ def _tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None =
         if stage is not None:
             if number > 1 and not shows_answers:
                 _pause()  # the page still shows the answer of the part before
-            stage.show(lesson.title, each)
+            stage.show(lesson.title, each, False)
         given = None
         if each.part.ask is not None:
             given = _ask(each.part.ask, shows_answers)
@@ -124,8 +61,8 @@ def _tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None =
             _pause()
         if stage is not None:
             print(f"\nThe cluster runs to second {each.part.until_ms / 1000:g}.", flush=True)
-            stage.live.play(each.part)
-            stage.show(lesson.title, each, shows_answer=True)
+            stage.play(each.part)
+            stage.show(lesson.title, each, True)
         _show(each, played)
         _answer(each, given)
         _print_markdown(each.part.after)
@@ -192,6 +129,8 @@ def _print_markdown(text: str) -> None:
     if not sys.stdout.isatty():
         print(f"\n{text.strip()}")
         return
+
+    from rich.markdown import Markdown
 
     print()
     _console().print(Markdown(text))

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from kcluster.cli.click_tools import fail, print_json
 from kcluster.cli.errors import CommandError
 from kcluster.cli.stop_signals import on_stop_signals
-from kcluster.cli.work.one_scenario import one_scenario
+from kcluster.cli.work.scenario_files import one_scenario
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.play.played import PlayedRun
 from kcluster.scenario.play.running import run_scenario

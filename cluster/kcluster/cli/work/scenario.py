@@ -1,4 +1,4 @@
-"""The work of `kcluster scenario check` and `run`.
+"""The work of `kcluster scenario run`.
 
 Owns: which runs there are, what is printed of them, the exit code.  Never: runs a scenario itself
 (scenario/play/running.py).
@@ -8,30 +8,21 @@ Kafka: Trogdor's coordinator.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from rich.progress import BarColumn, Progress, TextColumn
 
 from kcluster.cli.click_tools import fail, print_json, refuse_both
 from kcluster.cli.errors import CommandError
 from kcluster.cli.topology_choice import without_effect_line
+from kcluster.cli.work.scenario_files import read_all
 from kcluster.cli.writing import writing
 from kcluster.collector import collect_after_run
 from kcluster.plain_output import plain_console
 from kcluster.runs.directory import write_run
-from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunCrash, RunResult
 from kcluster.scenario.play.running import try_scenario
 from kcluster.scenario.report import crash_lines, crash_values, result_lines, result_values
-from kcluster.scenario.search import scenario_files
-
-
-def check_files(files: tuple[str, ...]) -> None:
-    """Check the scenarios of these files."""
-    scenarios = read_all(files)
-    print(f"{len(scenarios)} scenario{'s' if len(scenarios) > 1 else ''}: no problems")
 
 
 def run_files(
@@ -74,23 +65,6 @@ def run_files(
         crashes = f", {crashed} crashed (a bug in kcluster)" if crashed else ""
         print(f"\n{len(plan)} runs, {failed} not as expected{crashes}")
     sys.exit(1 if crashed else 2 if inconclusive else 1 if failed else 0)
-
-
-def read_all(words: Sequence[str]) -> list[Scenario]:
-    """The scenarios of files, names and directories.  All problems go to stderr; exit code 2 if
-    there is any."""
-    problems: list[str] = []
-    scenarios = []
-    for word in words:
-        for file in scenario_files(word, problems):
-            try:
-                scenarios.append(Scenario.load(file))
-            except ScenarioError as error:
-                problems.append(str(error))
-    if problems:
-        print("\n".join(problems), file=sys.stderr)
-        sys.exit(2)
-    return scenarios
 
 
 def _one(
@@ -137,6 +111,8 @@ def _progress(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda passed_ms, all_ms: None
         return
+
+    from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.1f} s"))
     with Progress(*columns, transient=True, console=plain_console(to_stderr=True)) as bar:
