@@ -25,6 +25,9 @@ ROOT = Path(__file__).parents[1]
 MAX_FUNCTION_LINES = 70
 MAX_FILE_LINES = 700
 """A file is as long as its one subject; this long it has two."""
+ANY_BUDGET = 455
+"""How often the package may say `Any` (grep -rwo Any cluster --include=*.py | wc -l); lower it
+whenever there are fewer."""
 
 _DRIVER = "I/O is the driver's (drivers/live.py); return an effect"
 BANNED_CALLS = {
@@ -265,6 +268,13 @@ def verbs_import_at_their_top(module: Module) -> Iterator[tuple[int, str]]:
             yield line, f"imports {name[:-1]} in a function; LOADED_LATE has what may be"
 
 
+def no_name_stands_for_any(module: Module) -> Iterator[tuple[int, str]]:
+    for node in module.walk(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        if module.is_ours and ast.unparse(node.value) == "Any":
+            yield node.lineno, "another name for Any; declare what it is, or say Any where it is"
+
+
 RULES: tuple[Rule, ...] = (
     verbs_import_at_their_top,
     handlers_change_no_group,
@@ -278,6 +288,7 @@ RULES: tuple[Rule, ...] = (
     no_test_sleeps,
     words_are_made_last,
     nodes_are_read_by_their_views,
+    no_name_stands_for_any,
 )
 
 
@@ -345,6 +356,11 @@ def test_tidy__the_code_keeps_the_rule(rule: Rule, all_modules: list[Module]) ->
 def test_tidy__late_imports_become_fewer(all_modules: list[Module]) -> None:
     late = {(m.path, line) for m in all_modules if m.is_ours for line, _ in late_imports(m)}
     assert len(late) <= LATE_IMPORTS_BUDGET
+
+
+def test_tidy__any_is_said_within_its_budget(all_modules: list[Module]) -> None:
+    texts = [module.text for module in all_modules if module.path.startswith("cluster/")]
+    assert sum(len(re.findall(r"\bAny\b", text)) for text in texts) <= ANY_BUDGET
 
 
 def test_tidy__heads_name_files_that_exist(all_modules: list[Module]) -> None:
@@ -468,6 +484,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
         "read its view",
     ),
     (nodes_are_read_by_their_views, "web/x.py", "node: Any = process.node", "Process.broker"),
+    (no_name_stands_for_any, "drivers/x.py", "Socket = Any", "another name"),
 )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Annotated
 
 import pytest
 from click.testing import CliRunner
 
-from kcluster.actions.base import ACTIONS, Action, Undo, action, repair_all
+from kcluster.actions.base import ACTIONS, Action, Undo, action, menu_items, repair_all
 from kcluster.actions.kinds import BROKERS
+from kcluster.actions.menu import MenuItem, menu_json
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage
 from kcluster.cli.click_tools import kcluster
@@ -19,6 +21,7 @@ from kcluster.events.base import TaggedEvent
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.targets import Targets
 from kcluster.operations.verbs import Verbs
+from kcluster.runs.page.document import page_html
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.reference import pages
 from kcluster.scenario.language.scenario import Scenario
@@ -51,6 +54,7 @@ def jammed() -> Iterator[set[int]]:
     class Jam(Action, frozen=True):
         """Jam brokers."""
 
+        MENU = (MenuItem("broker", "Jam {broker}", "{broker}", ("up",)),)
         RECORDED_FROM = (BrokerJammed,)
         brokers: Annotated[Targets, BROKERS, "The brokers."]
         depth_ms: Annotated[int, duration(), "How deep."] = 10
@@ -103,6 +107,26 @@ def test_new_action__schema_reference_and_http_have_its_keys(jammed: set[int]) -
 def test_new_action__http_takes_what_the_schema_says() -> None:
     (route,) = [route for route in ROUTES if route.handler is perform_action]
     assert route.body == step_schema()
+
+
+def test_new_action__the_page_has_it_in_its_menus(jammed: set[int]) -> None:
+    (item,) = [item for verb, item in menu_items() if verb == "jam"]
+    page = page_html("c1", menu_json(menu_items()))
+    assert '{"verb":"jam","of":"broker","words":"Jam {broker}","value":"{broker}"' in page
+    assert item.when == ("up",)
+
+
+def test_menus__an_item_is_an_action_with_names_filled_in() -> None:
+    names = {"broker": 1, "a": 1, "b": 2, "partition": "orders-0", "follower": 2}
+
+    def filled(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: filled(inner) for key, inner in value.items()}
+        return names.get(value[1:-1], value) if isinstance(value, str) else value
+
+    for verb, item in menu_items():
+        step = parse_action(json.dumps({verb: filled(item.value)}))
+        assert verb == step.action.VERB
 
 
 def test_new_action__the_command_line_lists_and_explains_it(jammed: set[int]) -> None:

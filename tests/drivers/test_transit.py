@@ -10,9 +10,9 @@ import pytest
 from kcluster import rule
 from kcluster.config.topology.model import Topology
 from kcluster.contract import ConnectionClosed, Input
+from kcluster.deaths import DeathKind
 from kcluster.drivers.wires.tcp import LiveClients
 from kcluster.network.shapes import RESET_US, LinkShape
-from kcluster.operations.verbs import death_kind
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.runtime.dispatch import Dispatcher
@@ -189,7 +189,7 @@ def test_close__during_a_cut_is_found_when_the_link_heals(side: Any) -> None:
     connect(side)
     node = side.client.wire.client_id
     side.do(lambda: side.verbs.links.cut(node, 1))
-    side.do(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.do(lambda: side.verbs.kill(1, DeathKind.KILL))
     side.do(lambda: side.verbs.start(1))
     side.run_for(20)
     assert side.client.heard == []
@@ -227,7 +227,7 @@ def test_close__by_the_broker_is_a_separate_event(side: Any) -> None:
 def test_connect__a_request_in_flight_to_a_broker_that_died_is_refused(side: Any) -> None:
     delay(side, 150)
     ask(side)
-    side.do(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.do(lambda: side.verbs.kill(1, DeathKind.KILL))
     side.run_for(180)
     assert side.client.heard == [], "it arrived just now"
     wait(side, lambda: side.client.ends == 1)
@@ -236,7 +236,7 @@ def test_connect__a_request_in_flight_to_a_broker_that_died_is_refused(side: Any
 def test_connect__a_broker_restarted_before_arrival_accepts(side: Any) -> None:
     delay(side, 30)
     number = ask(side)
-    side.do(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.do(lambda: side.verbs.kill(1, DeathKind.KILL))
     side.do(lambda: side.verbs.start(1))
     wait(side, lambda: bool(side.client.heard))
     assert side.client.replies == [number]

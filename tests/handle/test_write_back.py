@@ -49,7 +49,7 @@ def test_write_back__a_recorded_topology_has_it() -> None:
     ("value", "problem"),
     [
         (30, r"write_back: 30 what\? Write 30ms, 30s or 30m"),
-        ("0", "write_back: 0: it must be at least 1ms"),
+        ("0", "write_back: 0 is below 1ms"),
         ("soon", "write_back: soon is not a time like 250ms, 5s or 2m"),
     ],
 )

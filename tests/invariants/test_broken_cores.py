@@ -135,7 +135,7 @@ def test_transactions__that_nobody_aborts_are_found_though_they_end(
 ) -> None:
     """The producer is away for longer than its timeout; it ends the transaction when it is back."""
     assert run(TRANSACTIONS).passed
-    monkeypatch.setattr(TransactionCoordinator, "_abort", lambda *_: None)
+    monkeypatch.setattr(TransactionCoordinator, "_abort_timed_out", lambda *_: None)
     result = run(TRANSACTIONS)
     assert names(result) == {"transaction-overdue"}
     (found, *_) = result.verdict.violations

@@ -18,7 +18,7 @@ def test_assign__the_first_start_of_an_epoch_counts() -> None:
     epochs = cache((2, 10))
     assert not epochs.assign(2, 12)
     assert epochs.entries == [(2, 10)]
-    assert (epochs.latest, epochs.latest_start_offset) == (2, 10)
+    assert (epochs.latest, epochs.starts[-1]) == (2, 10)
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ from kcluster.operations.targets import ALL, Targets
 def _refused(
     stage: Stage, what: str, then: Callable[[], None] | None = None
 ) -> Callable[[str], None]:
-    """The callback for the end of a request: it fails the run if it was refused, else calls
-    `then`."""
+    """The callback for the end of a request: it fails the run if the request was refused, else
+    calls `then`."""
     ended: list[bool] = []
     if then is None:
         stage.is_over_when(lambda: bool(ended))

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from msgspec import Struct
 
 from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
+from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording
 from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Kind, Quantity, Words, fields_of, key_of
@@ -34,11 +35,13 @@ class Action(Struct, frozen=True):
 
     VERB: ClassVar[str] = ""
     IS_FAULT: ClassVar[bool] = True
-    """Whether repairing everything at the scenario's end undoes it; if False, only `for` does."""
+    """True: the repair at the scenario's end undoes the action.  False: only `for` undoes it."""
     SHORT: ClassVar[str] = ""
     """The field that is meant if the value in the file is not a mapping."""
     EXAMPLE: ClassVar[str] = ""
     """A step of a scenario with this action, for the reference; a test plays it."""
+    MENU: ClassVar[tuple[MenuItem, ...]] = ()
+    """Its entries in the menus of the page."""
 
     def do(self, stage: Stage) -> Undo | None:
         """Perform it now; returns the function that undoes it, None if it cannot be undone."""
@@ -49,7 +52,7 @@ class Action(Struct, frozen=True):
         reason."""
         yield from ()
 
-    def written(self) -> Any:
+    def written(self) -> object:
         """What follows the verb in a file: the one value, or the keys that differ from defaults."""
         keys = {
             field.key: _written(field.kind, value)
@@ -60,16 +63,17 @@ class Action(Struct, frozen=True):
         return keys[only] if list(keys) == [only] else keys or None
 
     RECORDED_FROM: ClassVar[tuple[type[Event], ...]] = ()
-    """The events that show that it was performed, or undone, by whatever means."""
+    """The types of events that show that the action was performed or undone, by whatever means."""
 
     @classmethod
     def record(cls, event: Any, recording: Recording) -> None:
-        """Add the step that does it again, or end one, for an event of RECORDED_FROM."""
+        """For an event of RECORDED_FROM: add a step that repeats the action, or end a step in
+        force."""
 
     @classmethod
     def repair(cls, verbs: Verbs) -> Iterator[str]:
-        """Undo what is left of such actions in a cluster, whoever performed them; yields the
-        reasons why something cannot be undone."""
+        """Undo every action of this kind that is in force in a cluster, whoever performed it;
+        yields the reason for each that cannot be undone."""
         yield from ()
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
@@ -77,7 +81,8 @@ class Action(Struct, frozen=True):
         return ()
 
     def about_to_affect(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes on which `do`, called next, acts: what is drawn here, `do` draws again."""
+        """The nodes on which `do` acts if it is called next: it repeats the random draw made
+        here."""
         state = stage.rng.getstate()
         try:
             return self.affected(stage)
@@ -85,10 +90,16 @@ class Action(Struct, frozen=True):
             stage.rng.setstate(state)
 
 
+def menu_items() -> list[tuple[str, MenuItem]]:
+    """The entries of all menus with their actions' verbs, in the order in which they are shown."""
+    items = [(cls.VERB, item) for cls in ACTIONS.values() for item in cls.MENU]
+    return sorted(items, key=lambda entry: entry[1].is_last)
+
+
 def repair_all(verbs: Verbs) -> list[str]:
     """Undo every fault that a cluster may have; returns the reasons why something cannot be undone.
-    Processes, whose actions are registered first, are started last: by then their disks and links
-    are as they were."""
+    Processes, whose actions are registered first, are started last: when their disks and links have
+    been restored."""
     reasons = (why for action in reversed(ACTIONS.values()) for why in action.repair(verbs))
     return [f"healing: {why}" for why in reasons]
 

@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 from kcluster.actions.base import Action, Undo, action
 from kcluster.actions.kinds import BROKERS, RELEASE
+from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import OneOf
@@ -45,6 +46,13 @@ class _OnBrokers(Action, frozen=True):
 @action("kill", short="brokers", example="kill: {brokers: leader(orders-0), how: power}")
 class KillBrokers(_OnBrokers, frozen=True):
     """Kill brokers' processes.  Undone by starting them again."""
+
+    MENU = (
+        MenuItem("broker", "Kill (SIGKILL)", "{broker}", ("up",)),
+        MenuItem("broker", "Power off", {"brokers": "{broker}", "how": "power"}, ("up",)),
+        MenuItem("broker", "Wipe its disk", {"brokers": "{broker}", "how": "wipe"}, ("up",)),
+        MenuItem("broker", "Kill", "{broker}", ("paused",), is_last=True),
+    )
 
     how: Annotated[
         str,
@@ -81,6 +89,8 @@ class KillBrokers(_OnBrokers, frozen=True):
 class StopBrokers(_OnBrokers, frozen=True):
     """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
 
+    MENU = (MenuItem("broker", "Shut down cleanly", "{broker}", ("up",)),)
+
     def do(self, stage: Stage) -> Undo:
         return KillBrokers(self.brokers, "clean").do(stage)
 
@@ -96,6 +106,8 @@ class StopBrokers(_OnBrokers, frozen=True):
 @action("start", short="brokers", example="start: down")
 class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
+
+    MENU = (MenuItem("broker", "Start", "{broker}", ("down",)),)
 
     kafka_version: Annotated[
         str | None, RELEASE, "Run as this Kafka release from now on: an upgrade or a downgrade."
@@ -113,7 +125,7 @@ class StartBrokers(_OnBrokers, frozen=True):
 
     @classmethod
     def record(cls, event: BrokerStarted | ControllerElected, recording: Recording) -> None:
-        """End the step of a shutdown or a halt; if there was none, add a step that starts the
+        """End the step of a shutdown or a halt; without such a step, add one that starts the
         broker."""
         if isinstance(event, ControllerElected):
             recording.add(cls(these([CONTROLLER_ID])), event)
@@ -132,6 +144,8 @@ class StartBrokers(_OnBrokers, frozen=True):
 class PauseBrokers(_OnBrokers, frozen=True):
     """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
 
+    MENU = (MenuItem("broker", "Pause", "{broker}", ("up",)),)
+
     def do(self, stage: Stage) -> Undo:
         found = stage.nodes(self.brokers)
         chosen = stage.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
@@ -148,6 +162,8 @@ class PauseBrokers(_OnBrokers, frozen=True):
 class ResumeBrokers(_OnBrokers, frozen=True):
     """Resume paused brokers."""
 
+    MENU = (MenuItem("broker", "Resume", "{broker}", ("paused",)),)
+
     def do(self, stage: Stage) -> None:
         stage.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
 
@@ -159,7 +175,8 @@ class ResumeBrokers(_OnBrokers, frozen=True):
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
-    """Start those that are still down or shutting down: another step may have started some."""
+    """Start the brokers that are down or shutting down; another step may have started the
+    others."""
     for broker_id in chosen:
         process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS, PARTITION
+from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Flag
@@ -23,6 +24,14 @@ from kcluster.operations.targets import Targets
 @action("move", example="move: {partition: orders-0, to: 2}")
 class MoveLeaderAction(Action, frozen=True):
     """Make another broker the leader of a partition; it must be in the ISR."""
+
+    MENU = (
+        MenuItem(
+            "follower",
+            "Move the leader to broker {follower}",
+            {"partition": "{partition}", "to": "{follower}"},
+        ),
+    )
 
     partition: Annotated[PartitionName, PARTITION, "The partition."]
     to: Annotated[Targets, BROKERS, "Its new leader."]
@@ -47,6 +56,16 @@ class MoveLeaderAction(Action, frozen=True):
 @action("elect", short="partition", example="elect: orders-0")
 class Elect(Action, frozen=True):
     """Elect the preferred leader of a partition."""
+
+    MENU = (
+        MenuItem("partition", "Elect the preferred leader", "{partition}", ("led",)),
+        MenuItem(
+            "partition",
+            "Elect any live replica (unclean)",
+            {"partition": "{partition}", "unclean": True},
+            ("leaderless",),
+        ),
+    )
 
     partition: Annotated[PartitionName, PARTITION, "The partition."]
     unclean: Annotated[

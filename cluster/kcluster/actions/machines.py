@@ -68,7 +68,8 @@ def _start_when_down(
     new_address: bool = False,
     then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start a broker that shuts down, when it has been down for this time; `then` is called."""
+    """Start a broker, which is shutting down, once it has been down for this time; then call
+    `then`."""
     process = stage.dispatcher.processes[broker_id]
 
     def start() -> None:
@@ -91,9 +92,9 @@ def _start_when_down(
     example="rolling_restart: {brokers: all brokers, down: 500ms}",
 )
 class RollingRestart(Action, frozen=True):
-    """Restart brokers one after the other, each when the one before is back in all of its ISRs.
-    The steps after it do not wait for that.  A broker that is down when its turn comes is left
-    alone.  Undone by restarting no more of them."""
+    """Restart brokers one after the other, each when the previous one is back in all of its ISRs.
+    Later steps do not wait for its end.  A broker that is down when its turn comes is left alone.
+    Undone by restarting no more of them."""
 
     brokers: Annotated[
         Targets | None, BROKERS, "The brokers, in this order; without it all of them."
@@ -113,7 +114,7 @@ class RollingRestart(Action, frozen=True):
             chosen = stage.verbs.chosen(StateVerb.RESTART, waiting, death is not DeathKind.CLEAN)
             stage.doing.left_alone = chosen.left_alone
         left = set(waiting)
-        """Those that are not back yet."""
+        """The brokers that are not back yet."""
         stage.is_over_when(lambda: not left)
 
         def restart(broker_id: int) -> None:

@@ -17,6 +17,7 @@ from typing import Annotated, Final
 from kcluster.actions.base import Action, Undo, action
 from kcluster.actions.brokers import KillBrokers
 from kcluster.actions.kinds import BROKERS, TARGETS
+from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Flag, OneOf, duration, fraction, size
@@ -61,7 +62,7 @@ class _Shaping(_BetweenSets, frozen=True):
     """A shape on the links between some nodes and others."""
 
     def shape(self) -> LinkShape:
-        """What it does to a link."""
+        """What the shape does to a link."""
         raise AssertionError(f"{type(self).__name__} has no shape")
 
     def do(self, stage: Stage) -> Undo:
@@ -71,8 +72,8 @@ class _Shaping(_BetweenSets, frozen=True):
 def _shape(
     stage: Stage, nodes: Targets, others: Targets | None, shape: LinkShape, one_way: bool
 ) -> Undo:
-    """Shape the links between nodes and others; without `others` all links of the nodes, those
-    among them too."""
+    """Shape the links between nodes and others; without `others` all links of the nodes, including
+    those between two of them."""
     found, network, links = stage.nodes(nodes), stage.verbs.network, stage.verbs.links
     if others is None and len(found) > 1:
         ends = found, network.all_nodes
@@ -91,6 +92,17 @@ def _cut(stage: Stage, ends: Ends, one_way: bool = False) -> Undo:
 @action("isolate", short="nodes", example="isolate: {nodes: leader(orders-0), others: controller}")
 class Isolate(_BetweenSets, frozen=True):
     """Cut nodes off from others, by default from all.  Undone by healing these links."""
+
+    MENU = (
+        MenuItem("broker", "Isolate", "{broker}", ("up",)),
+        MenuItem("link", "Cut both ways", {"nodes": "{a}", "others": "{b}"}),
+        MenuItem(
+            "link", "Cut from {a} to {b} only", {"nodes": "{a}", "others": "{b}", "one_way": True}
+        ),
+        MenuItem(
+            "link", "Cut from {b} to {a} only", {"nodes": "{b}", "others": "{a}", "one_way": True}
+        ),
+    )
 
     def do(self, stage: Stage) -> Undo:
         return _cut(stage, self.ends(stage), self.one_way)
@@ -126,6 +138,15 @@ class Bridge(Action, frozen=True):
 class Slow(_Shaping, frozen=True):
     """Slow links down.  Without `others`: all links of these nodes, those among them too.  Undone
     by taking the added latency away."""
+
+    MENU = (
+        MenuItem(
+            "broker", "Slow its links (+200 ms)", {"nodes": "{broker}", "latency": "200ms"}, ("up",)
+        ),
+        MenuItem(
+            "link", "Slow down (+200 ms)", {"nodes": "{a}", "others": "{b}", "latency": "200ms"}
+        ),
+    )
 
     latency_ms: Annotated[float, duration(), "Latency that is added to each message, one way."] = 0
     jitter_ms: Annotated[float, duration(), "How much the added latency varies."] = 0
@@ -212,6 +233,11 @@ class LimitBandwidth(_Shaping, frozen=True):
 class Heal(Action, frozen=True):
     """Restore links to their initial state: all of them, or those of some nodes."""
 
+    MENU = (
+        MenuItem("broker", "Heal its links", "{broker}", ("up",)),
+        MenuItem("link", "Heal all links", None),
+    )
+
     nodes: Annotated[
         Targets | None, TARGETS, "The nodes whose links are restored; without it all."
     ] = None
@@ -233,8 +259,8 @@ class Heal(Action, frozen=True):
 
     @classmethod
     def record(cls, event: NetworkHealed | NetworkShaped, recording: Recording) -> None:
-        """End the step that this heals; if it is none, add one that heals all links at this
-        moment."""
+        """End the step whose fault this event heals; without such a step, add one that heals all
+        links at this moment."""
         if isinstance(event, NetworkShaped) and not event.undone:
             return
         kind = NetworkCut if isinstance(event, NetworkHealed) else NetworkShaped

@@ -23,10 +23,10 @@ from kcluster.operations.targets import targets_of
 
 
 class Performed(Struct):
-    """An action that was performed.  `nodes`: those it names, as far as it names any;
-    `left_alone`: the brokers among them that it did not act on, with their states;
-    `can_be_undone`: there is something to undo; `undo`: undoes it once, in the driver's thread;
-    `is_over`: whether all of it has been done, or refused, there too."""
+    """An action that was performed.  `nodes`: the nodes that it names, if it names any;
+    `left_alone`: the brokers among them on which it did not act, with their states;
+    `can_be_undone`: there is something to undo; `undo`: undoes it once, called in the driver's
+    thread; `is_over`: whether all of it has been done or refused, called there too."""
 
     nodes: tuple[int, ...]
     left_alone: tuple[tuple[int, ProcessState], ...]
@@ -37,7 +37,7 @@ class Performed(Struct):
 
     @property
     def chosen(self) -> tuple[int, ...]:
-        """The nodes on which it acted."""
+        """The nodes on which the action acted."""
         left_alone = [node for node, _ in self.left_alone]
         return tuple(node for node in self.nodes if node not in left_alone)
 

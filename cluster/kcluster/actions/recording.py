@@ -6,14 +6,14 @@ Kafka: no counterpart.
 
 A step is made from the event that an operation leaves, so it does not matter whether the command
 line, Python or an administrator's client asked for it.  An action that was undone as a whole later
-is one step with `for`; so are a shutdown and the start after it, which must not come before its
-end when the file is played.
+is one step with `for`.  So are a shutdown and the next start: when the file is played, the broker
+must not start before its shutdown has ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -26,13 +26,13 @@ class Recordable(Protocol):
 
     VERB: ClassVar[str]
 
-    def written(self) -> Any:
+    def written(self) -> object:
         """What follows the verb in a file."""
 
 
 class RecordedStep(Struct):
-    """An action, `at_ms` after the start.  `for_ms`: when it was undone, after that time; None: it
-    was not.  `event`: what it was made from."""
+    """An action, `at_ms` after the start.  `for_ms`: the time after which it was undone; None: it
+    was not.  `event`: the event from which the step was made."""
 
     at_ms: int
     action: Recordable
@@ -45,13 +45,13 @@ class RecordedStep(Struct):
         return self.action.VERB
 
     @property
-    def keys(self) -> Any:
+    def keys(self) -> object:
         """What follows the verb in a file."""
         return self.action.written()
 
 
 class Recording:
-    """The steps so far.  `topics`, `brokers`: what there is without a step that creates it;
+    """The steps so far.  `topics`, `brokers`: those that exist without a step that creates them;
     `halted`: brokers whose next death is part of another step."""
 
     def __init__(self, topics: Sequence[str], brokers: Sequence[int]) -> None:

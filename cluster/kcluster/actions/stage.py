@@ -67,8 +67,8 @@ class Stage(ABC):
     # ------------------------------------------------------------------------------ the nodes
 
     def nodes(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now; ClusterError if there is none, unless there may
-        be none."""
+        """The ids of the nodes that the targets mean now.  ClusterError if there are none, unless
+        `may_be_none`."""
         return self._finder.find(targets, may_be_none)
 
     def remember(self, name: str, nodes: tuple[int, ...]) -> None:
@@ -89,8 +89,8 @@ class Stage(ABC):
         death: DeathKind = DeathKind.KILL,
     ) -> tuple[int, ...]:
         """Call `operation(node)` for each node on which the verb acts now; returns these nodes.  A
-        paused process is not asked to shut down by hand: whoever waits for the shutdown would wait
-        for a kill."""
+        paused process is not asked to shut down by hand: it could not answer, so the wait would end
+        with a kill."""
         can_wait = self.doing is None or death is not DeathKind.CLEAN
         chosen = self.verbs.on_each(verb, nodes, operation, can_wait)
         if self.doing is not None:
@@ -98,7 +98,7 @@ class Stage(ABC):
         return chosen.nodes
 
     def is_over_when(self, holds: Callable[[], bool]) -> None:
-        """Let the action that is performed now be over only when this holds too."""
+        """Add a condition: the action that is performed now is over only when this holds too."""
         if self.doing is not None:
             self.doing.awaited.append(holds)
 
@@ -107,7 +107,7 @@ class Stage(ABC):
         self.problems.append(text)
 
     def attempt(self, what: str, callback: Callable[[], None]) -> None:
-        """Call `callback`; its refusal is a problem of the run."""
+        """Call `callback`; if it is refused, that is a problem of the run."""
         try:
             callback()
         except ClusterError as error:

@@ -1,4 +1,4 @@
-"""Actions by hand: a verb sends one to the running cluster, and prints what follows from it.
+"""Actions by hand: a verb sends one to the running cluster, and prints its consequences.
 
 Owns: the request, the words about what was done, the options that such verbs share.  Never: checks
 or performs an action (web/api/actions.py), words an event (events/render.py).
@@ -54,8 +54,8 @@ def act(
     remark: str = "",
     otherwise: str = "",
 ) -> None:
-    """Perform an action of scenario files on the cluster called `name`, and print what follows from
-    it: each line when it happens or, with `as_json`, the answer as one object.
+    """Perform an action of scenario files on the cluster called `name`, and print its consequences:
+    each line when it happens or, with `as_json`, the answer as one object.
 
     A `dict` is the action of a verb: a problem with it is shown without its path there.
     `duration`: undo it after this time.  `resume`: a paused clock goes on.  `remark`: follows on
@@ -102,7 +102,7 @@ def _print_progress(
 ) -> None:
     """Print the lines of an answer as they come."""
     early: list[str] = []
-    """What happens before it is known which brokers were left alone."""
+    """The lines of events that come before it is known which brokers were left alone."""
     is_performed = has_changed = False
     with remote.asked("POST", "actions", query, action, options=options) as answer:
         for text in answer.lines():
@@ -130,7 +130,7 @@ def _print_progress(
 
 
 def print_now(lines: list[str]) -> None:
-    """Print lines, and do not let them wait for more."""
+    """Print lines at once, without collecting more."""
     if lines:
         print("\n".join(lines), flush=True)
 
@@ -145,7 +145,7 @@ def left_alone_of(answer: JsonObject) -> Iterator[str]:
 
 
 def done_lines(answer: JsonObject, name: str) -> Iterator[str]:
-    """What was done, and what is waited for."""
+    """The lines about what was done, and about the wait that follows."""
     wording, waits_s = WORDINGS.get(answer["text"]), answer["waits_s"]
     if wording is None:
         if waits_s:
@@ -165,7 +165,7 @@ def done_lines(answer: JsonObject, name: str) -> Iterator[str]:
 
 
 def end_lines(answer: JsonObject, remark: str) -> Iterator[str]:
-    """How the brokers stand, and hints."""
+    """The lines about the brokers' states, and hints."""
     if answer["text"] in WORDINGS:
         for broker in answer["states"]:
             yield f"broker {broker['id']} is {broker['state']}{remark}"

@@ -23,7 +23,7 @@ _Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 
 
 def action_verb(name: str) -> click.Command | None:
-    """The verb of the action that is typed like this; None if there is no such action."""
+    """The verb of the action that is typed with this word; None if there is no such action."""
     cls = ACTIONS.get(name.replace("-", "_"))
     return None if cls is None else _command(name, cls)
 
@@ -76,7 +76,7 @@ def _is_mapping(field: StructField) -> bool:
 
 
 def _value(field: StructField, given: Any) -> Any:
-    """What stands in the action for what was typed."""
+    """The value in the action for the typed one."""
     if not _is_mapping(field):
         return given
     pairs = [str(pair).partition("=") for pair in given]

@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from kcluster.web.server import WebServer
 
 BACKLOG: Final = 1024
-"""The kernel refuses what connects when so many wait for the server to be loaded."""
+"""The connections that may wait until the web server is loaded; the kernel refuses further ones."""
 PEEK_LIMIT_S: Final = 1.0
-"""A connection that has sent nothing for so long is no look at whether the cluster lives."""
+"""The silence after which a connection counts as a request, not as a probe whether the cluster
+lives."""
 
 
 class ClaimedName:
-    """A cluster's name, claimed by its socket.  What connects waits until there is a Door."""
+    """A cluster's name, claimed by its socket.  Connections wait until there is a Door."""
 
     def __init__(self, name: str) -> None:
         self.name = check_name(name)
@@ -66,7 +67,7 @@ class ClaimedName:
 
 
 class Door:
-    """Serves the API for one cluster, whose name is claimed.  `hold`: makes what the server holds,
+    """Serves the API for one cluster, whose name is claimed.  `hold`: makes the server's clusters,
     once it is loaded."""
 
     def __init__(self, claimed: ClaimedName, hold: Callable[[], HeldCluster]) -> None:
@@ -83,7 +84,7 @@ class Door:
         return server.page_url(self._claimed.name)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         with self._lock:
             self._claimed.listener.close()
             server = self._server

@@ -397,9 +397,9 @@ def gather(inbox: SimpleQueue[object]) -> list[Any]:
 
 @contextmanager
 def surviving_output() -> Iterator[None]:
-    """The cluster goes on when the reader of its output has closed the pipe: `kcluster up | head
-    -1`, and when the disk that has its output is full.  From then on nothing is printed, not even
-    at exit."""
+    """Let the cluster go on when the reader of its output has closed the pipe, as in `kcluster up |
+    head -1`, and when the disk that has its output is full.  From then on nothing is printed, not
+    even at exit."""
     try:
         yield
     except OSError as error:

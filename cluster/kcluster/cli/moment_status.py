@@ -83,7 +83,7 @@ def status_values(moment: ClusterMoment, addresses: Addresses) -> JsonObject:
 
 
 def _shapes(moment: ClusterMoment) -> dict[str, list[list[int]]]:
-    """Links by what impairs them."""
+    """The impaired links, grouped by their impairments."""
     links: dict[str, list[list[int]]] = {}
     for one in moment.impaired:
         links.setdefault("; ".join(one.texts), []).append(list(one.link))
@@ -114,7 +114,7 @@ def _partition_values(one: PartitionMoment, moment: ClusterMoment) -> JsonObject
 
 
 def addresses_of(record: RunRecord) -> Addresses:
-    """By broker, what its run directory says of its address and its release."""
+    """The addresses and releases in a run directory, by broker."""
     topology = record.info.topology
     host, release = topology.get("host") or "", topology.get("kafka_version") or latest().name
     return {

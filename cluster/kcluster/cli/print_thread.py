@@ -1,4 +1,4 @@
-"""Printing beside the work: a terminal that nobody reads keeps no cluster from stopping.
+"""Printing in a thread of its own: a blocked terminal does not keep a cluster from stopping.
 
 Owns: the thread that prints until the cluster stops, the end of a process in which it is stuck.
 Never: knows what is printed (foreground.py).
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 PRINT_LIMIT_S: Final = 1.0
-"""What happened before the stop gets this long to be printed."""
+"""The time to print the events before the stop."""
 
 
 class PrintThread:
@@ -32,8 +32,8 @@ class PrintThread:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
 
     def leave_if_stuck(self, exit_code: int) -> None:
-        """End the process if the thread is still in the midst of printing: the interpreter could
-        not end, because the thread has the lock of the output."""
+        """End the process if the thread is still printing: the interpreter could not exit, because
+        the thread holds the lock of the output."""
         if self._thread.is_alive():
             if sys.stderr is not None:
                 sys.stderr.flush()

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     import socket
 
 ANSWER_TIMEOUT_S: Final = 120.0
-"""Without any word from the cluster.  What is streamed has a word every ten seconds."""
+"""The longest silence of the cluster.  A streamed answer has a line at least every ten seconds."""
 JSON_TYPE: Final = "application/json"
 LINES_TYPE: Final = "application/x-ndjson"
 TEXT_TYPE: Final = "text/plain"
 _STOPPED: Final = "the cluster stopped before it answered"
 _OF_THE_COMMAND: Final = (400, 403, 404, 405, 415, 422)
-"""Statuses of requests that no state of a cluster would make right."""
+"""Statuses of requests that are wrong in any state of the cluster."""
 
 Query = Mapping[str, str | int | bool | None]
 
@@ -73,7 +73,7 @@ class Remote:
         until_exit: bool = False,
     ) -> Any:
         """The value of an answer; CommandError with the cluster's reason if it refuses.  `options`:
-        how the command line calls what the request calls by its paths.  `timeout_s`: None for ever.
+        the command line's words for the paths of the request.  `timeout_s`: None: no limit.
         `until_exit`: return when the process of the cluster has ended."""
         with self.asked(method, path, query, body, JSON_TYPE, options, timeout_s) as stream:
             text = stream.read()
@@ -92,7 +92,7 @@ class Remote:
         options: Mapping[str, str] | None = None,
         timeout_s: float | None = ANSWER_TIMEOUT_S,
     ) -> Iterator[Answer]:
-        """The answer, to be read; otherwise as `ask`."""
+        """The answer, with its body still to be read; otherwise as `ask`."""
         connection = self._connect()
         with connection, self._failures(timeout_s):
             connection.settimeout(timeout_s)
@@ -184,7 +184,8 @@ class Answer:
 
     @property
     def version_hint(self) -> str:
-        """What a refusal may be due to; or nothing."""
+        """A possible cause of a refusal: another version of the cluster.  Empty if the versions are
+        equal."""
         theirs = self._fields.get("kcluster-version", __version__)
         if theirs == __version__:
             return ""
@@ -216,8 +217,9 @@ class Answer:
 
 
 def problem_text(problem: JsonObject, options: Mapping[str, str]) -> str:
-    """What is wrong with a request, by the words of the command line.  `options`: those by path; an
-    empty one leaves the path out, and `*` that of a key of an action, which a verb has composed."""
+    """What is wrong with a request, in the words of the command line.  `options`: these words by
+    path; an empty word leaves the path out, and `*` leaves out the paths of an action that a verb
+    has composed."""
     problems = problem.get("problems")
     if not problems:
         return str(problem["detail"])

@@ -18,7 +18,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.runs.journal import Journal
 
 EVERY_S: Final = 1.0
-"""A process that is killed loses the story of at most this time."""
+"""The interval of writes; a process that is killed loses at most this much of the run."""
 
 
 class LiveRunWriter:

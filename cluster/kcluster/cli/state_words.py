@@ -1,4 +1,4 @@
-"""Words for brokers by what a verb did to them, or left undone.
+"""Words for brokers that a verb acted on or left alone.
 
 Owns: these words.  Never: decides which brokers a verb acts on (operations/states.py).
 Kafka: no counterpart.

@@ -49,8 +49,8 @@ def on_stop_signals(
 
 @contextmanager
 def leaving_within(limit_s: float = STOP_LIMIT_S) -> Iterator[None]:
-    """Do what stops a cluster; if that takes longer, the process ends without it, with exit code
-    1."""
+    """Run the body, which stops a cluster; if it takes longer, the process ends without it, with
+    exit code 1."""
 
     def leave() -> None:
         if sys.stderr is not None:

@@ -133,7 +133,7 @@ _NO_VALUE: Final = ("", "-")
 
 
 def _checked(option: UpOption, text: str) -> str | int | None:
-    """The value of an option; None if it is none, or click must say so."""
+    """The value of an option; None if it is invalid, or click must report the problem."""
     if text[:1] in _NO_VALUE:
         return None
     if option.numbers is not None:

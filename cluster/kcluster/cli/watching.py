@@ -50,7 +50,7 @@ def watch(read: Callable[[], object], show: Callable[[], object]) -> None:
 
 def when_nobody_reads(end: Callable[[], object]) -> None:
     """Call `end`, in another thread, once the reader of the output has closed it: `events --follow
-    | head -1` must not wait for the next event to notice."""
+    | head -1` must not wait for the next event."""
     try:
         output = sys.stdout.fileno()
     except (AttributeError, OSError):  # closed, or no file

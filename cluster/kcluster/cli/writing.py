@@ -1,6 +1,6 @@
 """Files that verbs write, on a disk that may be full or read-only.
 
-Owns: what is reported then.  Never: opens a file.
+Owns: the reported errors.  Never: opens a file.
 Kafka: none.
 """
 
@@ -16,7 +16,7 @@ from kcluster.cli.errors import CommandError
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """`path`, or files below it, are written; CommandError if that is not possible."""
+    """The body writes `path`, or files below it; CommandError if that is not possible."""
     if "\0" in path:
         raise CommandError(f"{path!r}: a path has no NUL", 2)
     try:

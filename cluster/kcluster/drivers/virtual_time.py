@@ -205,7 +205,7 @@ class VirtualTime:
             self.dispatcher.dispatch(connection.broker_id, closed)
 
     def close_at_client(self, connection: ClientConnection) -> None:
-        """Ends: tell the client that the connection has ended."""
+        """Tell the client that the connection has ended."""
         self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
 
     def _close_from_broker(self, connection: ClientConnection) -> None:

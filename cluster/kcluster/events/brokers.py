@@ -72,8 +72,9 @@ class BrokerRegistered(BrokerEvent, frozen=True):
 
 
 class RegistrationRefused(BrokerEvent, frozen=True):
-    """The controller refused to register its new process, for the first time: the session of the
-    previous one is valid for `session_left_ms` more.  The broker asks again until then."""
+    """The controller refused to register the broker's new process, for the first time: the session
+    of the previous process is valid for `session_left_ms` more.  The broker asks again until it has
+    ended."""
 
     session_left_ms: int
 

@@ -6,8 +6,9 @@ Kafka: no counterpart.
 While the clock is paused the whole cluster is: no broker steps, no timer runs, and what clients
 send stays in their sockets, so they see a stall.  Their own clocks go on: a pause that is longer
 than a client's request.timeout.ms makes it try again.  Operations act at the moment of the pause,
-in the order given, with everything that follows from them in that moment; they do not wait for the
-rest.  In the cluster's own time a pause has no duration, so it is no gap in a verdict.
+in the order in which they are called.  Consequences that need no time happen at once; no operation
+waits for the others.  In the cluster's own time a pause has no duration, so it is no gap in a
+verdict.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _NO_STEERING: Final = (
 
 
 class ClockStatus(Struct, frozen=True):
-    """`now_ms`: the cluster's clock.  `speed`: 1.0 is the machine's; it is kept during a pause.
-    `steppable`: the kinds of events to which the clock can be stepped."""
+    """The state of a cluster's clock.  `now_ms`: its time.  `speed`: 1.0 is the machine's; a pause
+    does not change it.  `steppable`: the kinds of events to which the clock can be stepped."""
 
     now_ms: int
     paused: bool
@@ -61,7 +62,7 @@ class ClockVerbs(ClusterPort):
         return driver
 
     def clock(self) -> ClockStatus:
-        """What time it is in the cluster, and how its clock runs."""
+        """The time in the cluster, and how its clock runs."""
         from kcluster.events import KINDS
 
         driver = self.driver
@@ -125,8 +126,9 @@ class ClockVerbs(ClusterPort):
 
 
 def wanted_event(kind: str) -> Callable[[Note], bool]:
-    """Whether a note is of this kind, `leader_elected of orders-0`.  What happens to Kafka's own
-    topics counts only if it is named.  ClusterError with the nearest word for an unknown kind."""
+    """The test whether a note is of this kind, such as `leader_elected of orders-0`.  What happens
+    to Kafka's own topics counts only if it is named.  ClusterError with the nearest word for an
+    unknown kind."""
     from kcluster.operations.conditions import EventCondition, condition_in
 
     if kind == ANY:

@@ -1,6 +1,6 @@
 """Faults in the network of a cluster: `cluster.network.cut(1, 2)`, or `cluster.cut(1, 2)`.
 
-Owns: these methods, NetworkFault (which undoes one).  Never: decides what one does: its action does
+Owns: these methods, NetworkFault (which undoes one).  Never: decides what a fault does
 (actions/network.py).
 Kafka: no counterpart.
 """
@@ -67,7 +67,8 @@ class Network:
         return self._fault("isolate", nodes=nodes, others=others, one_way=one_way)
 
     def bridge(self, left: Nodes, right: Nodes) -> NetworkFault:
-        """Cut two sets off from each other; nodes in neither reach both and form a bridge."""
+        """Cut two sets of nodes off from each other.  Nodes in neither set reach both, and form a
+        bridge."""
         return self._fault("bridge", left=left, right=right)
 
     def slow_link(

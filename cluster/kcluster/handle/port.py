@@ -35,7 +35,7 @@ CLOCK_POLL_S: Final = 0.05
 
 
 class Parts:
-    """What other rooms keep for a cluster, one object of a type."""
+    """What other rooms keep for a cluster, at most one object of each type."""
 
     def __init__(self) -> None:
         self._all: dict[type[object], object] = {}
@@ -48,7 +48,7 @@ class Parts:
         return found
 
     def drop(self, kind: type[T]) -> T | None:
-        """Take out the object of this type, if there is one."""
+        """Remove the object of this type, if there is one."""
         found = self._all.pop(kind, None)
         return found if isinstance(found, kind) else None
 
@@ -75,9 +75,9 @@ class VerbPort(ABC):
     def wait_until(
         self, condition: Callable[[], bool], timeout_s: float, failure: str | None
     ) -> bool:
-        """Wait for a condition, by the cluster's clock; not if that is paused.  Returns whether it
-        held: perhaps for a moment only, and no longer when this thread runs again.  With `failure`
-        None a timeout is not an error."""
+        """Wait for a condition, by the cluster's clock; it does not wait while the clock is paused.
+        Returns whether it held: perhaps for a moment only, and no longer when this thread runs
+        again.  With `failure` None a timeout is not an error."""
 
     def perform(self, verb: str, **values: Any) -> Performed:
         """Perform an action with these values of its fields, by their names; ClusterError if it
@@ -88,9 +88,9 @@ class VerbPort(ABC):
         return self.call(lambda: performing.perform(self.stage, action))
 
     def find(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now: ids, words (`"leader(orders-0)"`, `"rack a"`,
-        `"all but 1"`), or a list of both.  ClusterError if there is none, unless there may be
-        none."""
+        """The ids of the nodes that are meant now.  `nodes`: ids, words (`"leader(orders-0)"`,
+        `"rack a"`, `"all but 1"`), or a list of both.  ClusterError if there are none, unless
+        `may_be_none`."""
         from kcluster.operations.targets import targets_of
 
         return self.call(lambda: self.stage.nodes(targets_of(nodes), may_be_none))
@@ -120,7 +120,8 @@ class ClusterPort(VerbPort):
 
     @property
     def stage(self) -> Stage:
-        """Where actions are performed; made when first used: a start need not load them."""
+        """Where actions are performed.  It is made when first used, so that a start does not load
+        them."""
         if self._stage is None:
             from kcluster.handle.stage import ClusterStage
 
@@ -184,12 +185,13 @@ class ClusterPort(VerbPort):
         return False
 
     def require(self, condition: Callable[[], bool], timeout_s: float, failure: str) -> None:
-        """The same, but if the clock is paused and the condition does not hold, it is an error."""
+        """Wait as `wait_until` does; ClusterError if the clock is paused and the condition does not
+        hold."""
         if not self.wait_until(condition, timeout_s, failure) and not self.call(condition):
             raise ClusterError(f"{failure}, and the clock is paused")
 
     def result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
-        """The result of a future of the driver; NotInTime after `timeout_s`."""
+        """The result of a future of the driver; NotInTime if there is none within `timeout_s`."""
         try:
             return future.result(timeout_s)
         except FutureTimeoutError:

@@ -136,8 +136,9 @@ class RecordVerbs(ClusterPort):
         return self.call(read)
 
     def recorded_now(self) -> Rows:
-        """The rows of the present millisecond, which `recorded_since` has once it is over: in a
-        cluster whose clock is paused, what was done to it meanwhile.  There may be more of them."""
+        """The rows of the present millisecond.  `recorded_since` has them only once it is over; in
+        a cluster whose clock is paused they show what was done to it during the pause.  More of
+        them may follow."""
         from kcluster.runs.journal import rows_between
 
         recorder = self.recorder

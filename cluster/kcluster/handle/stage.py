@@ -1,7 +1,7 @@
 """The stage of a running cluster, on which its handle performs actions.
 
-Owns: the time since the stage was set up, timers and conditions on the cluster's clock.  Never:
-lets time pass, starts a client.
+Owns: the stage's time (from when it was set up), timers and conditions on the cluster's clock.
+Never: lets time pass, starts a client.
 Kafka: no counterpart.
 """
 

@@ -41,7 +41,7 @@ _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 def _of_network(
     method: Callable[Concatenate[Network, P], T],
 ) -> Callable[Concatenate[UserVerbs, P], T]:
-    """The method of a cluster that is one of its network."""
+    """The method of the cluster that belongs to its network."""
 
     @wraps(method)
     def forward(cluster: UserVerbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -51,8 +51,8 @@ def _of_network(
 
 
 class UserVerbs(VerbPort):
-    """What can be done to a cluster.  `wait`: whether a verb waits for what follows from it; by
-    default as the handle does."""
+    """The operations on a cluster.  `wait`: whether a verb waits for its consequences; by default
+    as the handle does."""
 
     @cached_property
     def network(self) -> Network:
@@ -116,8 +116,8 @@ class UserVerbs(VerbPort):
         wait: bool | None = None,
         timeout_s: float = 30.0,
     ) -> tuple[int, ...]:
-        """Stop brokers, all at once, and start them again when all are down.  Returns when they
-        serve clients and are back in the ISRs, as `start` does."""
+        """Stop brokers, all at once, and start them again when all are down.  Returns under the
+        conditions of `start`."""
         chosen = self.perform("kill", brokers=brokers, how=how).chosen
         self._wait_down(chosen, None)
         if chosen:
@@ -127,8 +127,8 @@ class UserVerbs(VerbPort):
     def rolling_restart(
         self, brokers: Nodes = "all", how: str = "clean", *, timeout_s: float = 30.0
     ) -> tuple[int, ...]:
-        """Restart brokers one after the other, each when the one before is back in the ISRs.
-        Raises ClusterError if one is not within `timeout_s`."""
+        """Restart brokers one after the other, each when the previous one is back in the ISRs.
+        ClusterError if a broker is not back within `timeout_s`."""
         found = self.find(brokers)
         chosen = found if len(found) == 1 else self.choose(StateVerb.RESTART, found).nodes
         for broker_id in chosen:
@@ -157,7 +157,7 @@ class UserVerbs(VerbPort):
         return chosen
 
     def choose(self, verb: StateVerb, nodes: tuple[int, ...], can_wait: bool = True) -> Chosen:
-        """Those of these nodes on which a verb acts now, and those that it leaves alone."""
+        """The nodes on which a verb acts now, and those that it leaves alone."""
         return self.call(lambda: self.verbs.choose(verb, nodes, can_wait))
 
     def _waits(self, wait: bool | None) -> bool:
@@ -189,7 +189,7 @@ class UserVerbs(VerbPort):
     def wait_until_without(
         self, brokers: tuple[int, ...], *, timeout_s: float | None = None
     ) -> None:
-        """Wait until every partition that these brokers led has another leader or is offline."""
+        """Wait until each partition that these brokers led has another leader or is offline."""
         limit_s = timeout_s or self.notice_limit_s * 2 + EXTRA_WAIT_S
         for broker_id in brokers:
             if broker_id != self.verbs.settled.controller_id:
@@ -210,23 +210,23 @@ class UserVerbs(VerbPort):
 
     @property
     def settle_limit_s(self) -> float:
-        """The longest time that Kafka's timeouts may take until ISRs and leaders are what they can
-        be."""
+        """The longest time that Kafka's timeouts may take until leaders and ISRs no longer
+        change."""
         return (
             self.notice_limit_s * 2 + self._config.replica_lag_time_max_ms / 1000 * 2 + EXTRA_WAIT_S
         )
 
     def is_settled(self) -> bool:
-        """Whether the controller treats each broker as what it is, and ISRs are what they can
-        be."""
+        """Whether the controller has noticed the state of each broker, and leaders and ISRs no
+        longer change."""
         return self.call(self.verbs.settled.is_settled)
 
     def wait_until_settled(
         self, *, timeout_s: float | None = None, after: Callable[[], bool] = lambda: True
     ) -> bool:
-        """Wait until `is_settled()` and `after()` hold, the latter in the driver's thread, by
-        default `settle_limit_s` at most; returns whether they did: what follows may unsettle the
-        cluster at once."""
+        """Wait until `is_settled()` holds and `after()` does, which is called in the driver's
+        thread; by default `settle_limit_s` at most.  Returns whether they did.  The cluster may be
+        unsettled again by the next thing that happens."""
 
         def holds() -> bool:
             return after() and self.verbs.settled.is_settled()

@@ -116,7 +116,7 @@ class VirtualDriver(UserVerbs):
         self._waiting.append((holds, callback))
 
     def _looking_for(self, condition: Callable[[], bool]) -> Callable[[], bool]:
-        """The given condition, tested after those of `when`."""
+        """`condition`, tested after those of `when`."""
 
         def look() -> bool:
             for entry in tuple(self._waiting) if self._waiting else ():

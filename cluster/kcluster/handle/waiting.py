@@ -1,4 +1,4 @@
-"""Waiting for a running cluster, and observing it: what live and virtual handles share.
+"""Waiting for a running cluster, and observing it: the methods that live and virtual handles share.
 
 Owns: what users may ask about a cluster, and wait for.  Never: changes a node's state, knows which
 clock runs.  Kafka: no counterpart.
@@ -55,8 +55,8 @@ class WaitingVerbs(ClusterPort):
         return self.call(read)
 
     def logs(self, topic: str, partition: int) -> PartitionLogs:
-        """The log of each replica of a partition: where it ends, its epochs, how the replica stands
-        beside the leader; ClusterError if there is no such partition."""
+        """The log of each replica of a partition: where it ends, its epochs, how far the replica is
+        behind the leader; ClusterError if there is no such partition."""
 
         def read() -> PartitionLogs:
             self.verbs.partition(topic, partition)

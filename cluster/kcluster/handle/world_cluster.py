@@ -1,6 +1,6 @@
 """WorldCluster: the handle of a cluster in virtual time whose clients are real client code.
 
-Owns: the life of a cluster on the in-memory driver, who lets time pass while a verb waits.  Never:
+Owns: the life of a cluster on the in-memory driver, how time passes while a verb waits.  Never:
 runs clients (world/ does), knows what a verb does (verbs.py).
 Kafka: kafka-server-start.sh.
 

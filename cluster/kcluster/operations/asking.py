@@ -28,7 +28,7 @@ class Asking:
         dispatcher.on_answer = self._on_answer
 
     def ask(self, body: Message, on_answer: Callable[[object], None]) -> None:
-        """Send a request; `on_answer(body)` is called once, between or within dispatches."""
+        """Send a request; `on_answer(body)` is called once, during a dispatch or between two."""
         self._next_id += 1
         self._waiting[self._next_id] = on_answer
         request = PeerRequest(RUNTIME_ID, self._next_id, body)
@@ -39,7 +39,7 @@ class Asking:
 
 
 def elect_request(topic: str, partition: int, unclean: bool) -> m.ElectLeadersRequest:
-    """ElectLeaders for one partition."""
+    """An ElectLeaders request for one partition."""
     chosen = m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition])
     kind = UNCLEAN if unclean else PREFERRED
     return m.ElectLeadersRequest(election_type=kind, topic_partitions=[chosen], timeout_ms=10_000)

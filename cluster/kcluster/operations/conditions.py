@@ -53,12 +53,12 @@ _EVENT: Final = re.compile(r"event ([a-z_]+)(?: of (.+))?")
 
 
 class Condition(Struct, frozen=True, kw_only=True):
-    """Something that may hold; a subclass per kind.  `shown`: as it was written."""
+    """A condition on a cluster; a subclass per kind.  `shown`: as it was written."""
 
     shown: str
 
     def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
-        """Whether it holds now; events count from the note with index `since` on."""
+        """Whether the condition holds now; events count from the note with index `since` on."""
         raise AssertionError(f"{type(self).__name__} has no test")
 
     def value(self, facts: ConditionFacts) -> int | None:
@@ -70,7 +70,7 @@ class Condition(Struct, frozen=True, kw_only=True):
         return f"it is {self.value(facts)}"
 
     def problems(self, names: Names) -> Iterator[str]:
-        """What the condition names that a scenario does not have."""
+        """The names in the condition that a scenario does not have."""
         yield from ()
 
     def __str__(self) -> str:
@@ -287,8 +287,8 @@ def limit_ms_of(within: str | float) -> int:
 
 
 def not_held(condition: Condition, facts: ConditionFacts, limit_ms: int) -> str:
-    """The message that a condition did not come to hold, and how it stands.  `limit_ms` 0: nobody
-    waited, as the clock is paused."""
+    """The message that a condition did not hold in time, with the present state.  `limit_ms` 0:
+    there was no wait, since the clock is paused."""
     when = f"after {limit_ms / 1000:g} s" if limit_ms else "and the clock is paused"
     return f"{condition} does not hold {when}: {condition.standing(facts)}"
 

@@ -44,14 +44,14 @@ class Links:
     # ----------------------------------------------------------------------------- cutting
 
     def cut(self, a: int, b: int, *, one_way: bool = False) -> None:
-        """Cut a link; messages under way on it are lost."""
+        """Cut a link; messages on their way are lost."""
         self.isolate((a,), (b,), one_way=one_way)
 
     def isolate(
         self, nodes: Sequence[int], others: Sequence[int], *, one_way: bool = False
     ) -> tuple[Link, ...]:
-        """Cut every link from `nodes` to `others`, and back unless `one_way`; returns those that
-        were not cut before, for `heal_links`."""
+        """Cut every link from `nodes` to `others`, and back unless `one_way`; returns the links
+        that were not cut before, for `heal_links`."""
         fresh = tuple(
             link
             for a, b in product(nodes, others)
@@ -82,7 +82,7 @@ class Links:
         self._report_unshaped(self._fabric.clear_shapes(a, b))
 
     def heal_links(self, links: Iterable[Link]) -> None:
-        """Heal those of these links that are still cut."""
+        """Heal these links, as far as they are still cut."""
         self._report_healed([link for link in links if self._fabric.heal_link(*link)])
 
     def restore_all(self) -> None:
@@ -124,7 +124,7 @@ class Links:
         return layers
 
     def remove_layers(self, layers: Layers) -> None:
-        """Remove those of these layers that are still there."""
+        """Remove these layers, as far as they still exist."""
         self._report_unshaped(
             [link for link, layer in layers if self._fabric.remove_layer(*link, layer)]
         )
@@ -132,7 +132,7 @@ class Links:
     # ---------------------------------------------------------------------- connections
 
     def reset_later(self, link: Link, at_us: int) -> None:
-        """A message was lost for good: its connection is reset when its sender gives up."""
+        """A message was lost for good: reset its connection when the sender gives up."""
         self._dispatcher.later(at_us, partial(self._reset, link))
 
     def _reset(self, link: Link) -> None:

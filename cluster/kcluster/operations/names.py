@@ -53,8 +53,9 @@ class Names(Struct, frozen=True):
         return f"{topic} has {count} partition{plural}, not one numbered {partition}"
 
     def may_be_client(self, name: str) -> bool:
-        """Whether it is a client of the workload, or may be one from outside, whose id is not known
-        beforehand: then it must not look like a misspelt one of the workload's."""
+        """Whether the name is a client of the workload, or may be a client from outside.  The id of
+        the latter is not known beforehand, so it must not resemble the name of one of the
+        workload's."""
         return name in self.clients or "*" in name or nearest(name, self.clients) is None
 
 

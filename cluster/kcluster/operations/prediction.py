@@ -64,7 +64,7 @@ class RecordFate(StrEnum):
     KEPT = "kept"
     LOST = "lost"
     UNAVAILABLE = "unavailable"
-    """Nobody can read it until a broker returns."""
+    """The record cannot be read until a broker returns."""
 
 
 class Writes(StrEnum):
@@ -90,7 +90,7 @@ class PartitionState(Struct, frozen=True):
 
 class ClusterState(Struct, frozen=True):
     """What an answer depends on.  `active`: brokers that may lead, as the controller sees them;
-    `missed_soon`: those of them that run no more, which it has not noticed yet."""
+    `missed_soon`: brokers among them that are gone, which the controller has not noticed yet."""
 
     active: frozenset[int]
     missed_soon: tuple[int, ...]
@@ -100,8 +100,9 @@ class ClusterState(Struct, frozen=True):
 
 
 class PredictionReason(Struct, frozen=True):
-    """Why that is the answer.  `leader`, `isr`, `elr`: of the partition afterwards; `election`: by
-    which rule.  `log_end_offset`: of the new leader.  `min_isr`, `timeout_ms`: the settings."""
+    """Why an answer is right.  `leader`, `isr`, `elr`: of the partition afterwards; `election`: the
+    rule by which the leader was chosen.  `log_end_offset`: of the new leader.  `min_isr`,
+    `timeout_ms`: the settings."""
 
     leader: int = NO_LEADER
     was_leader: int = NO_LEADER
@@ -191,8 +192,8 @@ def _about(
 def partition_after(
     state: ClusterState, partition: PartitionState, lost: Sequence[int]
 ) -> tuple[PartitionRegistration, ElectionKind]:
-    """A partition once the controller has missed these brokers, and those that it will miss anyway,
-    one after the other; and the rule by which its leader was chosen last."""
+    """The partition once the controller has missed these brokers and those that are already gone,
+    one after the other; and the rule by which its last leader was chosen."""
     mode = ElectionMode.UNCLEAN if partition.unclean else ElectionMode.ONLINE
     after, kind = partition.registration, ElectionKind.NONE
     active = set(state.active)
@@ -217,7 +218,7 @@ def partition_after(
 def _fate(
     partition: PartitionState, after: PartitionRegistration, how: Leaving
 ) -> RecordFate | None:
-    """What becomes of the last record of the present leader's log; None if that is open."""
+    """What becomes of the last record of the present leader's log; None if it cannot be known."""
     before = partition.registration
     end = partition.log_ends.get(before.leader, 0)
     if after.leader == NO_LEADER:

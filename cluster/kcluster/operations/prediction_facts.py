@@ -21,8 +21,8 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 def cluster_state(plan: Plan, dispatcher: Dispatcher) -> ClusterState:
-    """The state at this moment, between two dispatches; ClusterError while no controller runs: it
-    would miss nobody."""
+    """The state at this moment.  Call it between two dispatches.  ClusterError while no controller
+    is active: it could not miss a broker."""
     process = dispatcher.processes[controller_id(dispatcher)]
     node = process.controller
     if process.state is not ProcessState.UP or node is None:
@@ -40,7 +40,7 @@ def cluster_state(plan: Plan, dispatcher: Dispatcher) -> ClusterState:
 
 
 def _is_gone(dispatcher: Dispatcher, broker: int) -> bool:
-    """Whether the heartbeats of a broker do not arrive at the controller."""
+    """Whether the controller receives no heartbeats of a broker."""
     process = dispatcher.processes.get(broker)
     return (
         process is None

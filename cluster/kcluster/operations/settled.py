@@ -1,4 +1,4 @@
-"""When a cluster has settled after an operation: conditions on its state, and what is missing.
+"""When a cluster has settled after an operation: conditions on its state, and why they do not hold.
 
 Owns: these conditions, and the text of what does not hold.  Never: waits (the drivers do), changes
 anything.
@@ -87,7 +87,8 @@ class Settled:
         return next(self.unsettled(), None) is None
 
     def unsettled(self) -> Iterator[str]:
-        """What is missing until all is in sync, one line each: brokers, then partitions."""
+        """The reasons why not all brokers serve or not every replica is in sync, one line each:
+        brokers, then partitions."""
         dispatcher, image = self._dispatcher, self.image
         brokers = self.brokers()
         for broker_id in brokers:
@@ -133,7 +134,7 @@ class Settled:
                     )
 
     def _progress(self, partition: PartitionRegistration, broker_id: int) -> str:
-        """How far a replica has come, and the ISR that its leader has proposed meanwhile."""
+        """How far a replica has come, and the ISR that its leader has proposed since."""
         key = (partition.topic_id, partition.partition)
         leader = self._dispatcher.replica(partition.leader, *key)
         follower = self._dispatcher.replica(broker_id, *key)
@@ -155,15 +156,16 @@ class Settled:
         ]
 
     def is_settled(self) -> bool:
-        """Whether no broker is shutting down, the controller treats each broker as what it is, and
-        ISRs are what they can be."""
+        """Whether no broker is shutting down, the controller has noticed the state of each, and
+        leaders and ISRs no longer change."""
         is_leaving = any(map(self._dispatcher.is_shutting_down, self.brokers()))
         return not is_leaving and self.has_noticed() and self.are_in_sync()
 
     def has_noticed(self) -> bool:
-        """Whether the controller treats each broker as what it is: one that runs and reaches it is
-        unfenced, any other is fenced and leads nothing.  No leader counts a replica as in sync that
-        lacks records and cannot fetch them.  While no controller is active, nothing is noticed."""
+        """Whether the controller has noticed the state of each broker: a broker that runs and
+        reaches it is unfenced, any other is fenced and leads nothing.  No leader may count a
+        replica as in sync that lacks records and cannot fetch them.  False while no controller is
+        active."""
         if self.is_down(self.controller_id):
             return True
         return (
@@ -242,7 +244,7 @@ class Settled:
 
     def is_without(self, broker_id: int) -> bool:
         """Whether the controller has fenced the broker, it leads no partition, and the others know.
-        While no controller is active, nobody can notice."""
+        False while no controller is active."""
         if self.is_down(self.controller_id):
             return True
         return not self.is_active(broker_id) and self.has_applied_all()

@@ -1,4 +1,4 @@
-"""Which of several brokers a verb acts on, where some are in that state already.
+"""Which of several brokers a verb acts on, if some are already in the state to which it leads.
 
 Owns: the rule, for the command line, Python and scenario files.  Never: acts on a broker, refuses;
 imports msgspec: `kcluster --help` loads this.
@@ -35,12 +35,12 @@ ACTS_ON: Final[Mapping[StateVerb, tuple[ProcessState, ...]]] = {
     StateVerb.PAUSE: (ProcessState.UP,),
     StateVerb.RESUME: (ProcessState.PAUSED,),
 }
-"""The states from which each verb leads to another."""
+"""The states in which each verb has an effect."""
 
 
 class Chosen(NamedTuple):
-    """The result of `choose`.  `nodes`: those that the verb acts on.  `left_alone`: the others,
-    with their states."""
+    """The result of `choose`.  `nodes`: the nodes on which the verb acts.  `left_alone`: the
+    others, with their states."""
 
     nodes: tuple[int, ...]
     left_alone: tuple[tuple[int, ProcessState], ...] = ()

@@ -165,7 +165,7 @@ def offline_partitions(dispatcher: Dispatcher) -> Iterator[tuple[str, PartitionR
 
 
 def shapes_of(fabric: Fabric) -> list[ShapeStatus]:
-    """The impaired links, those with equal impairments together."""
+    """The impaired links, grouped by equal impairments."""
     links: dict[str, list[tuple[int, int]]] = {}
     for link in fabric.shaped:
         text = "; ".join(map(str, fabric.shapes_of(*link)))
@@ -221,7 +221,7 @@ def partition_index(dispatcher: Dispatcher) -> PartitionIndex:
 
 
 def metadata_log(dispatcher: Dispatcher) -> MetadataLog:
-    """The records that it was built from, and what else outlives a controller."""
+    """The records from which the image was built, and what else outlives a controller."""
     return _controller(dispatcher).log
 
 

@@ -48,7 +48,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """A target with this word, for messages and the JSON Schema."""
 
     shown: str
-    """As it was written."""
+    """The target as it was written."""
 
     @classmethod
     def parse(cls, text: str) -> Target | None:
@@ -71,11 +71,11 @@ class Target(Struct, frozen=True, kw_only=True):
         return False
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
-        """The nodes that are meant now; ClusterError, with the reason, if there can be none."""
+        """The nodes that are meant now; ClusterError, with the reason, if there are none."""
         raise AssertionError(f"{type(self).__name__} does not resolve")
 
     def problems(self, names: Names) -> Iterator[str]:
-        """What the target names that a scenario does not have."""
+        """The names in the target that a scenario does not have."""
         yield from ()
 
     def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
@@ -395,7 +395,7 @@ ALL: Final[Targets] = (AllTarget(shown="all"),)
 
 @target
 class AllButTarget(Target, frozen=True, kw_only=True):
-    """All brokers except some; everything after the words belongs to it, commas too."""
+    """All brokers except some; the list of exceptions may have commas, and reaches to the end."""
 
     EXAMPLE = "all but ..."
     excluded: Targets
@@ -547,8 +547,8 @@ class Finder:
         self._dispatcher = dispatcher
 
     def find(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
-        """All nodes that are meant, each once, in the order of the targets; ClusterError if there
-        is none, unless there may be none: nobody to start is no problem."""
+        """The nodes that the targets mean, each once, in the order of the targets.  ClusterError if
+        there are none, unless `may_be_none`: it is no problem if there is no broker to start."""
         found = (node for target in targets for node in target.resolve(self))
         nodes = tuple(dict.fromkeys(found))
         if not nodes and not may_be_none:

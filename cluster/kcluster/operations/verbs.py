@@ -53,12 +53,12 @@ class Verbs:
     # ------------------------------------------------------------------------ processes
 
     def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
-        """Those of these nodes on which the verb acts now, and those that it leaves alone."""
+        """The nodes on which the verb acts now, and those that it leaves alone."""
         return choose(verb, [(node, self._state(node)) for node in nodes], can_wait)
 
     def chosen(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
-        """Those of these nodes on which the verb acts now; WrongState if a single node is named and
-        its state does not allow the verb."""
+        """The nodes on which the verb acts now; WrongState if a single node is named and its state
+        does not allow the verb."""
         chosen = self.choose(verb, nodes, can_wait)
         if len(nodes) == 1 and not chosen.nodes:
             ((node, state),) = chosen.left_alone
@@ -72,8 +72,8 @@ class Verbs:
         operation: Callable[[int], None],
         can_wait: bool = True,
     ) -> Chosen:
-        """Call `operation(node)` for each node that the verb acts on now, as `chosen` does;
-        ClusterError, when all others are done, if the operation was refused for one."""
+        """Call `operation(node)` for each node that `chosen` returns; ClusterError, when all others
+        are done, if the operation was refused for one."""
         chosen = self.chosen(verb, nodes, can_wait)
         refusals = []
         for node in chosen.nodes:
@@ -95,7 +95,7 @@ class Verbs:
             self._dispatcher.take_down(broker_id, how)
 
     def start(self, broker_id: int, kafka_version: str | None = None) -> None:
-        """Start a process that is down; if a release is named, as that release from now on."""
+        """Start a process that is down; with a release, it runs as that release from now on."""
         self._process(broker_id, ProcessState.DOWN)
         disk = self._plan.disks.get(broker_id)
         if disk is not None and disk.is_full:
@@ -105,8 +105,8 @@ class Verbs:
         self._dispatcher.start(broker_id)
 
     def restore(self, broker_id: int) -> None:
-        """Undo what was done to a process, if anything was: resume it, start it, or have it start
-        as soon as its controlled shutdown is over."""
+        """Undo what was done to a process: resume it if it is paused, start it if it is down, or
+        start it as soon as its controlled shutdown is over."""
         dispatcher = self._dispatcher
         process = dispatcher.processes[self.node(broker_id)]
         if process.state is ProcessState.PAUSED:
@@ -117,7 +117,7 @@ class Verbs:
             dispatcher.start_after_shutdown(broker_id)
 
     def restore_all(self) -> Iterator[str]:
-        """Restore every process; yields why one cannot be."""
+        """Restore every process; yields the reason for each that cannot be restored."""
         for node_id in (self.settled.controller_id, *self._plan.addresses):
             try:
                 self.restore(node_id)
@@ -336,10 +336,3 @@ def release(kafka_version: str) -> Release:
     if known is None:
         raise ClusterError(f"kafka_version={unknown_version(kafka_version)}")
     return known
-
-
-def death_kind(how: str) -> DeathKind:
-    """The kind of death with this name; ClusterError if it is unknown."""
-    if how not in tuple(DeathKind):
-        raise ClusterError(f"how={how!r}: it must be one of {', '.join(DeathKind)}")
-    return DeathKind(how)

@@ -36,11 +36,6 @@ class EpochCache:
         """The start offsets, oldest first; a new tuple after each change of an entry."""
         return self._starts
 
-    @property
-    def latest_start_offset(self) -> int:
-        """Where the newest epoch started, UNDEFINED_EPOCH_OFFSET for none."""
-        return self._starts[-1] if self._starts else UNDEFINED_EPOCH_OFFSET
-
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Record that `epoch` starts at `start_offset`; True if that was not known.
 

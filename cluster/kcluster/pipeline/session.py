@@ -255,7 +255,7 @@ def _patient(master: str) -> str:
 
 
 def _check_master(master: str) -> None:
-    """SessionError if it is not a master, or nothing listens at its address."""
+    """SessionError if the text is no master, or nothing listens at its address."""
     if not (is_local(master) or master.startswith(_KNOWN[1:])):
         raise SessionError(
             f"no Spark at {master}:"

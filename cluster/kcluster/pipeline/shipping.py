@@ -1,6 +1,6 @@
 """What executors on other machines get from the driver: the package, and its dependencies if asked.
 
-Owns: the archive of either, what a worker says whose Python cannot import them.  Never: starts a
+Owns: both archives, and the error of a worker whose Python cannot import them.  Never: starts a
 session (session.py), chooses the workers' Python (PYSPARK_PYTHON does).
 Kafka: no counterpart.  Spark: its page "Python Package Management" ships whole environments, by
 venv-pack or conda-pack; an archive of the installed files needs neither, and no interpreter at the

@@ -1,7 +1,7 @@
 """The audit of a table of the topics' records, such as an ingested one, instead of the final logs.
 
-Owns: where a send is in the table, and what is wrong with that.  Never: judges a run: whether a
-record must be there is its fate in the run directory.
+Owns: the place of each send in the table, and its anomalies.  Never: judges a run: whether a record
+must be there is its fate in the run directory.
 Kafka: no counterpart.
 """
 
@@ -71,7 +71,7 @@ def judged_by_table(sends: DataFrame, table: DataFrame) -> DataFrame:
 
 
 def _anomaly_of(name: str) -> Column:
-    """What the verdict says of a send, null if it has no anomaly of this name."""
+    """The anomaly of this name in a send's verdict; null if it has none."""
     from pyspark.sql import functions as F
 
     return F.get(F.filter("anomalies", lambda each: each["name"] == name), F.lit(0))

@@ -47,7 +47,7 @@ class Timeline(Struct):
     requests: DataFrame
 
     def tables(self) -> dict[str, DataFrame]:
-        """All of them by name."""
+        """All tables by name."""
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 

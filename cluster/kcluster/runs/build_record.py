@@ -105,7 +105,8 @@ def commit_row(commit: Commit) -> CommitRow:
 def add_processing(
     record: RunRecord, processed: Iterable[Processed], problems: Iterable[AnyProblem]
 ) -> None:
-    """Add what an application reported as processed, and what was wrong with that."""
+    """Add the records that an application reported as processed, and the problems of its
+    processing."""
     record.processed += [
         ProcessedRow(*entry.partition, entry.offset, entry.worker, entry.at_ms)
         for entry in processed

@@ -47,7 +47,7 @@ class _BrokerRead(msgspec.Struct):
 
 
 class _TopologyRead(msgspec.Struct):
-    """What readers of a run's topology rely on."""
+    """The fields of a run's topology that readers rely on."""
 
     brokers: tuple[_BrokerRead, ...] = ()
     host: str | None = None
@@ -90,7 +90,7 @@ class _ViolationRead(msgspec.Struct):
 
 
 class _VerdictRead(msgspec.Struct):
-    """What readers of a verdict as values rely on."""
+    """The fields of a verdict that readers rely on."""
 
     outcome: str = ""
     reason: str = ""
@@ -126,8 +126,8 @@ def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
 
 
 def write_into(path: Path, record: RunRecord) -> None:
-    """Write all files of a run, each as a whole; those that are there are replaced.  run.json and
-    the verdict come last: they are right about the rest."""
+    """Write all files of a run, each as a whole, in place of older ones.  run.json and the verdict
+    come last, so that they are never ahead of the others."""
     encode = msgspec.json.Encoder().encode
     for field, table in TABLES.items():
         with replacing(path / table.file) as out:
@@ -155,7 +155,7 @@ def write_page(path: Path, record: RunRecord) -> Path:
 
 
 def free_directory(parent: Path, name: str) -> Path:
-    """Create a directory below `parent` whose name begins with `name`, and that was not there."""
+    """Create a new directory below `parent` whose name begins with `name`."""
     parent.mkdir(parents=True, exist_ok=True)
     for number in range(1, 10_000):
         path = parent / (name if number == 1 else f"{name}-{number}")
@@ -233,7 +233,8 @@ def read_info(path: Path) -> RunInfo:
 
 
 def other_format(file: Path, info: RunInfo, needed: str) -> RunError:
-    """The error of a run of another format than `needed` says, and how to get one of the newest."""
+    """The error for a run of another format than the `needed` one, with the way to get a run of the
+    newest format."""
     writer = f"kcluster {info.version}" if info.version else "another version of kcluster"
     again = ""
     if info.format < FORMAT:

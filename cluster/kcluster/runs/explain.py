@@ -72,7 +72,8 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
 
 
 def _processing(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
-    """The lines about what the application reported as processed, and what was wrong with that."""
+    """The lines about the records that the application reported as processed, and the problems of
+    its processing."""
     count = sum(f"{row.topic}-{row.partition}" in chosen for row in record.processed)
     yield f"the application processed {count:,} records:"
     problems = [row for row in record.problems if f"{row.topic}-{row.partition}" in chosen]

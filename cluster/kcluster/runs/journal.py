@@ -1,7 +1,7 @@
 """The directory of a run that is not over: kept current, so that a killed process leaves its story.
 
-Owns: which rows are written meanwhile.  Never: judges; the verdict, the clients' records and the
-page are written at the end, over what is here (directory.py).
+Owns: which rows are written while the run goes on. Never: judges; directory.py writes the verdict,
+the clients' records and the page when the run ends.
 Kafka: no counterpart.
 """
 
@@ -45,8 +45,8 @@ def rows_after(record: RunRecord, at_ms: int) -> Rows:
 
 
 def rows_from(record: RunRecord, at_ms: int) -> Rows:
-    """The rows that show a whole record from that time on: the later rows, all events, and of each
-    state (who leads, where a log ends, which epochs it has) the last row before."""
+    """The rows that describe a run from that time on: all events, all later rows and, for each
+    state (who leads, where a log ends, which epochs it has), the last row before that time."""
     rows = rows_after(record, at_ms - 1)
     rows["notes"] = list(record.notes)
     for field, table in TABLES.items():
@@ -58,8 +58,8 @@ def rows_from(record: RunRecord, at_ms: int) -> Rows:
 
 
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
-    """The rows that were recorded after `after_ms` and before `before_ms`.  Appends are taken by
-    when they were seen, which may be after their time, that of the request."""
+    """The rows that were recorded after `after_ms` and before `before_ms`.  For an append the time
+    of its recording counts, which may be after its own time, that of the request."""
 
     def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
         return _between(rows, at_ms, after_ms, before_ms)
@@ -93,7 +93,7 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
 
 _at_ms: Final[Callable[[object], int]] = attrgetter("at_ms")
 _seen_ms: Final[Callable[[object], int]] = attrgetter("seen_ms")
-_first: Final[Callable[[Any], int]] = itemgetter(0)
+_first: Final[Callable[[Sequence[object]], int]] = itemgetter(0)
 
 
 def _between(
@@ -129,6 +129,6 @@ class Journal:
         self._info.ended_ms = ended_ms
         write_values(self.path / INFO, self._info)
 
-    def _append(self, file: str, rows: Iterable[Any]) -> None:
+    def _append(self, file: str, rows: Iterable[object]) -> None:
         encode = msgspec.json.Encoder().encode
         append_whole(self.path / file, b"".join(encode(row) + b"\n" for row in rows))

@@ -106,7 +106,7 @@ class ClusterMoment(Struct, frozen=True, kw_only=True):
 
 
 def moment_of(record: RunRecord, at_ms: int) -> ClusterMoment:
-    """The cluster at `at_ms` of its clock, after what happened in that ms."""
+    """The cluster at `at_ms` of its clock, after all events of that millisecond."""
     nodes = NodeStates(record.notes, at_ms)
     groups = _newest(record.groups, at_ms, lambda row: row.group)
     transactions = _newest(record.transaction_states, at_ms, lambda row: row.transactional_id)
@@ -129,7 +129,7 @@ def moment_of(record: RunRecord, at_ms: int) -> ClusterMoment:
 
 
 def recorded_until(recorder: Recorder, at_ms: int) -> RunRecord:
-    """The rows of a running cluster that its moment at `at_ms` is made of; called in the driver's
+    """The rows of a running cluster that `moment_of` needs for `at_ms`.  Call it in the driver's
     thread."""
     recorder.check_last_step()
     info = RunInfo("", "", 0, recorder.first_ms, at_ms, topology=topology_values(recorder))

@@ -1,9 +1,9 @@
 """The state of brokers, controller, links and rules at one time, from the events until then.
 
-Owns: what these events add up to.  Never: knows partitions; makes words (but for impairments).
+Owns: the sum of these events. Never: knows partitions; makes words, except for impairments.
 Kafka: no counterpart.
 
-What the events do not tell is what it was when the run began: brokers up, links whole.
+A state without an event is as it was when the run began: brokers up, links whole.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class NodeStates:
         return self._processes.get(broker, (ProcessState.UP, None))[0]
 
     def death_of(self, broker: int) -> DeathKind | None:
-        """How a broker's process ended; None for one that had not."""
+        """How a broker's process ended; None if it has not."""
         return self._processes.get(broker, (ProcessState.UP, None))[1]
 
     def is_fenced(self, broker: int) -> bool:

@@ -79,7 +79,7 @@ _REPAIRS: Final = (
 
 
 def notes_values(notes: Sequence[NoteRow], began_ms: int = 0) -> list[JsonObject]:
-    """`note_values` of each, in order; links that are cut or healed together have no lane."""
+    """`note_values` of each event, in order; links that are cut or healed together have no lane."""
     sets = sets_among(notes)
     found = [note_values(note, began_ms) for note in notes]
     for note, values in zip(notes, found, strict=True):

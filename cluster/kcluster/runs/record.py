@@ -50,7 +50,8 @@ class RunInfo(Struct):
     trace_hash: str = ""
     version: str = ""
     environment: dict[str, str] = {}
-    """What a run of real client code depends on besides its seed: versions, the hash seed."""
+    """The environment on which a run of real client code depends besides its seed: versions, the
+    hash seed."""
     topology: JsonObject = {}
     format: int = FORMAT
 
@@ -300,9 +301,9 @@ class Table(NamedTuple):
     """Whether its rows are known while a run goes on: they are written and streamed then, and
     pages draw them.  Each has its `at_ms`; journal.rows_between takes them from the recorder."""
     state_of: tuple[str, ...] = ()
-    """The columns of a table of states that name what is in the state."""
+    """The columns that identify a state, in a table of states."""
     is_new: bool = False
-    """Whether runs of this format that were written by kcluster 0.1 may lack its file."""
+    """Whether the table is newer than kcluster 0.1: older runs of this format may lack its file."""
 
 
 TABLES: Final[dict[str, Table]] = {

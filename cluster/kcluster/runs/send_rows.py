@@ -1,6 +1,8 @@
-"""The rows of sends.jsonl: each send, its place in the final logs, and what the verdict says of it.
+"""The rows of sends.jsonl: each send, its place in the final logs, and the verdict's findings about
+it.
 
-Owns: the fate of a send, its number among its producer's.  Never: looks for anomalies (checks/).
+Owns: the fate of a send, its number among its producer's sends.  Never: looks for anomalies
+(checks/).
 Kafka: no counterpart; kafka-dump-log on each partition's leader shows the logs.
 
 A record is identified by its value, or by its name if it came from an outside client
@@ -59,8 +61,8 @@ def send_rows(judged: Judged, recorder: Recorder) -> Iterator[SendRow]:
 
 
 class _Places:
-    """Where the records of a partition are, or were: in its final log, visible or hidden; in
-    batches that are not there any more; in deleted topics of the same name."""
+    """The places of a partition's records: in its final log, visible or hidden; in batches that are
+    no longer there; in deleted topics of the same name."""
 
     def __init__(self, partition: Partition, judged: Judged, recorder: Recorder) -> None:
         self._log = log = judged.logs.get(partition) or FinalLog(0, ())

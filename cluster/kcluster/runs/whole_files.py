@@ -1,6 +1,6 @@
 """Files and directories that are there as a whole or not at all, also when the disk is full.
 
-Owns: replacing a file, removing what was begun, who may read.  Never: knows what is written.
+Owns: replacing a file, removing a partial one, the permissions.  Never: knows what is written.
 Kafka: Utils.atomicMoveWithFallback.
 """
 
@@ -48,7 +48,7 @@ def replacing(file: Path, mode: int = PRIVATE) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def removed_on_failure(directory: Path) -> Iterator[None]:
-    """Fill a new directory; it is removed if that fails."""
+    """Fill a new directory; if that fails, it is removed."""
     is_complete = False
     try:
         yield

@@ -4,9 +4,9 @@ Owns: which scenario stands for what has happened so far, and how it differs fro
 plays it (play/fork.py does), changes the live cluster.
 Kafka: no counterpart.
 
-The actions so far are known exactly: they left events.  What clients of other programs did is not:
-clients of the project's own stand in for them (seen_clients.py).  Stretches in which nobody did
-anything are played shorter, once everything must have settled.
+The actions so far are known exactly: they left events.  The requests of other programs' clients are
+not: the project's own clients stand in for them (seen_clients.py).  Stretches without an action are
+played shorter, once everything must have settled.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ MAX_DIFFERENCES: Final = 5
 
 
 class _Past(Struct):
-    """A cluster's past until a moment, as a scenario.  Times count from when clients could connect;
-    `skipped_ms`: how much shorter it is; `unknown_s`: before these last seconds, it is no longer
-    known which client sent what; 0 if all of it is."""
+    """A cluster's past until a moment, as a scenario.  Times count from when clients could connect.
+    `skipped_ms`: how much shorter the scenario is than the past.  `unknown_s`: the record knows
+    only for these last seconds which client sent what; 0 if it knows all."""
 
     text: str
     moment_ms: int
@@ -54,8 +54,8 @@ def fork_cluster(
     cluster: Cluster, actions: Sequence[Step], at_ms: int | None, for_ms: int
 ) -> Futures:
     """Both futures of a live cluster from `at_ms` on its clock, by default now, each `for_ms` long.
-    The times in the answer are those of the run in virtual time.  ClusterError for a moment that is
-    not in its record."""
+    The times in the answer are times of the run in virtual time.  ClusterError for a moment that is
+    not in the cluster's record."""
     started = clients_started(cluster)
     past = cluster.call(lambda: _past(cluster, at_ms, started))
     scenario = Scenario.parse(past.text, "the past of the cluster")
@@ -104,8 +104,8 @@ def _past(cluster: Cluster, at_ms: int | None, started: list[StartedClient]) -> 
 def _clients(
     started: list[StartedClient], seen: list[SeenClient], topics: set[str], moment_ms: int
 ) -> Iterator[RecordedClient]:
-    """The workload that stands for the clients of the past, each with a name of its own; times on
-    the cluster's clock."""
+    """The workload that stands in for the clients of the past, each with a name of its own; times
+    on the cluster's clock."""
     names: set[str] = set()
 
     def named(name: str) -> str:
@@ -132,8 +132,8 @@ def _clients(
 def shorten(
     steps: list[RecordedStep], clients: list[RecordedClient], moment_ms: int, quiet_ms: int
 ) -> int:
-    """Move everything closer together where nobody did anything for longer than `quiet_ms`; returns
-    how much earlier the moment is."""
+    """Shorten each longer stretch without an action to `quiet_ms`; returns how much earlier the
+    moment is."""
     times = {0, moment_ms}
     for step in steps:
         times |= {step.at_ms, step.at_ms + (step.for_ms or 0)}
@@ -175,7 +175,7 @@ def _leaders_played(record: RunRecord, until_ms: int) -> Leaders:
 
 
 def _assumptions(past: _Past, futures: Futures) -> Iterator[str]:
-    """The reasons why the past that was played is not the real one, one line each."""
+    """The reasons why the played past differs from the real one, one line each."""
     for client in past.seen:
         keys = client.keys
         if client.kind == "producers":

@@ -55,8 +55,8 @@ def library_path(kind: LibraryKind, name: str) -> Path | None:
 
 
 def library_name(source: str) -> str | None:
-    """The name under which this file ships; None if it does not.  A path relative to the working
-    directory was typed, and stays as it was."""
+    """The name under which this file ships; None if it does not ship.  A path relative to the
+    working directory was typed by the user, and stays as it is."""
     path = Path(source)
     if not path.is_absolute() or library_path(LibraryKind.SCENARIO, path.stem) != path:
         return None

@@ -23,15 +23,15 @@ from kcluster.scenario.play.stage import ScenarioStage
 VALID = "valid"
 INVALID = "invalid"
 STEPS: Final = "steps"
-"""Stands for a check: each action was performed."""
+"""In place of a check's name: an action was not performed."""
 REST: Final = "rest"
-"""Stands for a check: the run came to rest."""
+"""In place of a check's name: the run did not come to rest."""
 VERDICT: Final = "verdict"
-"""The check that fails too if an anomaly occurs that no check names, or an invariant is broken."""
+"""The check that also fails if an anomaly occurs that no check names, or an invariant is broken."""
 
 
 MAX_NAMES: Final = 8
-"""A reason names this many partitions."""
+"""The most partitions that a reason names."""
 
 
 class FailedCheck(Struct, frozen=True):
@@ -72,7 +72,7 @@ def expected_verdict(checks: Checks) -> str:
 
 
 def _may_occur(checks: Checks, anomaly: Anomaly) -> bool:
-    """Whether the checks expect an anomaly, in whatever number."""
+    """Whether the checks expect an anomaly, in any number."""
     name = anomaly.name
     return name in checks.anomalies or bool(anomaly.allowed and name in checks.allowed_anomalies)
 
@@ -105,7 +105,7 @@ def _anomalies(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
 
 
 def unexplained(checks: Checks, verdict: Verdict) -> Iterator[str]:
-    """The causes in the checks that explain no anomaly of the verdict."""
+    """The causes in the checks that do not explain any anomaly of the verdict."""
     found: dict[str, None] = {}
     for anomaly in verdict.anomalies:
         found |= dict.fromkeys((*anomaly.causes, *anomaly.errors))
@@ -128,7 +128,7 @@ def _errors(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
 
 
 def _events(checks: Checks, notes: list[Note]) -> Iterator[FailedCheck]:
-    """Events of Kafka's internal topics do not count."""
+    """The failures of checks on events.  Events of Kafka's internal topics do not count."""
     happened: dict[str, Event] = {}
     for note in notes:
         if not note.event.is_internal:
@@ -150,7 +150,8 @@ _NOT_DEGRADED: Final = {
 
 
 def _degraded(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
-    """Per check at most one failure: the verdict has the lines."""
+    """The failures of checks on degraded partitions, at most one for each check: the verdict has
+    the lines."""
     for key, kind in _NOT_DEGRADED.items():
         if getattr(checks, key):
             found = {each.partition: each for each in verdict.degraded if each.kind is kind}
@@ -184,7 +185,8 @@ def _counts(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
 
 
 def _resumed(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
-    """Per kind at most one failure: the longest window, or one that never ended."""
+    """The failures of checks on resumed service, at most one for each kind: the longest window, or
+    one that never ended."""
     kinds = (("writes", checks.writes_resume_ms), ("reads", checks.reads_resume_ms))
     for kind, wanted in kinds:
         windows = [window for window in verdict.windows if window.kind == kind]

@@ -55,7 +55,7 @@ def perform(cluster: ClusterVerbs, step: Step) -> Callable[[], None]:
 
 def perform_step(cluster: ClusterVerbs, step: Step) -> Performed:
     """Perform the action of a step now.  With `for` it is also undone after that time."""
-    return cluster.call(lambda: _perform_on(cluster.stage, step))
+    return cluster.call(lambda: perform_on(cluster.stage, step))
 
 
 def undo(cluster: ClusterVerbs, performed: Performed) -> None:
@@ -63,20 +63,15 @@ def undo(cluster: ClusterVerbs, performed: Performed) -> None:
     cluster.call(performed.undo)
 
 
-def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
-    """Perform the action on a stage of either clock, between two dispatches; returns the function
-    that undoes it, in the same thread."""
-    return _perform_on(stage, step).undo
-
-
-def _perform_on(stage: Stage, step: Step) -> Performed:
+def perform_on(stage: Stage, step: Step) -> Performed:
+    """Perform the action of a step on a stage, in the driver's thread."""
     undone_after = step.options.for_
     undone_after_ms = None if undone_after is None else undone_after.low_ms
     return performing.perform(stage, step.action, step.options.as_, undone_after_ms)
 
 
 def late_problem(cluster: ClusterVerbs) -> str | None:
-    """Why an action could not be performed, if that was known only after `perform`; reported
+    """Why an action could not be performed, if that became known only after `perform`; reported
     once."""
     problems = cluster.stage.problems
     return cluster.call(lambda: problems.pop() if problems else None)

@@ -1,4 +1,4 @@
-"""The questions worth asking before an action of a scenario takes effect.
+"""The questions that can be asked before an action of a scenario takes effect.
 
 Owns: which actions lose brokers, and how.  Never: predicts (operations/prediction.py), performs.
 Kafka: no counterpart.
@@ -30,8 +30,8 @@ _DEATHS: Final = {
 
 def questions(cluster: ClusterVerbs, step: Step) -> list[Prediction]:
     """The questions about an action on a live cluster at this moment; none for an action that loses
-    no broker.  They hold if the action follows before anything else happens: pause the clock.
-    ClusterError if the action is not possible."""
+    no broker.  The answers hold if the action follows before anything else happens: pause the
+    clock.  ClusterError if the action is not possible."""
     return cluster.call(lambda: questions_on(running_stage(cluster), step))
 
 

@@ -1,7 +1,7 @@
-"""What was done to a cluster, as the text of a scenario file that does it again.
+"""The text of a scenario file that repeats what was done to a cluster.
 
-Owns: the text, with its topology and its load.  Never: decides what is a step (each action does, in
-actions/), reads or writes a file.
+Owns: the text, with its topology and its load.  Never: decides which operation becomes a step (each
+action does, in actions/), reads or writes a file.
 Kafka: no counterpart.
 """
 
@@ -45,8 +45,8 @@ def scenario_of(
     began_ms: int,
     clients: Sequence[RecordedClient] = (),
 ) -> str:
-    """The text of the scenario.  `began_ms`: when clients could connect; what happened before, the
-    cluster does by itself."""
+    """The text of the scenario.  `began_ms`: when clients could connect; the cluster repeats
+    earlier events by itself."""
     brokers = tuple(broker.id for broker in topology.brokers)
     steps = without_auto_created(
         steps_of(notes, tuple(topology.topics), began_ms, brokers), clients
@@ -63,7 +63,8 @@ def scenario_text(
     clients: Sequence[RecordedClient],
     duration_ms: int,
 ) -> str:
-    """A scenario file of these steps.  Without clients it has a load that is to be replaced."""
+    """A scenario file of these steps.  Without clients it has a placeholder load, which the user
+    replaces."""
     lines = [
         f"name: {json.dumps(name)}",
         "story: Recorded from a live cluster.",
@@ -98,8 +99,8 @@ def steps_of(
 def without_auto_created(
     steps: Sequence[RecordedStep], clients: Sequence[RecordedClient]
 ) -> list[RecordedStep]:
-    """The steps but for topics that one of these clients has created by asking for them: it will
-    do so again."""
+    """The actions, without the topics that one of these clients has created by requesting them: it
+    will create them again."""
     return [
         step
         for step in steps
@@ -126,7 +127,8 @@ def _step_values(step: RecordedStep) -> dict[str, object]:
 
 
 def _load(topics: Sequence[str], steps: Sequence[RecordedStep]) -> list[str]:
-    """A producer for each topic while it exists: what clients sent is not part of the file."""
+    """A producer for each topic while it exists: the records of outside clients are not part of the
+    file."""
     producers: dict[str, dict[str, object]] = {
         topic: {"topic": topic, "rate": "50/s"} for topic in topics
     }
@@ -153,7 +155,7 @@ def _workload(clients: Sequence[RecordedClient]) -> list[str]:
 
 
 def topology_values(topology: Topology) -> JsonObject:
-    """A topology as the keys of a file, without what is the default, ports and addresses."""
+    """A topology as the keys of a file, without defaults, ports and addresses."""
     network = {
         "default_latency_ms": topology.network.default_latency_ms,
         "links": [

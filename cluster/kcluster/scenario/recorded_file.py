@@ -15,8 +15,8 @@ from kcluster.scenario.started import recorded_clients
 
 
 def write_scenario(cluster: Cluster, file: Path) -> None:
-    """Write what was done so far; OSError, and the file that was there before, if that is not
-    possible."""
+    """Write a scenario file of the operations so far.  If that is not possible, OSError, and the
+    previous file stays."""
     recorder = cluster.recorder
     began_ms = recorder.began_ms
     name = file.name.partition(".")[0] or cluster.name

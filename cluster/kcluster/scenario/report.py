@@ -35,7 +35,7 @@ def timeline_lines(result: RunResult) -> Iterator[str]:
 
 def noted_lines(notes: Iterable[Note], began_ms: int) -> Iterator[tuple[Note, str]]:
     """The events since `began_ms` as (note, line), without internal topics and repetitions.  A line
-    for many notes comes with the first of them."""
+    that stands for many notes comes with the first of them."""
     shown = [
         note
         for note in notes

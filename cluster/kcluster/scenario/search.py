@@ -1,7 +1,7 @@
 """The files that a person means: a path, a name that ships with kcluster, a directory.
 
-Owns: which file a word stands for; near names for wrong ones.  Never: reads more of a file than its
-kind.
+Owns: finding the file that a word stands for; the nearest name for a wrong word.  Never: reads more
+of a file than its kind.
 Kafka: no counterpart.
 """
 
@@ -32,8 +32,8 @@ def file_or_name(word: str, kind: LibraryKind) -> str:
 
 
 def scenario_files(word: str, problems: list[str]) -> list[str]:
-    """The scenario files that a word stands for; a directory stands for all that are in it, without
-    its folders.  What is wrong is added to `problems`."""
+    """The scenario files that a word stands for; a directory stands for all scenarios directly in
+    it.  Problems are added to `problems`."""
     try:
         path = Path(file_or_name(word, LibraryKind.SCENARIO))
     except LookupError as error:
@@ -49,7 +49,8 @@ def scenario_files(word: str, problems: list[str]) -> list[str]:
 
 
 def _may_be_scenario(path: Path) -> bool:
-    """Whether a file is no topology, profile or sweep.  A broken one may be: it is reported."""
+    """Whether a file is no topology, profile or sweep.  A file with syntax errors counts as a
+    scenario, so that they are reported."""
     root, _ = from_yaml(path.read_text("utf-8", "replace"), str(path))
     return not isinstance(root, Map) or not _OF_OTHERS & root.entries.keys()
 

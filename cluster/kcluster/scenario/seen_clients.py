@@ -1,11 +1,12 @@
-"""What clients of a live cluster did, as the workload of a scenario that stands in for them.
+"""A workload that stands in for the clients of a live cluster, as its brokers have seen them.
 
-Owns: which producers and consumers the brokers have seen, and by which keys of a workload the
-project's own clients do something like it.  Never: plays it, says what is lost.
+Owns: the producers and consumers that brokers have seen, and the keys of a workload that
+approximate them.  Never: plays it, reports the differences.
 Kafka: no counterpart.
 
-Of a client the brokers see what it asks: topics, acks, how many records and how large, its group.
-They do not see its retries, timeouts or what its application does: there the defaults stand in.
+Brokers see a client's requests: its topics, acks, the number and the size of its records, its
+group.  They do not see its retries, its timeouts or the work of its application, for which the
+defaults stand in.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ MAX_RATE_PER_S: Final = 200
 """The highest rate of a producer that stands in for a client: a minute of it is played in a
 second."""
 PAUSE_MS: Final = 10_000
-"""A client that has not been seen for this long is taken to have ended."""
+"""The silence after which a client is taken to have ended."""
 
 
 class SeenClient(Struct):
     """`kind`: producers or consumers; `keys`: of the workload.  `first_ms`, `last_ms`: when it was
-    first and last seen.  `is_slowed`: it sends more than what stands in for it."""
+    first and last seen.  `is_slowed`: the client that stands in for it sends less."""
 
     kind: str
     keys: JsonObject
@@ -58,8 +59,8 @@ class _Sent(Struct):
 def seen_clients(
     recorder: Recorder, until_ms: int, is_known: Callable[[str], bool]
 ) -> list[SeenClient]:
-    """The clients that the brokers saw until `until_ms`, but those for which `is_known(client.id)`
-    holds; called in the driver's thread."""
+    """The clients that brokers saw until `until_ms`, without clients for which
+    `is_known(client.id)` holds.  Call it in the driver's thread."""
 
     def counts(client: str | None) -> bool:
         return not keeps_a_ledger(client) and not is_known(client or "")

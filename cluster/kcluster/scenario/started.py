@@ -1,12 +1,12 @@
 """Clients of the project's own that are started on a running cluster, and stopped.
 
-Owns: start_client, stop_client, which of them there were.  Never: knows what a client does
-(clients/), reads a file.  Kafka: kafka-console-producer.sh and kafka-console-consumer.sh.
+Owns: start_client, stop_client, the list of clients that were started.  Never: knows what a client
+does (clients/), reads a file.  Kafka: kafka-console-producer.sh and kafka-console-consumer.sh.
 
     start_client(cluster, {"producer": {"topic": "orders", "rate": "10/s", "acks": "all"}})
 
 The keys are those of a scenario's workload.  A client's name is its client.id, and the cluster
-treats it as any client from outside: what it was promised is known from what the brokers answered.
+treats it as a client from outside: the brokers' answers show what it was promised.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class StartedClient(Struct):
 
     @property
     def is_running(self) -> bool:
-        """Whether nobody has stopped it."""
+        """Whether the client has not been stopped."""
         return self.stopped_ms < 0
 
 
 class _Running(Struct):
-    """The clients of one StartedClient, and what they note of themselves."""
+    """The clients of one StartedClient, and their own notes."""
 
     clients: tuple[WorkloadProducer | WorkloadConsumer, ...]
     ledger: Ledger
@@ -98,7 +98,7 @@ def stop_client(cluster: ClusterVerbs, name: str) -> None:
 
 
 def clients_started(cluster: ClusterVerbs) -> list[StartedClient]:
-    """The clients that were started, oldest first; those that were stopped too."""
+    """The clients that were started, oldest first, including stopped ones."""
     return cluster.call(lambda: [replace(client) for client in _started(cluster).all])
 
 
@@ -176,7 +176,7 @@ def _free_name(started: _Started, kind: str) -> str:
 
 
 def _read(cluster: ClusterVerbs, kind: str, keys: dict[str, object]) -> WorkloadSpec:
-    """The one client as a checked workload, on the topics that there are now."""
+    """The client as a checked workload, on the present topics."""
     node = from_python({f"{kind}s": keys})
     reading = TreeReader("")
     known = cluster.call(lambda: list(cluster.verbs.settled.image.topics))
@@ -210,7 +210,7 @@ def _stop(cluster: ClusterVerbs, name: str) -> None:
 
 
 def _forget_later(started: _Started, stage: RunningStage) -> None:
-    """Drop what the clients noted, every ten seconds: the brokers' record is what counts."""
+    """Drop the clients' own notes, every ten seconds: the verdict uses the brokers' record only."""
 
     def forget() -> None:
         for running in started.running.values():

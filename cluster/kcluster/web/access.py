@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class AccessControl:
-    """`token`: what requests must carry.  `names`: under which the server is reached, besides
-    localhost and loopback addresses; `is_public`: it listens on other addresses too, and any
-    address in Host is right: an address cannot be rebound."""
+    """`token`: what requests must carry.  `names`: the names under which the server is reached,
+    besides localhost and loopback addresses; `is_public`: it listens on other addresses too, and
+    any address in Host is right: an address cannot be rebound."""
 
     def __init__(self, token: str, names: tuple[str, ...] = (), is_public: bool = False) -> None:
         self._token = token.encode()
@@ -45,8 +45,8 @@ class AccessControl:
             raise RefusedRequest(HTTPStatus.MISDIRECTED_REQUEST, detail)
 
     def check_token(self, request: Request) -> None:
-        """Refuse a request without the token, which an Authorization header or, for pages and
-        event streams, the parameter `token` carries."""
+        """Refuse a request without the token.  It is in the Authorization header or, for pages and
+        event streams, in the parameter `token`."""
         kind, _, given = request.headers.get("Authorization", "").partition(" ")
         if kind.lower() != "bearer":
             given = request.args.get("token", "")

@@ -52,7 +52,7 @@ class WebApplication:
         self._access = access
         self._limits = limits
         self._known = 0
-        """As many routes are in the map."""
+        """The number of routes that are in the map."""
         self._urls = url_map()
 
     def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
@@ -125,7 +125,7 @@ class WebApplication:
         return Response(parts, status, headers, content_type=reply.media_type)
 
     def _streamed(self, parts: Iterator[bytes], named: dict[str, str]) -> Iterator[bytes]:
-        """The parts of a stream; it ends with the cluster, which is in use meanwhile."""
+        """The parts of a stream.  It ends with the cluster, whose lease is renewed meanwhile."""
         with self._lease(named):
             yield from parts
 

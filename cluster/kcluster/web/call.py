@@ -47,7 +47,7 @@ YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "tex
 
 
 class ServerSide(Protocol):
-    """What a handler sees of the server."""
+    """The server, as a handler sees it."""
 
     clusters: HeldClusters
     is_stopping: bool
@@ -64,7 +64,7 @@ class ServerSide(Protocol):
         possible."""
 
     def place(self) -> AbstractContextManager[None]:
-        """A place for a request that takes its time; a refusal if there is none."""
+        """A place for a request that takes long; a refusal if there is none."""
 
     def in_thread(
         self,
@@ -73,8 +73,8 @@ class ServerSide(Protocol):
         staying: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> T:
         """Call a function that computes or blocks, in a thread; called in a greenlet of the
-        server's hub.  `share`: what it is about, for which there are a few threads; `staying`:
-        waits for one of these while the client stays."""
+        server's hub.  `share`: the cluster or subject, which has a few threads of its own;
+        `staying`: makes the wait for one of them end when the client leaves."""
 
     def call_soon(self, function: Callable[[], object]) -> None:
         """Call a function in the server's hub, from any thread."""
@@ -134,16 +134,16 @@ class ApiCall:
         return self.server.in_thread(function, share, self.while_client_stays)
 
     def reading(self, read: Callable[[], T]) -> T:
-        """Call what reads the body: of a large one, which takes its time, in a thread."""
+        """Call a function that reads the body; for a large body, which takes long, in a thread."""
         return read() if len(self.body) < SMALL_BODY_BYTES else self.in_thread(read)
 
     def keep_open_until_exit(self) -> None:
-        """The connection ends with the process, which shows its client when that has ended."""
+        """Keep the connection open until the process ends, so that its end shows the client that it
+        has."""
         self._connection.keep_open_until_exit()
 
     def while_client_stays(self) -> AbstractContextManager[None]:
-        """Run the body while the client's connection is open; for what waits in the server's
-        hub."""
+        """Run the body while the client's connection is open; for waits in the server's hub."""
         staying: AbstractContextManager[None] = self._connection.while_client_stays()
         return staying
 
@@ -172,7 +172,7 @@ class ApiCall:
         return from_python(value) if node is None else node
 
     def accepts(self, *media_types: str) -> str:
-        """The one of these that the client likes best; the first if it does not say."""
+        """The type among these that the client prefers; the first if it names none."""
         return self.request.accept_mimetypes.best_match(media_types, media_types[0])
 
 
@@ -258,7 +258,7 @@ def read_struct_body(values: dict[str, object], kind: type[S]) -> S:
 def read_fields(
     values: JsonObject, kind: type[Struct], word: str, strict: bool
 ) -> tuple[list[PlacedProblem], JsonObject]:
-    """What is wrong with the values of a Struct's fields, and those that are right."""
+    """The values of a Struct's fields without problems, and the problems of the others."""
     hints = get_type_hints(kind, include_extras=True)
     by_name = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     found: dict[str, object] = {}

@@ -1,6 +1,6 @@
-"""What the server logs about bad requests: few lines, and nothing in them that a terminal obeys.
+"""The server's log lines about bad requests: few lines, and no control characters in them.
 
-Owns: how many lines per time, their escaping.  Never: decides what is bad.
+Owns: the limit of lines per time, their escaping.  Never: decides what is bad.
 Kafka: no counterpart.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 from kcluster.events.render import one_line
 
 MAX_LINES: Final = 10
-"""The most lines within one WINDOW_S; those that are not shown are counted."""
+"""The most lines within one WINDOW_S; further ones are only counted."""
 WINDOW_S: Final = 10.0
 MAX_CHARS: Final = 300
 

@@ -37,7 +37,8 @@ _TLS_HANDSHAKE: Final = b"\x16"
 
 
 class ClientLeft(ConnectionResetError):
-    """The client has closed its connection, or does not read; there is nobody to answer."""
+    """The client has closed its connection, or does not read, so an answer would reach no
+    reader."""
 
     def __init__(self) -> None:
         super().__init__(errno.ECONNRESET, "the client has left")
@@ -157,7 +158,7 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     # ------------------------------------------------------------------------------ refusing
 
     def _handle_client_error(self, ex: Exception) -> object:
-        """pywsgi: what is answered to a request that cannot be read."""
+        """pywsgi: the answer to a request that cannot be read."""
         self._end_phase()
         if isinstance(ex, OSError):
             return None
@@ -188,7 +189,8 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
 
     @contextmanager
     def while_client_stays(self) -> Iterator[None]:
-        """Do what waits; ClientLeft in it once the client has closed its connection."""
+        """Run the body, which waits; ClientLeft is raised in it once the client has closed its
+        connection."""
         greenlet = gevent.getcurrent()
         plain = self.socket._sock
         watcher = gevent.get_hub().loop.io(plain.fileno(), 1)
@@ -255,7 +257,7 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
 
 
 def client_name(address: object) -> str:
-    """The address of a client; one of a unix socket has none."""
+    """The address of a client; empty for a unix socket."""
     return str(address[0]) if isinstance(address, tuple) else "this machine"
 
 
@@ -277,8 +279,9 @@ def read_header(rfile: BinaryIO, limit_bytes: int) -> bytes:
 
 
 def check_header(header: HTTPMessage) -> None:
-    """Refuse what a proxy and this server could understand differently (RFC 9112, section 11.2):
-    two lengths, a length that is no number, a length beside chunks, a line that is no field."""
+    """Refuse a header that a proxy and this server could understand differently (RFC 9112, section
+    11.2): two lengths, a length that is no number, a length beside chunks, a line that is no
+    field."""
     if header.defects:
         raise bad_request("a line of the header is no field")
     if any("\n" in value for value in header.values()):
@@ -293,7 +296,7 @@ def check_header(header: HTTPMessage) -> None:
 
 
 def refusal_bytes(refusal: RefusedRequest) -> bytes:
-    """An answer where there is no request that could be answered as usual."""
+    """The bytes of a refusal, for a request that cannot be answered by the application."""
     document = refusal.document
     body = msgspec.json.encode(document)
     fields = {

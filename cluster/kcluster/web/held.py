@@ -35,19 +35,19 @@ MAX_CLUSTERS: Final = 200
 
 
 class Verdicts:
-    """The newest verdict that was asked for, as JSON; watchers are shown it.  From any thread."""
+    """The newest requested verdict as JSON, for watchers.  Used from any thread."""
 
     def __init__(self) -> None:
         self.count = 0
         self._text = b""
 
     def add(self, text: bytes) -> None:
-        """There is a new one."""
+        """Add a verdict."""
         self._text = text
         self.count += 1
 
     def newest(self) -> tuple[int, bytes]:
-        """How many there were, and the newest."""
+        """The number of verdicts so far, and the newest."""
         return self.count, self._text
 
 
@@ -56,10 +56,11 @@ class OwnRun(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the directory."""
 
     def finish(self) -> Path:
-        """Write the whole run so far, with its verdict and its page; keep it current no more."""
+        """Write the whole run so far, with its verdict and its page, and stop keeping it
+        current."""
 
 
 class HeldCluster:
@@ -107,14 +108,14 @@ class HeldCluster:
         return source.began_ms if isinstance(source, Cluster) else source.info.began_ms
 
     def part(self, kind: type[T], make: Callable[[], T]) -> T:
-        """What a module of api/ keeps for this cluster, one object of a type; made when first asked
-        for."""
+        """The state that a module of api/ keeps for this cluster, one object of a type; created
+        when first needed."""
         with self._lock:
             return self._parts.of(kind, make)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """The lease does not expire meanwhile, and is renewed at the end."""
+        """Keep the lease from expiring in the body; it is renewed at the end."""
         with self._lock:
             self._uses += 1
         try:
@@ -140,9 +141,9 @@ class HeldClusters:
 
     def __init__(self, *, can_create: bool, runs: Path | None) -> None:
         self.can_create = can_create
-        """Whether clusters are created by requests; a server of `kcluster up` shows that one."""
+        """Whether requests may create clusters; the server of `kcluster up` serves only its own."""
         self.runs = runs
-        """Below this directory requests may write runs; None: nowhere."""
+        """The directory below which requests may write runs; None: none."""
         self._held: dict[str, HeldCluster] = {}
         self._numbers = 0
         self._lock = threading.Lock()
@@ -154,7 +155,7 @@ class HeldClusters:
             return f"c{self._numbers}"
 
     def add(self, held: HeldCluster) -> None:
-        """From now on requests find this cluster."""
+        """Add a cluster, so that requests find it."""
         with self._lock:
             assert held.id not in self._held, held.id
             self._held[held.id] = held
@@ -177,7 +178,7 @@ class HeldClusters:
             return list(self._held.values())
 
     def remove(self, id: str) -> HeldCluster:
-        """Take a cluster out; who calls this stops it."""
+        """Take a cluster out; the caller stops it."""
         held = self.get(id)
         with self._lock:
             if self._held.pop(id, None) is None:

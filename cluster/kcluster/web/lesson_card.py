@@ -1,4 +1,4 @@
-"""What the page shows of a lesson, beside the cluster that plays it.
+"""The part of a lesson that the page shows beside the cluster.
 
 Owns: LessonCard, and the newest one of a cluster.  Never: knows a lesson (learn/), draws
 (page/lesson.js).
@@ -29,7 +29,7 @@ class LessonCard(Struct, frozen=True):
 
 
 class LessonCards:
-    """The newest card of a cluster, for all who watch it."""
+    """The newest card of a cluster, for all its watchers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,6 +43,6 @@ class LessonCards:
             self._newest = msgspec.json.encode(card)
 
     def newest(self) -> tuple[int, bytes]:
-        """How many cards there were, and the last of them as JSON; empty if there was none."""
+        """The number of cards so far, and the last one as JSON; empty if there was none."""
         with self._lock:
             return self._count, self._newest

@@ -1,4 +1,4 @@
-"""What one client may cost: the time and the size of each phase of a request.
+"""The cost that one client may cause: the time and the size of each phase of a request.
 
 Owns: these numbers.  Never: enforces them (connection.py, server.py and application.py do).
 Kafka: connections.max.idle.ms, socket.request.max.bytes, max.connections.

@@ -89,11 +89,11 @@ class RefusedRequest(Exception):
 EXPECTED: Final[tuple[type[Exception], ...]] = (
     RefusedRequest, ClusterError, ProblemsError,
 )  # fmt: skip
-"""What a handler may raise; anything else is a bug."""
+"""The errors that a handler may raise; any other exception is a bug."""
 
 
 def refusal_of(error: Exception) -> RefusedRequest:
-    """The refusal that an expected error is answered with."""
+    """The refusal for an expected error."""
     if isinstance(error, RefusedRequest):
         return error
     if isinstance(error, ProblemsError):
@@ -144,12 +144,12 @@ def placed_problem(problem: Problem | PlacedProblem) -> PlacedProblem:
 
 
 def not_found(detail: str) -> RefusedRequest:
-    """The refusal where something does not exist."""
+    """The refusal of a request for something that does not exist."""
     return RefusedRequest(HTTPStatus.NOT_FOUND, detail)
 
 
 def overloaded(detail: str) -> RefusedRequest:
-    """The refusal of what the server has no place for now."""
+    """The refusal of a request for which the server has no place now."""
     detail = f"{detail}; try again in {RETRY_AFTER_S} s"
     headers = {"Retry-After": str(RETRY_AFTER_S)}
     return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=headers)

@@ -33,9 +33,9 @@ class NoParameters(Struct, forbid_unknown_fields=True):
 class Runs(StrEnum):
     """Where a handler runs.
 
-    In a greenlet of the server's hub a handler may wait for a cluster, and for nothing else: a
-    wait costs no thread, and ends with its client.  What computes, or calls what blocks, runs in a
-    thread, of which there are few.
+    In a greenlet of the server's hub a handler may wait for a cluster, and for nothing else: a wait
+    costs no thread, and ends with its client.  A handler that computes, or that calls a blocking
+    function, runs in a thread, of which there are few.
     """
 
     AT_ONCE = "at once"

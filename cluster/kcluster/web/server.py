@@ -32,13 +32,13 @@ from kcluster.web.problems import EXPECTED, overloaded
 
 T = TypeVar("T")
 Staying = Callable[[], AbstractContextManager[None]]
-"""Makes what ends a wait when its client leaves."""
+"""Makes the context that ends a wait when its client leaves."""
 
 LOOPBACK: Final = "127.0.0.1"
 LEASES_CHECKED_S: Final = 0.2
 BACKLOG: Final = 128
 STOP_LIMIT_S: Final = 0.2
-"""Open answers get this long to end."""
+"""The time that open answers get to end."""
 
 
 class WebServer:
@@ -71,7 +71,7 @@ class WebServer:
         self._local = local
         self._bound = None if local is not None else bound_socket(host, port)
         self.port: int = 0 if self._bound is None else self._bound.getsockname()[1]
-        """0: it listens to no port."""
+        """The port that the server listens to; 0: none."""
         self._listeners: list[LimitedServer] = []
         self._page_lock = threading.Lock()
         self._hub: Any = None
@@ -132,7 +132,7 @@ class WebServer:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place for a request that takes its time; a refusal if there is none."""
+        """A place for a request that takes long; a refusal if there is none."""
         if self.requests >= self.limits.requests:
             raise overloaded(f"{self.limits.requests} requests are being answered")
         self.requests += 1
@@ -143,7 +143,8 @@ class WebServer:
 
     def in_thread(self, function: Callable[[], T], share: str, staying: Staying = nullcontext) -> T:
         """Call a function that computes or blocks, in a thread; called in a greenlet of the
-        server's hub.  `share`: no cluster, however busy, occupies the threads of the others."""
+        server's hub.  `share`: the cluster whose threads it may use: a busy one does not occupy the
+        threads of others."""
         assert self._threads is not None
         with self._shares.of(share, staying):
             result: T = self._threads.apply(function)
@@ -180,7 +181,7 @@ class WebServer:
         hub.destroy(destroy_loop=True)
 
     def _listen(self, bound: socket.socket, access: AccessControl | None) -> None:
-        """Accept what comes to this socket, in the hub."""
+        """Accept connections from this socket, in the hub."""
         if bound.family != socket.AF_UNIX:
             # Accepted sockets inherit it: an answer in two parts does not wait for the first's ACK.
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

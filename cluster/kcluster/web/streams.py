@@ -1,4 +1,5 @@
-"""What streams share: an inbox that other threads fill, and the text of server-sent events.
+"""Parts shared by all streams: an inbox that other threads fill, and the text of server-sent
+events.
 
 Owns: Inbox, sse_event.  Never: knows what is streamed.
 Kafka: no counterpart.
@@ -25,7 +26,7 @@ COMMENT: Final = b": nothing has happened\n\n"
 
 class Inbox(Generic[T]):
     """Items from any thread for one greenlet of the server's hub.  `call_soon`: see ServerSide.
-    `limit`: as many items may wait for it."""
+    `limit`: the most items that may wait for it."""
 
     def __init__(
         self, call_soon: Callable[[Callable[[], object]], None], limit: int = MAX_WAITING
@@ -35,7 +36,7 @@ class Inbox(Generic[T]):
         self._items: deque[T] = deque()
         self._news = Event()
         self.is_closed = False
-        """Whether nothing comes any more: the reader was too slow, or the source has ended."""
+        """Whether no further items come: the reader was too slow, or the source has ended."""
 
     def put(self, item: T) -> None:
         """Add an item, from any thread; never waits."""
@@ -53,7 +54,7 @@ class Inbox(Generic[T]):
         self._call_soon(self._news.set)
 
     def take(self, timeout_s: float) -> list[T]:
-        """All items, after waiting for one; empty after the time."""
+        """All items, after a wait for the first; empty if none comes in time."""
         if not self._items:
             self._news.wait(timeout_s)
         self._news.clear()

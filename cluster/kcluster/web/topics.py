@@ -1,4 +1,4 @@
-"""Topics that requests name: whether there are such.
+"""Topics that requests name: whether they exist.
 
 Owns: the refusal with the nearest name.  Never: knows a route.
 Kafka: UNKNOWN_TOPIC_OR_PARTITION.
@@ -19,7 +19,7 @@ def check_topic(cluster: Cluster, topic: str) -> None:
 
 
 def topic_problem(cluster: Cluster, topic: str) -> str:
-    """That there is no such topic, with the nearest name; empty if there is."""
+    """The message that there is no such topic, with the nearest name; empty if there is."""
     topics = cluster.topics()
     if topic in topics:
         return ""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import selectors
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kcluster.world.active import refused, scheduler_here, world_here
 from kcluster.world.callers import ASYNCIO
@@ -19,6 +19,11 @@ from kcluster.world.scheduler import WorldThread
 from kcluster.world.socket_table import Pollable
 from kcluster.world.sockets import WorldSocket
 from kcluster.world.waits import WaitFor, Waiting
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
+
+F = TypeVar("F", bound="FileDescriptorLike")
 
 _READ: Final = selectors.EVENT_READ
 _WRITE: Final = selectors.EVENT_WRITE
@@ -42,7 +47,9 @@ class WorldSelector(selectors.BaseSelector):
         """The thread that waits in `select`."""
         self._map: _KeysByFile | None = _KeysByFile(self, self._keys)
 
-    def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
+    def register(
+        self, fileobj: FileDescriptorLike, events: int, data: object = None
+    ) -> selectors.SelectorKey:
         """Register a file, as the standard library's selectors do."""
         if not events or events & ~(_READ | _WRITE):
             raise ValueError(f"Invalid events: {events!r}")
@@ -54,13 +61,15 @@ class WorldSelector(selectors.BaseSelector):
         sock.watch(self._changed)
         return key
 
-    def unregister(self, fileobj: object) -> selectors.SelectorKey:
+    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         """Unregister a file, as the standard library's selectors do."""
         key = self._keys.pop(self.number_of(fileobj))
         self._sockets.pop(key.fd).unwatch(self._changed)
         return key
 
-    def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
+    def modify(
+        self, fileobj: FileDescriptorLike, events: int, data: object = None
+    ) -> selectors.SelectorKey:
         """Change a key, as the standard library's selectors do; it keeps its place in the order of
         results."""
         key = self.get_key(fileobj)._replace(events=events, data=data)
@@ -68,7 +77,7 @@ class WorldSelector(selectors.BaseSelector):
         self._changed()
         return key
 
-    def number_of(self, fileobj: Any) -> int:
+    def number_of(self, fileobj: FileDescriptorLike) -> int:
         """The descriptor under which a file is registered; KeyError if it is not."""
         number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
         if number in self._keys:
@@ -78,7 +87,7 @@ class WorldSelector(selectors.BaseSelector):
                 return key.fd
         raise KeyError(f"{fileobj!r} is not registered")
 
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+    def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
         """The registered keys, as the standard library's selectors return them."""
         return self._map  # type: ignore[return-value]  # None once it is closed, as there
 
@@ -143,7 +152,7 @@ class WorldPoll:
     def __init__(self) -> None:
         self._selector = WorldSelector()
 
-    def register(self, fd: object, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
+    def register(self, fd: FileDescriptorLike, eventmask: int = POLLIN | POLLPRI | POLLOUT) -> None:
         """Register a file, as select.poll does."""
         with suppress(KeyError):
             self._selector.unregister(fd)
@@ -152,7 +161,7 @@ class WorldPoll:
 
     modify = register
 
-    def unregister(self, fd: object) -> None:
+    def unregister(self, fd: FileDescriptorLike) -> None:
         """Unregister a file, as select.poll does."""
         self._selector.unregister(fd)
 
@@ -165,7 +174,7 @@ class WorldPoll:
         ]
 
 
-class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
+class _KeysByFile(Mapping["FileDescriptorLike", selectors.SelectorKey]):
     """The keys of a selector, by file object or descriptor."""
 
     def __init__(self, selector: WorldSelector, keys: dict[int, selectors.SelectorKey]) -> None:
@@ -175,14 +184,14 @@ class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __getitem__(self, fileobj: object) -> selectors.SelectorKey:
+    def __getitem__(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         return self._keys[self._selector.number_of(fileobj)]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._keys)
 
 
-def _socket_of(fileobj: Any) -> tuple[int, Pollable]:
+def _socket_of(fileobj: FileDescriptorLike) -> tuple[int, Pollable]:
     """A socket and its descriptor; ValueError if it is closed."""
     number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
     world = world_here()
@@ -198,10 +207,10 @@ def _socket_of(fileobj: Any) -> tuple[int, Pollable]:
 
 
 def select(
-    readers: Any, writers: Any, others: object, timeout: float | None = None
-) -> tuple[list[Any], list[Any], list[Any]]:
+    readers: Collection[F], writers: Collection[F], others: object, timeout: float | None = None
+) -> tuple[list[F], list[F], list[F]]:
     """Replaces select.select."""
-    wanted: dict[object, int] = {}
+    wanted: dict[F, int] = {}
     for event, objects in ((_READ, readers), (_WRITE, writers)):
         for each in objects:
             wanted[each] = wanted.get(each, 0) | event

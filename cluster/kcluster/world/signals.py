@@ -17,7 +17,8 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, Final
+from types import FrameType
+from typing import Final
 
 from kcluster.world.active import thread_here
 from kcluster.world.callers import is_tool
@@ -25,7 +26,7 @@ from kcluster.world.replacing import set_attribute
 from kcluster.world.sockets import WorldSocket
 from kcluster.world.world import World
 
-Handler = Any
+Handler = Callable[[int, FrameType | None], object] | int | None
 """A handler in the form that signal.signal takes."""
 IGNORED: Final = frozenset(
     number
@@ -156,6 +157,7 @@ class ProgramSignals:
     def deliver(self, app: str, number: int) -> None:
         """Run the handler of a program, in the calling thread."""
         handler = self._handlers[app, number]
+        assert callable(handler), "only handled signals are delivered"
         handler(number, None)
         socket = self._world.sockets.by_descriptor.get(self._wakeups.get(app, -1))
         if isinstance(socket, WorldSocket):

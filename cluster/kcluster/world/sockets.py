@@ -15,7 +15,7 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.drivers.memory.addresses import CLIENT_HOST
@@ -31,10 +31,15 @@ RealSocket = socket.socket
 LOOPBACK: Final = "127.0.0.1"
 NO_LINGERING: Final = struct.pack("ii", 1, 0)
 """The value of SO_LINGER with which close() resets the connection."""
-_bare_socket: Final[Any] = _socket.socket.__new__
 
-Address = Any
-"""As the standard library has them: of IPv4, IPv6, or a path."""
+Address = tuple[str, int]
+
+
+def _host_and_port(address: object) -> Address:
+    """The host and the port in an address of IPv4 or IPv6."""
+    if not isinstance(address, tuple):
+        raise refused("only TCP sockets live in virtual time, with a host and a port, not a path")
+    return address[0], int(address[1])
 
 
 class WorldSocket(RealSocket):
@@ -44,8 +49,7 @@ class WorldSocket(RealSocket):
     _is_closed = True  # for __del__ of a socket whose making was refused
 
     def __new__(cls, *arguments: object, **keywords: object) -> WorldSocket:
-        made: WorldSocket = _bare_socket(cls)
-        return made
+        return _socket.socket.__new__(cls)
 
     def __init__(
         self,
@@ -198,12 +202,13 @@ class WorldSocket(RealSocket):
 
     # ------------------------------------------------------------------------ making connections
 
-    def bind(self, address: Address) -> None:
+    def bind(self, address: object) -> None:
         self._check_open()
-        port = address[1] or self._sockets.new_port()
+        host, port = _host_and_port(address)
+        port = port or self._sockets.new_port()
         if port in self._sockets.listening:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-        self._local = (address[0], port)
+        self._local = (host, port)
 
     def listen(self, backlog: int = 128) -> None:
         self._check_open()
@@ -233,12 +238,12 @@ class WorldSocket(RealSocket):
         assert accepted._end is not None, "just attached"
         return accepted, accepted._end.remote_address
 
-    def connect_ex(self, address: Address) -> int:
+    def connect_ex(self, address: object) -> int:
         if self._is_closed:
             return errno.EBADF
         end = self._end
         if end is None:
-            host, port = address[0], int(address[1])
+            host, port = _host_and_port(address)
             own_host = LOOPBACK if host in (LOOPBACK, "localhost") else CLIENT_HOST
             local = self._local = (own_host, self._local[1] or self._sockets.new_port())
             end = self._world.connect(host, port, local)
@@ -303,7 +308,7 @@ class WorldSocket(RealSocket):
         view[: len(data)] = data
         return len(data)
 
-    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Address]:
+    def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, None]:
         return self.recv(bufsize, flags), None
 
     def send(self, data: Buffer, flags: int = 0, /) -> int:
@@ -323,7 +328,7 @@ class WorldSocket(RealSocket):
         while view:
             view = view[self.send(view) :]
 
-    def sendmsg(self, buffers: Any, *rest: object) -> int:
+    def sendmsg(self, buffers: Iterable[Buffer], *rest: object) -> int:
         return self.send(b"".join(bytes(buffer) for buffer in buffers))
 
     # ------------------------------------------------------------------------------------ the end

@@ -131,7 +131,8 @@ def is_sensitive(definition: ConfigDef | None) -> bool:
 
 
 def settings_of(view: BrokerView) -> BrokerSettings:
-    """The levels of the broker, according to its image."""
+    """The levels at which the broker's configs can be set, with their values, as its image has
+    them."""
     listener = f"PLAINTEXT://{view.host}:{view.port}"
     identity = {
         "advertised.listeners": listener,

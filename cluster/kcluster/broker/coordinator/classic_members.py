@@ -127,11 +127,11 @@ class ClassicMember(Struct):
 
     @property
     def excused_from_heartbeat(self) -> bool:
-        """Whether it waits for our answer, and so cannot heartbeat."""
+        """Whether the member waits for our answer, and so cannot heartbeat."""
         return not self.is_new and (self.join is not None or self.sync is not None)
 
     def matches(self, protocols: dict[str, bytes]) -> bool:
-        """Whether these are its protocols, with equal metadata and in this order."""
+        """Whether the member's protocols are equal to these, in order and metadata."""
         return list(self.protocols.items()) == list(protocols.items())
 
     # ---------------------------------------------------------------------- answers
@@ -356,7 +356,8 @@ class Roster(Struct):
         return any(name in protocols for name in self.common_protocols())
 
     def agreed_on(self, protocol_type: str | None, protocol_name: str | None) -> bool:
-        """Whether this generation agreed on these.  SyncGroup before version 5 names none."""
+        """Whether the members of this generation agreed on this protocol type and name.  SyncGroup
+        before version 5 names neither."""
         pairs = ((protocol_type, self.protocol_type), (protocol_name, self.protocol_name))
         return all(None in pair or pair[0] == pair[1] for pair in pairs)
 

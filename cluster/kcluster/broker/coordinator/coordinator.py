@@ -1,9 +1,9 @@
 """The group coordinator of one broker: what it does on each request about a group.
 
-Owns: which shard and group a request is for, making a group, and that the group decides, its shard
-writes, and the sender is answered.  Handlers see nothing else of the groups.  Never: changes a
-group (the group's own class does), has its own way to the log (shards.py, log_shard.py), knows a
-version of a request.
+Owns: finding the shard and the group of a request, creating a group, and the order: the group
+decides, its shard writes, the sender is answered.  Handlers have no other access to groups.  Never:
+changes a group (the group's own class does), has its own way to the log (shards.py, log_shard.py),
+knows a version of a request.
 Kafka: GroupCoordinator, GroupCoordinatorService.
 """
 
@@ -55,7 +55,7 @@ G = TypeVar("G", bound=AnyModernGroup)
 
 
 class GroupCoordinator(ShardedCoordinator[GroupShard]):
-    """The coordinator.  `shards`: by partition of __consumer_offsets."""
+    """The group coordinator of a broker.  `shards`: by partition of __consumer_offsets."""
 
     topic = GROUP_METADATA_TOPIC
 
@@ -176,20 +176,20 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     def describe(
         self, group_id: str, kind: type[G], describe: Callable[[G], A]
     ) -> A | RequestRefused:
-        """What `describe` makes of a group that exists."""
+        """The result of `describe` for a group that exists; an error for any other."""
         group = self._modern_group(group_id, kind)
         return group if isinstance(group, RequestRefused) else describe(group)
 
     def _modern_group(self, group_id: str, kind: type[G]) -> G | RequestRefused:
-        """The group of a request that is not of its members."""
+        """The group of a request that does not come from its members."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return RequestRefused(shard)
         return kind.find(shard.groups.get(group_id), group_id, "group")
 
     def share_partitions(self, group_id: str) -> list[SharePartition] | ErrorCode:
-        """The share partitions of a group that are initialized, of topics that exist; of none, if
-        there is no such group."""
+        """The initialized share partitions of a group, as far as their topics exist; none if there
+        is no such group."""
         group = self._group(group_id)
         if group is ErrorCode.NOT_COORDINATOR:
             return group
@@ -298,8 +298,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         on_answer: OnAnswer[GroupOffsets],
         now_ms: int,
     ) -> None:
-        """The committed offsets of a group.  `member`: id and epoch of a sender that must name
-        them.  `is_stable`: wait until everything that is written now is committed."""
+        """The committed offsets of a group.  `member`: id and epoch of the sender, for versions
+        that require them.  `is_stable`: wait until all present writes are committed."""
         shard = self.shard_for(group_id)
         unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
         if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
@@ -352,7 +352,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return (group for shard in self.shards.values() for group in shard.groups.values())
 
     def group(self, group_id: str) -> GroupView | ErrorCode:
-        """The group, of whatever kind; NOT_COORDINATOR or GROUP_ID_NOT_FOUND."""
+        """The group with this id, of any kind; NOT_COORDINATOR or GROUP_ID_NOT_FOUND."""
         return self._group(group_id)
 
     def _group(self, group_id: str) -> Group | ErrorCode:
@@ -362,8 +362,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return shard.groups.get(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
 
     def delete_group(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
-        """Call `on_settled` when the last tombstone is committed, or with the reason for a
-        refusal."""
+        """Delete a group.  `on_settled` is called when the last tombstone is committed, or with the
+        reason for a refusal."""
         group = self._deletable_group(group_id)
         if isinstance(group, ErrorCode):
             on_settled(group, now_ms)

@@ -119,8 +119,8 @@ class Group(ABC):
     @property
     @abstractmethod
     def is_unused(self) -> bool:
-        """Whether it has neither members nor pending members, so that it may be deleted with its
-        last offset."""
+        """Whether the group has neither members nor pending members, so that it may be deleted with
+        its last offset."""
 
     @abstractmethod
     def check_deletion(self) -> ErrorCode:

@@ -5,11 +5,10 @@ atomically, apply them and answer when they are committed, unload on resignation
 record's meaning (the subclass does), finds the shard of a key (shards.py).
 Kafka: CoordinatorRuntime's context of one partition, CoordinatorLoader; TransactionStateManager.
 
-    load      replay what the log holds; then `resume`
-    append    one batch, whole or not at all; its records are applied when all in-sync replicas have
-              it, and only then is the caller answered
-    unload    callers that wait get NOT_COORDINATOR, and what the shard knew is forgotten: what its
-              log kept is known to the next leader, what its log lost is lost
+load      replay what the log holds; then `resume` append    one batch, whole or not at all; its
+records are applied when all in-sync replicas have it, and only then is the caller answered unload
+callers that wait get NOT_COORDINATOR, and the state is forgotten: the next leader has the records
+that its log kept, and no others
 
 Writes take effect in the order in which they were appended.  A write that timed out is still in
 the log.  It keeps its place in the queue and takes effect when the high watermark passes it after
@@ -95,7 +94,7 @@ class LogShard(ABC, Generic[R]):
         self.broker = broker
         self.partition = partition
         self.active = True
-        """False from the resignation on."""
+        """Whether this broker leads the partition; False from its resignation on."""
         self._writes: deque[_Write] = deque()
         self._writes_made = 0
         self._loaded_end_offset = 0

@@ -29,7 +29,7 @@ MINUTE_MS: Final = 60_000
 
 TopicOffsets = dict[int, CommittedOffset]
 OffsetKey = tuple[str, str, int]
-"""Group, topic, partition."""
+"""(group, topic, partition)."""
 
 
 class OffsetStore(Struct):

@@ -88,8 +88,8 @@ class ShardedCoordinator(ABC, Generic[S]):
         on_answer: OnAnswer[A],
         now_ms: int,
     ) -> None:
-        """Have the shard of `key` do what `decide` makes of it, and answer.
-        Kafka: CoordinatorRuntime.scheduleWriteOperation."""
+        """Have the shard of `key` carry out the decision of `decide`, and answer.  Kafka:
+        CoordinatorRuntime.scheduleWriteOperation."""
         shard = self.ready_shard(key, now_ms)
         if isinstance(shard, ErrorCode):
             on_answer(RequestRefused(shard), now_ms)

@@ -126,7 +126,8 @@ class ParkedFetch(DelayedOperation):
         raise AssertionError("a subclass knows what it waits for")
 
     def try_complete(self, now_ms: int) -> None:
-        """Answer if there is enough, after a partition has moved."""
+        """Answer if the fetch has enough to answer with.  Called after one of its partitions has
+        moved."""
         raise AssertionError("a subclass knows what it waits for")
 
     def supersede(self) -> None:

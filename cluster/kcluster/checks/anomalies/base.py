@@ -203,7 +203,7 @@ class GroupAnomaly(AnomalyKind):
 
     @abstractmethod
     def find_in(self, recorder: Recorder) -> Iterator[tuple[Partition, Finding]]:
-        """The partitions of this anomaly; each is an anomaly of its own."""
+        """The anomalies of this kind: for each the partition, and what was found there."""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         return False

@@ -99,4 +99,4 @@ def command(
     """
     from kcluster.cli.work.ingest import ingest_topics
 
-    ingest_topics(topics, jars, packages, format_, until, more, master, verbose, quiet, **settings)
+    ingest_topics(topics, jars, packages, format_, until, more, master, verbose, quiet, settings)

@@ -1,7 +1,7 @@
 """What `kcluster simulate` does with its command line: one run, many, or two to compare.
 
-Owns: which of them, the files that are written.  Never: parses options (options.py), runs a program
-(simulation.py).
+Owns: the choice among these, the files that are written.  Never: parses options (options.py), runs
+a program (simulation.py).
 Kafka: no counterpart.
 """
 
@@ -59,7 +59,7 @@ def run(options: SimulateOptions) -> int:
 
 
 def _warm_up(setting: SimulationSetting) -> None:
-    """Do here once what would be the same in each child."""
+    """Do the work here, once, that each child would repeat."""
     cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
     cluster.open()
     with World(cluster.driver):

@@ -19,12 +19,13 @@ CHOSEN: Final = "0"
 
 
 def fix_hash_seed() -> None:
-    """Go on in a process with a known hash seed; returns in one."""
+    """Make sure that the hash seed is known: without one, start this command again with one, and do
+    not return."""
     if hash_seed() == UNKNOWN:
         start_again(CHOSEN)
 
 
 def report_hash_seed() -> None:
-    """Say on stderr that this process took the place of another, if it did."""
+    """Report on stderr that this process was started again with a hash seed, if it was."""
     if os.environ.pop(STARTED_AGAIN, None):
         print(f"kcluster: started again with {HASH_SEED}={CHOSEN}", file=sys.stderr)

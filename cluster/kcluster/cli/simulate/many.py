@@ -1,6 +1,6 @@
 """Many seeds of a simulation, and two runs of one to compare.
 
-Owns: what is printed of them, their exit codes.  Never: forks (world/seeds.py), compares traces
+Owns: their output, their exit codes.  Never: forks (world/seeds.py), compares traces
 (world/check.py).
 Kafka: no counterpart.
 """

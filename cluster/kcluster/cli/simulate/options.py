@@ -52,9 +52,9 @@ class SimulateOptions(Struct, frozen=True):
 
 class SimulationSetting(Struct, frozen=True):
     """What is to be simulated.  `shared`: the programs that have a module of theirs in common, by
-    its name; `scenario`: without steps if none is given.  `duration_s`: when it
-    is over even if programs still run, or None; `limit_s`: when they must have ended.  `compute`:
-    None to draw it from the seed."""
+    its name; `scenario`: without steps if none is given.  `duration_s`: the time after which it is
+    over even if programs still run, or None; `limit_s`: the time by which they must have ended.
+    `compute`: None to draw it from the seed."""
 
     programs: tuple[Program, ...]
     shared: dict[str, list[str]]
@@ -173,7 +173,7 @@ def source_of(program: Program) -> Path:
 
 
 def _scenario(options: SimulateOptions, programs: Sequence[Program]) -> Scenario:
-    """The given one, on the given topology if there is one; or an empty one."""
+    """The given scenario, on the given topology if there is one; or an empty scenario."""
     if options.scenario is None:
         topology = choose_topology(options.topology, options.brokers, None, options.profile)
         return Scenario("+".join(program.name for program in programs), "", topology)

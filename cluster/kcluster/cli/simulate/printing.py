@@ -35,7 +35,7 @@ class SimulationOutput:
 
     @contextmanager
     def programs(self) -> Iterator[Callable[[], None]]:
-        """What programs print goes through here, until the function that this yields is called."""
+        """Route the programs' output through here, until the yielded function is called."""
         # What a program prints is the user's own: also its colours.
         outputs = styled(sys.stdout), styled(sys.stderr)
         streams = [ProgramOutput(output, self._prefix) for output in outputs]

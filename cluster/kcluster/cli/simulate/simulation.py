@@ -45,8 +45,8 @@ _SUPERVISOR: Final = threading.main_thread().name
 class Simulated(Struct):
     """The result of one simulation.  `ends`: of programs, in order; `running`: those that had not
     ended; `steps_left`: of the scenario, when the programs ended; `left`: threads that had not
-    ended; `refused`: what programs wanted that cannot live in virtual time, even if they went on.
-    """
+    ended; `refused`: the requests of programs that virtual time cannot serve, even if they went on
+    without."""
 
     run: RunResult
     ends: list[ProgramEnd]
@@ -60,8 +60,8 @@ class Simulated(Struct):
 
     @property
     def exit_code(self) -> int:
-        """That of a program that failed; else 1 if the run is not as expected, 2 if it proves
-        nothing."""
+        """The exit code of a program that failed; else 1 if the run is not as expected, 2 if it
+        proves nothing."""
         for end in self.ends:
             if end.exit_code:
                 return end.exit_code
@@ -86,7 +86,7 @@ class Simulated(Struct):
 
 class Simulation:
     """One simulation.  `began_us`: the cluster's time when the programs begin.  `replay`: the
-    command that repeats it.  `keeps_trace`: in `trace_lines`."""
+    command that repeats it.  `keeps_trace`: whether `trace_lines` gets the trace."""
 
     def __init__(self, setting: SimulationSetting, replay: str, keeps_trace: bool = False) -> None:
         self._began_s = time.perf_counter()
@@ -114,8 +114,8 @@ class Simulation:
         dispatcher.note_sinks = (*dispatcher.note_sinks, sink)
 
     def play(self, on_over: Callable[[], None] = lambda: None) -> Simulated:
-        """Run the programs to their end, and judge.  `on_over`: called before what still runs is
-        ended by force."""
+        """Run the programs to their end, and judge the run.  `on_over`: called when the time is
+        over, before programs that still run are ended by force."""
         setting, driver = self.setting, self.cluster.driver
         duration_s = setting.duration_s
         network = driver.network

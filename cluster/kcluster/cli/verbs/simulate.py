@@ -90,4 +90,4 @@ def command(**options: Any) -> None:
     fix_hash_seed()  # before all that is imported twice
     from kcluster.cli.work.simulate import simulate_programs
 
-    simulate_programs(**options)
+    simulate_programs(options)

@@ -55,7 +55,8 @@ MIN_LINES: Final = 8
 
 
 class DemoResult(Struct):
-    """What is printed.  `audited`: Spark's audit, with --spark; `no_spark`: why there is none."""
+    """The parts of the output.  `audited`: Spark's audit, with --spark; `no_spark`: why there is
+    none."""
 
     count: DemoCount
     moments: list[Any]

@@ -11,10 +11,11 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kcluster.cli.click_tools import refuse_both
 from kcluster.cli.spark_job import refuse
+from kcluster.json_types import JsonObject
 from kcluster.pipeline.ingest.jars import session_settings
 from kcluster.pipeline.ingest.job import ingest
 from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
@@ -38,9 +39,9 @@ def ingest_topics(
     master: str,
     verbose: bool,
     quiet: bool,
-    **settings: Any,
+    settings: JsonObject,
 ) -> None:
-    """Ingest topics, until the job ends."""
+    """Ingest topics, until the job ends.  `settings`: further fields of IngestOptions."""
     refuse_both(verbose, quiet)
     options = IngestOptions(
         topics=tuple(topic.strip() for topic in topics.split(",") if topic.strip()),

@@ -8,19 +8,19 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
 from kcluster.cli.simulate.command import run
 from kcluster.cli.simulate.options import SimulateOptions
 from kcluster.config.files.problems import ProblemsError
+from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import ScenarioError
 
 
-def simulate_programs(**options: Any) -> None:
-    """Run programs; ends the process with the exit code."""
+def simulate_programs(options: JsonObject) -> None:
+    """Run programs; ends the process with the exit code.  `options`: fields of SimulateOptions."""
     try:
         exit_code = run(SimulateOptions(**options))
     except (ProblemsError, ScenarioError) as error:

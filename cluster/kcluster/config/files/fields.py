@@ -28,7 +28,7 @@ from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.json_types import JsonObject
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 Schema = JsonObject
 
 UNITS_SHOWN: Final = "ms, s, m, min, h"
@@ -56,9 +56,9 @@ _BYTES: Final = {
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(?:/ ?(s|m|min))?")
 _FRACTION: Final = re.compile(r"(\d+(?:\.\d+)?) ?(%)?")
 MAX_SHOWN_NUMBER: Final = 10**7
-"""Higher bounds of numbers say nothing to a reader."""
+"""Greater upper bounds are not shown: they tell a reader nothing."""
 MAX_SHOWN_WORDS: Final = 6
-"""Of a longer set of words the reference has an example."""
+"""The most words of a set that are listed; for a larger set the reference has an example."""
 
 
 class Kind(Protocol):
@@ -98,7 +98,7 @@ def _no_reason(text: str) -> str:
 
 
 class Quantity(Struct, frozen=True):
-    """A number with a unit, as an integer of the smallest one."""
+    """A number with a unit, read as an integer of the smallest unit."""
 
     word: str
     wanted: str
@@ -108,9 +108,9 @@ class Quantity(Struct, frozen=True):
     to_number: Callable[[re.Match[str]], float]
     is_whole: bool = True
     why_not: Callable[[str], str] = _no_reason
-    """What is wrong with text that does not match, where it can be said; else ""."""
+    """What is wrong with a text that does not match, where a reason can be given; else ""."""
     units: str = ""
-    """If a number other than 0 needs a unit: the units."""
+    """The units, if a number other than 0 needs one."""
     written: Callable[[float], str] = "{:g}".format
     """A value as a file has it."""
 
@@ -267,7 +267,7 @@ class Flag(Struct, frozen=True):
 
 
 def _unquoted(word: str) -> int | bool | None:
-    """What YAML makes of a word without quotes, if that is no text: 1, true."""
+    """The word without quotes that YAML reads as something other than text, such as 1 or true."""
     if word in ("true", "false"):
         return word == "true"
     return int(word) if word.removeprefix("-").isdecimal() else None
@@ -312,7 +312,8 @@ class Explained(Struct, frozen=True):
         return None
 
     def _unknown(self, word: str) -> str:
-        """The names that the word is a part of, else the nearest one, else all with a meaning."""
+        """The known names that contain the word, else the nearest one, else all names with a
+        meaning."""
         longer = [name for name in self.meanings if word and word.lower() in name]
         if len(longer) > 1:
             return f"no such {self.what}; did you mean one of {', '.join(longer)}?"
@@ -489,12 +490,12 @@ class StructField(Struct, frozen=True):
     kind: Kind
     required: bool
     words: str
-    """What it is, as one or more sentences; "" if nobody has said it."""
+    """The description, as one or more sentences; "" if there is none."""
     default: object = None
 
     @property
     def default_text(self) -> str:
-        """The default as a file would have it; "" if there is none, or nothing."""
+        """The default as a file would have it; "" if there is none, or if it is empty."""
         return written(self.kind, self.default)
 
 
@@ -543,7 +544,7 @@ def read_struct(
 ) -> T | None:
     """A Struct from a mapping of its keys; None if it has a problem.  `beside`: values of fields
     that are not in the file."""
-    known = fields_of(struct)  # type: ignore[arg-type]  # T is a Struct
+    known = fields_of(struct)
     if not isinstance(node, Map) and short:
         only = next(field for field in known if field.name == short)
         missing = [f.key for f in known if f.required and f is not only]
@@ -569,7 +570,7 @@ def read_fields(
     reading: TreeReader,
     node: Node | None,
     path: str,
-    struct: Any,
+    struct: type[Struct],
     what: str,
     explain: Callable[[str], str] | None = None,
 ) -> dict[str, Any]:
@@ -592,7 +593,7 @@ def read_fields(
 
 
 def _unknown_key(what: str, key: str, fields: Sequence[StructField]) -> str:
-    """The message for a key that does not exist: the one that is meant by it, if that is clear."""
+    """The message for an unknown key, with the key that was probably meant."""
     bare, known = key_of(key), [field.key for field in fields]
     if bare != key and any(bare == one.key and isinstance(one.kind, Quantity) for one in fields):
         return f"no such {what}; write {bare}, and the unit with the value"
@@ -640,11 +641,11 @@ def _field_schema(field: StructField) -> Schema:
 class StructOf(Struct, frozen=True):
     """A mapping of a Struct's keys; `short`: the field that a bare value means, if any."""
 
-    struct: Any
+    struct: type[Struct]
     what: str
     short: str = ""
 
-    def read(self, reading: TreeReader, node: Node, path: str) -> Any:
+    def read(self, reading: TreeReader, node: Node, path: str) -> object:
         return read_struct(reading, node, path, self.struct, self.what, self.short)
 
     def schema(self) -> Schema:

@@ -26,7 +26,7 @@ _OTHER_WORDS: Final = {
     "bootstrap": "base_port",
     "ports": "base_port",
 }
-"""Words for which no spelling is near to the key that is meant."""
+"""Words for keys whose spelling is not near to theirs."""
 
 
 class Place(Struct, frozen=True):

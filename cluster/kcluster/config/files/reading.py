@@ -128,7 +128,7 @@ def is_null(node: Node) -> bool:
 
 
 def kind(node: Node) -> str:
-    """What messages call a node of this kind."""
+    """The word in messages for the kind of a node."""
     match node:
         case Map():
             return "this is a mapping"

@@ -15,7 +15,8 @@ How long data or ids are kept is never scaled, nor are the upper bounds of clien
 # from text would take 10 ms at each start.
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from functools import partial
+from typing import Annotated, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,7 +46,8 @@ _MAX_INT: Final = 2**31 - 1
 _MAX_LONG: Final = 2**63 - 1
 MAX_JAVA_ARRAY_BYTES: Final = _MAX_INT - 8
 NO_SIZE_LIMIT: Final = 0
-"""As max.decompressed.message.bytes: brokers before 4.4 do not look at the length of a record."""
+"""A value of max.decompressed.message.bytes: brokers before 4.4 do not limit the length of a
+record."""
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
 _CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -61,20 +63,21 @@ PERSISTERS: Final = (DEFAULT_PERSISTER, NO_PERSISTER, "")
 """What group.share.persister.class.name may be; empty: none, as NoOpStatePersister."""
 
 
-def _int(minimum: float | None = None, **more: Any) -> Spec:
-    return Spec("INT", minimum, **more)
-
-
-def _long(minimum: float | None = None, **more: Any) -> Spec:
-    return Spec("LONG", minimum, **more)
+_int: Final = partial(Spec, "INT")
+_long: Final = partial(Spec, "LONG")
 
 
 def _unused(kind: ConfigType, minimum: float | None = None) -> Spec:
     return Spec(kind, minimum, dynamic=_CLUSTER, obeyed=False)
 
 
-def _strings(kind: Literal["STRING", "LIST"], *one_of: str, **more: Any) -> Spec:
-    return Spec(kind, one_of=one_of, **more)
+def _strings(
+    kind: Literal["STRING", "LIST"],
+    *one_of: str,
+    dynamic: Dynamic = "read-only",
+    ignores_case: bool = False,
+) -> Spec:
+    return Spec(kind, one_of=one_of, dynamic=dynamic, ignores_case=ignores_case)
 
 
 def _check_directories(definition: ConfigDef, value: Value) -> str | None:
@@ -115,7 +118,7 @@ def _only(assignors: tuple[str, ...], definition: ConfigDef, value: Value) -> st
 
 
 def _check_persister(definition: ConfigDef, value: Value) -> str | None:
-    """Kafka loads any class; there are only these here."""
+    """Kafka loads any class; here only PERSISTERS exist."""
     if value in PERSISTERS:
         return None
     return invalid(definition.name, value, f"String must be one of: {', '.join(PERSISTERS)}")
@@ -412,7 +415,8 @@ class BrokerConfig(Struct, frozen=True):
     def resolve(
         cls, profile: str = "kafka", *overrides: Mapping[str, str | bool | int | float]
     ) -> "BrokerConfig":
-        """The defaults of `profile`, then each of `overrides` (by Kafka's names) over those before.
+        """The defaults of `profile`, then each of `overrides` (by Kafka's names) over the previous
+        ones.
 
         Raises ConfigError for an unknown name or a bad value: topology files are checked before.
         """
@@ -421,14 +425,14 @@ class BrokerConfig(Struct, frozen=True):
         for mapping in overrides:
             values = parse_overrides(BROKER_CONFIGS, mapping, "broker")
             fields.update((field_of(name), value) for name, value in values.items())
-        return cls(**fields)
+        return replace(cls(), **fields)
 
     def override(
         self, *overrides: Mapping[str, str], release: ReleaseNumber = NEWEST
     ) -> "BrokerConfig":
-        """These values with each of `overrides` over those before: dynamic broker configs.  Unknown
-        names (in `release`) and invalid values are left out, as by Kafka's brokers: they may belong
-        to a plugin."""
+        """These values with each of `overrides` over the previous ones: dynamic broker configs.
+        Unknown names (in `release`) and invalid values are left out, as by Kafka's brokers: they
+        may belong to a plugin."""
         fields: dict[str, object] = {}
         for mapping in overrides:
             for name, text in mapping.items():
@@ -443,7 +447,8 @@ class BrokerConfig(Struct, frozen=True):
         return replace(self, **fields) if fields else self
 
     def in_release(self, release: ReleaseNumber) -> "BrokerConfig":
-        """These values as a broker of `release` has them: what it does not know has no effect."""
+        """These values in effect in a broker of `release`: a config that the release does not know
+        has its default."""
         fields: dict[str, object] = {
             definition.field: definition.default
             for definition in _LATER_CONFIGS
@@ -503,7 +508,7 @@ BROKER_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(BrokerConfig, "brok
 
 _LATER_CONFIGS: Final = tuple(one for one in BROKER_CONFIGS.values() if one.spec.since > (0, 0))
 
-_SCALED: Final[dict[str, dict[str, object]]] = {
+_SCALED: Final[dict[str, ConfigFields]] = {
     profile: {
         definition.field: definition.default_for(profile)
         for definition in BROKER_CONFIGS.values()

@@ -16,11 +16,12 @@ import re
 from functools import cache
 from typing import Final, Literal, cast
 
+from msgspec.structs import replace
+
 from kcluster.config.kafka.broker import BROKER_CONFIGS
 from kcluster.config.kafka.values import (
     ConfigDef,
     ConfigError,
-    ConfigFields,
     ConfigType,
     Dynamic,
     Spec,
@@ -62,7 +63,7 @@ WHY_NOT_SIMULATED: Final = {
         "two-phase commit needs InitProducerId 6, which 4.3 does not serve"
     ),
 }
-"""The reasons why configs have no effect that one may expect to have one, by name."""
+"""The reasons why configs have no effect although users may expect one, by name."""
 
 
 def listener_config(name: str) -> str | None:
@@ -98,18 +99,19 @@ def _table() -> tuple[ConfigDef, ...]:
 
 def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> ConfigDef:
     when, *marks = mode.split("/")
-    bounds: ConfigFields = {"internal": _INTERNAL in marks}
+    spec = Spec(
+        cast("ConfigType", kind), dynamic=cast("Dynamic", when), internal=_INTERNAL in marks
+    )
     for mark in marks:
         if mark != _INTERNAL:
             major, _, minor = mark.partition(".")
-            bounds["since"] = int(major), int(minor)
+            spec = replace(spec, since=(int(major), int(minor)))
     range_match = _RANGE.fullmatch(valid)
     if range_match:
-        bounds["minimum"] = float(range_match[1])
-        bounds["maximum"] = None if range_match[2] is None else float(range_match[2])
+        maximum = None if range_match[2] is None else float(range_match[2])
+        spec = replace(spec, minimum=float(range_match[1]), maximum=maximum)
     elif valid:
-        bounds["one_of"] = tuple(valid.strip("[]").split(","))
-    spec = Spec(cast("ConfigType", kind), dynamic=cast("Dynamic", when), **bounds)
+        spec = replace(spec, one_of=tuple(valid.strip("[]").split(",")))
     bare = ConfigDef(name, "broker", None, Spec(spec.type))
     value: Value | ConfigError = None
     if default not in ("null", "-"):

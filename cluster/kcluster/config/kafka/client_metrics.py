@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.config.kafka.values import (
     ConfigDef,
@@ -51,7 +51,7 @@ class ClientMetricsConfig(Struct, frozen=True):
         ConfigError for a bad one."""
         values = parse_overrides(CLIENT_METRICS_CONFIGS, own, "client metrics")
         fields: ConfigFields = {field_of(name): value for name, value in values.items()}
-        return cls(**fields)
+        return structs.replace(cls(), **fields)
 
 
 CLIENT_METRICS_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(

@@ -48,7 +48,8 @@ class Limit(Struct, frozen=True):
     entity: Entity
     value: float
     rate_key: tuple[str, str, str]
-    """Quota, user, client id; empty where the quota does not depend on it."""
+    """The identity of the rate: quota, user, client id; each is empty where the quota does not
+    depend on it."""
 
 
 def find_limit(

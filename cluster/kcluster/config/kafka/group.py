@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.kafka.catalog import broker_catalog
@@ -128,7 +128,7 @@ class GroupConfig(Struct, frozen=True):
             if broker_default(name) != name
         }
         fields.update((field_of(name), value) for name, value in values.items())
-        return cls(**fields)
+        return structs.replace(cls(), **fields)
 
 
 GROUP_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(GroupConfig, "group")

@@ -8,10 +8,10 @@ Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms.
 # No `from __future__ import annotations`: the annotations are used as values; see broker.py.
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final, TypedDict, Unpack
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.config.kafka.broker import MAX_JAVA_ARRAY_BYTES, BrokerConfig
 from kcluster.config.kafka.values import (
@@ -19,6 +19,7 @@ from kcluster.config.kafka.values import (
     ConfigDef,
     ConfigError,
     ConfigFields,
+    ConfigType,
     ReleaseNumber,
     Spec,
     Value,
@@ -50,13 +51,30 @@ def _check_throttled(definition: ConfigDef, value: Value) -> str | None:
     )
 
 
-def _topic(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any) -> Spec:
+class _More(TypedDict, total=False):
+    """Further parts of a config's definition."""
+
+    maximum: float
+    or_equal: int
+    one_of: tuple[str, ...]
+    check: Callable[[ConfigDef, Value], str | None]
+    internal: bool
+    since: ReleaseNumber
+    obeyed: bool
+
+
+def _topic(
+    kind: ConfigType, minimum: float | None = None, *synonyms: str, **more: Unpack[_More]
+) -> Spec:
     return Spec(kind, minimum, synonyms=synonyms, dynamic="cluster-wide", **more)
 
 
-def _unused(kind: object, minimum: float | None = None, *synonyms: str, **more: object) -> Spec:
+def _unused(
+    kind: ConfigType, minimum: float | None = None, *synonyms: str, **more: Unpack[_More]
+) -> Spec:
     """Configs for files, indexes, tiered storage and random rolling, none of which exist here."""
-    return _topic(kind, minimum, *synonyms, obeyed=False, **more)
+    more["obeyed"] = False
+    return _topic(kind, minimum, *synonyms, **more)
 
 
 _MAX_RECORD_BYTES: Final = _topic(
@@ -166,7 +184,7 @@ class TopicConfig(Struct, frozen=True):
         own = parse_overrides(TOPIC_CONFIGS, overrides or {}, "topic", release)
         fields: ConfigFields = broker_defaults(broker)
         fields.update((field_of(name), value) for name, value in own.items())
-        return cls(**fields)
+        return structs.replace(cls(), **fields)
 
     @property
     def max_segment_bytes(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ ConfigType = Literal[
 ]
 Value = bool | int | float | str | tuple[str, ...] | None
 """A config's value: LIST is a tuple of strings, None is Kafka's null (not set)."""
-ConfigFields = dict[str, Any]
+ConfigFields = dict[str, Value]
 """Values of a class of configs, by field."""
 Dynamic = Literal["read-only", "per-broker", "cluster-wide"]
 """When a broker takes a new value: at start; changed for one broker; for one or for all."""
@@ -279,8 +279,8 @@ def _number(bound: float) -> str:
 def known_configs(
     definitions: Mapping[str, ConfigDef], texts: dict[str, str], release: ReleaseNumber
 ) -> dict[str, str]:
-    """Those of the stored configs that `release` has.  In a cluster of several releases, others may
-    have been set."""
+    """The stored configs that `release` has.  In a cluster of several releases, others may have
+    been set."""
     if all(definitions[name].is_in(release) for name in texts):
         return texts
     return {name: text for name, text in texts.items() if definitions[name].is_in(release)}
@@ -292,7 +292,7 @@ NEWEST: Final[ReleaseNumber] = (99, 0)
 
 def parse_overrides(
     definitions: Mapping[str, ConfigDef],
-    overrides: Mapping[str, Any],
+    overrides: Mapping[str, str | bool | int | float],
     what: str,
     release: ReleaseNumber = NEWEST,
 ) -> dict[str, Value]:

@@ -26,7 +26,7 @@ class Brokers(Struct, frozen=True):
 
     specs: tuple[BrokerSpec, ...] = ()
     count: int = 0
-    """The number of brokers in the topology, those with problems included."""
+    """The number of brokers in the topology, including brokers with problems."""
     complete: bool = False
     """Whether all ids could be read, so that any other id is wrong."""
 

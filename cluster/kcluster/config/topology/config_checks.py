@@ -37,7 +37,7 @@ def _settable() -> dict[str, ConfigDef]:
 
 
 def simulated(config: Mapping[str, str]) -> dict[str, str]:
-    """Those of a topology's broker configs that a BrokerConfig has."""
+    """The broker configs of a topology that a BrokerConfig has."""
     return {name: text for name, text in config.items() if name in BROKER_CONFIGS}
 
 

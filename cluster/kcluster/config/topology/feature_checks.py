@@ -18,7 +18,7 @@ from kcluster.protocol.features import ELR_VERSION, FEATURES, initial_levels, mi
 def check_features(
     reading: TreeReader, node: Node | None, config: Mapping[str, str]
 ) -> dict[str, int]:
-    """The levels that were written; underscores may stand for dots.  `config`: the configs of all
+    """The levels in the file; underscores may stand for dots.  `config`: the configs of all
     brokers, one of which is a feature too."""
     levels: dict[str, int] = {}
     if not isinstance(node, Map):

@@ -55,7 +55,7 @@ class Topology(Struct, frozen=True):
     """The age at which the operating system writes what is in the page cache to the disk; 0: it
     never does."""
     source: str = ""
-    """The file that it came from, for messages."""
+    """The file that the topology came from, for messages."""
     places: dict[str, Place] = field(default_factory=dict)
     """The places of values in the file, by path, for problems that show only later (a port in
     use)."""
@@ -101,7 +101,8 @@ class Topology(Struct, frozen=True):
 
     @property
     def without_effect(self) -> tuple[str, ...]:
-        """Names of the configs that it sets although nothing here obeys them, each once."""
+        """Names of the configs that the topology sets although nothing here obeys them, each
+        once."""
         of_brokers = (self.config, *(spec.config for spec in self.brokers))
         of_topics = (spec.config for spec in self.topics.values())
         names = [

@@ -27,9 +27,9 @@ def check_releases(
     features: Mapping[str, int],
     releases: Sequence[Release],
 ) -> None:
-    """`features`: the levels that `top` sets; `releases`: of the brokers, in their order.  What is
-    set for all of them, or of a topic, needs one broker that has it: the controller is of the
-    newest release."""
+    """`features`: the levels that `top` sets; `releases`: of the brokers, in their order.  A config
+    that is set for all brokers, or for a topic, needs one broker whose release has it: the
+    controller is of the newest release."""
     newest = max(releases, key=lambda release: release.number)
     _check_features(reading, top.get("features"), features, releases)
     _check(reading, top.get("config"), "config", broker_catalog(), newest)

@@ -20,7 +20,7 @@ class BrokerSpec(Struct, frozen=True):
     advertised: str | None = None
     """`host:port` or `host` that clients are given; None: where the broker listens."""
     config: dict[str, str] = {}
-    """Broker configs by Kafka's name, over the cluster's."""
+    """Broker configs by Kafka's name; they override the cluster's."""
     kafka_version: str | None = None
     """The release as which it serves clients, `2.8`; None: the cluster's."""
 

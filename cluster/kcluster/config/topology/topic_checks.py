@@ -77,7 +77,7 @@ class _Topic:
         self.reading, self.path, self.node = reading, path, node
         self.brokers, self.broker = brokers, broker
         self.beside: Node | None = None
-        """Configs that stand beside the topic's keys, as a mapping; None if there are none."""
+        """The configs among the topic's keys, as a mapping; None if there are none."""
         if isinstance(node, Map):
             keys, configs = _parted(node)
             node, self.beside = keys, configs if configs.entries else None
@@ -182,7 +182,7 @@ class _Topic:
 
 
 def _parted(node: Map) -> tuple[Map, Map]:
-    """The keys of a topic, and the configs that stand beside them."""
+    """The keys of a topic, and the configs among them."""
     configs = {
         key: entry
         for key, entry in node.entries.items()
@@ -193,7 +193,7 @@ def _parted(node: Map) -> tuple[Map, Map]:
 
 
 def _unknown_key(key: str) -> str:
-    """The message for what is neither a key of a topic nor a config."""
+    """The message for a name that is neither a key of a topic nor a config."""
     looks_like_config = "." in key or "_" in key
     if looks_like_config and nearest(key, TOPIC_KEYS) is None:
         return unknown_topic_config(key)

@@ -16,11 +16,11 @@ import gevent.monkey
 from gevent.server import StreamServer
 
 from kcluster.drivers.sockets.connection import IoWatcher, SocketHost
-from kcluster.drivers.sockets.listener import RETRY_ACCEPT_S, AcceptedSocket, Listener
+from kcluster.drivers.sockets.listener import RETRY_ACCEPT_S, Listener
 
 BACKLOG: Final = 1024
 
-_PlainSocket: Final = gevent.monkey.get_original("socket", "socket")
+_PlainSocket: Final[type[socket.socket]] = gevent.monkey.get_original("socket", "socket")
 """The standard library's class, even in a monkey-patched process: it is used without blocking, and
 its callers never yield."""
 
@@ -39,7 +39,7 @@ class ReservedPort:
         self.port: int = self._socket.getsockname()[1]
         self._share(False)
 
-    def listen(self) -> AcceptedSocket:
+    def listen(self) -> socket.socket:
         """A new listening socket on the port."""
         self._share(True)
         try:
@@ -53,7 +53,7 @@ class ReservedPort:
     def _share(self, allowed: bool) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
-    def _bound(self, port: int) -> AcceptedSocket:
+    def _bound(self, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         bound = _PlainSocket(family, socket.SOCK_STREAM)
         try:
@@ -104,7 +104,7 @@ class SocketAcceptor:
         assert self._server is not None
         self._server.start_accepting()
 
-    def take_over(self, accepted: AcceptedSocket) -> AcceptedSocket:
+    def take_over(self, accepted: socket.socket) -> socket.socket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
         between."""
         sock = _PlainSocket(fileno=accepted.detach())
@@ -116,7 +116,7 @@ class SocketAcceptor:
             return None
         return sock
 
-    def watch(self, sock: AcceptedSocket, mode: int) -> IoWatcher:
+    def watch(self, sock: socket.socket, mode: int) -> IoWatcher:
         """A watcher of the hub."""
         watcher: IoWatcher = self._loop.io(sock.fileno(), mode)
         return watcher

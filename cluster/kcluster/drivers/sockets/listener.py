@@ -26,11 +26,15 @@ two checks of a waiting connection whether max.connections was raised."""
 POLL_MS: Final = 500
 """How long Kafka's acceptor waits in one poll for a new connection."""
 
-AcceptedSocket = Any
-"""A socket as its acceptor gives it: of the kernel, or in memory."""
+PeerAddress = tuple[str, int] | tuple[str, int, int, int]
+"""Its host first, as the standard library gives addresses of IPv4 and IPv6."""
 
-PeerAddress = tuple[Any, ...]
-"""Its host first, as the standard library gives addresses."""
+
+class AcceptedSocket(Protocol):
+    """A socket as its acceptor gives it: of the kernel, or in memory."""
+
+    def close(self) -> object:
+        """Close it."""
 
 
 class Limits(Struct, frozen=True):
@@ -55,7 +59,7 @@ class Limits(Struct, frozen=True):
 
 class Acceptor(Protocol):
     """A listening port, and timers on the clock of its connections.  It calls `Listener.arrived`
-    and, where that returns True, `Listener.accept`."""
+    and, where that returns True, `Listener.accept`.  Sockets come back to it as it gave them."""
 
     @property
     def is_open(self) -> bool:
@@ -73,11 +77,11 @@ class Acceptor(Protocol):
     def start_accepting(self) -> None:
         """Accept again, if it was stopped."""
 
-    def take_over(self, accepted: AcceptedSocket) -> ByteSocket | None:
+    def take_over(self, accepted: Any) -> ByteSocket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
         between."""
 
-    def watch(self, sock: AcceptedSocket, mode: int) -> IoWatcher:
+    def watch(self, sock: Any, mode: int) -> IoWatcher:
         """A stopped watcher: 1 for readable, 2 for writable."""
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
@@ -147,7 +151,7 @@ class Listener:
             self._close_throttled(now_ms)
         return is_served
 
-    def _is_served(self, accepted: object, address: PeerAddress, now_ms: int) -> bool:
+    def _is_served(self, accepted: AcceptedSocket, address: PeerAddress, now_ms: int) -> bool:
         wait_ms = self._quotas.arrived(now_ms)
         if wait_ms or not self._quotas.has_room:
             waiting = self._waiting = _WaitingConnection(accepted, address, now_ms + wait_ms)

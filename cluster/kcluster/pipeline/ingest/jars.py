@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NEEDED: Final = (
     "spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2",
 )  # fmt: skip
-"""Prefixes of the jars' names; pyspark has everything else."""
+"""Prefixes of the names of the needed jars; pyspark has all others."""
 PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 EXTENSIONS: Final = {
     "delta": {

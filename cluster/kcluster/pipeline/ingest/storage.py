@@ -9,23 +9,72 @@ the next start finishes it, and until then a reader may see part of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kcluster.pipeline.session import why
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JVMView
     from pyspark.sql import SparkSession
 
 _Call = TypeVar("_Call", bound=Callable[..., object])
 
-JavaObject = Any
-"""An object of Spark's JVM, by Py4J."""
+
+class _Path(Protocol):
+    """org.apache.hadoop.fs.Path, by Py4J."""
+
+    def getFileSystem(self, configuration: object, /) -> _FileSystem: ...
+    def getName(self) -> str: ...
+    def getParent(self) -> _Path: ...
+    def toString(self) -> str: ...
 
 
-def jvm_of(spark: SparkSession) -> JavaObject:
-    """The JVM of a session, untyped."""
+class _FileStatus(Protocol):
+    """org.apache.hadoop.fs.FileStatus."""
+
+    def getPath(self) -> _Path: ...
+    def isDirectory(self) -> bool: ...
+
+
+class _Stream(Protocol):
+    """A stream of java.io."""
+
+    def close(self) -> None: ...
+
+
+class _InputStream(_Stream, Protocol):
+    """java.io.InputStream."""
+
+    def readAllBytes(self) -> bytes: ...
+
+
+class _OutputStream(_Stream, Protocol):
+    """java.io.OutputStream."""
+
+    def write(self, data: bytearray, /) -> None: ...
+
+
+class _FileSystem(Protocol):
+    """org.apache.hadoop.fs.FileSystem."""
+
+    def create(self, path: _Path, overwrite: bool, /) -> _OutputStream: ...
+    def delete(self, path: _Path, recursive: bool, /) -> bool: ...
+    def exists(self, path: _Path, /) -> bool: ...
+    def getFileStatus(self, path: _Path, /) -> _FileStatus: ...
+    def getRawFileSystem(self) -> _FileSystem: ...
+    def getScheme(self) -> str: ...
+    def listStatus(self, path: _Path, /) -> Iterable[_FileStatus]: ...
+    def makeQualified(self, path: _Path, /) -> _Path: ...
+    def mkdirs(self, path: _Path, /) -> bool: ...
+    def open(self, path: _Path, /) -> _InputStream: ...
+    def rename(self, path: _Path, to: _Path, /) -> bool: ...
+
+
+def _jvm_of(spark: SparkSession) -> JVMView:
+    """The JVM of a session."""
+    assert spark._jvm is not None, "a session of this process, not of Spark Connect"
     return spark._jvm
 
 
@@ -33,7 +82,7 @@ def has_class(spark: SparkSession, name: str) -> bool:
     """Whether a session's jars contain a class."""
     from py4j.protocol import Py4JJavaError
 
-    jvm = jvm_of(spark)
+    jvm = _jvm_of(spark)
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
         jvm.java.lang.Class.forName(name, False, loader)
@@ -63,28 +112,28 @@ class SparkStorage:
     @_java_errors_as_oserror
     def __init__(self, spark: SparkSession, root: str) -> None:
         # Looked up once: Java searches all jars for each part of the name.
-        self._new_path: JavaObject = jvm_of(spark).org.apache.hadoop.fs.Path
+        self._new_path: Callable[..., _Path] = _jvm_of(spark).org.apache.hadoop.fs.Path
         path = self._new_path(root)
-        self._fs: JavaObject = path.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._fs: _FileSystem = path.getFileSystem(spark._jsc.hadoopConfiguration())
         if self._fs.getScheme() == "file":
             self._fs = self._fs.getRawFileSystem()  # without a .crc file beside each
-        self._root: JavaObject = self._fs.makeQualified(path)
+        self._root: _Path = self._fs.makeQualified(path)
         self.root: str = self._root.toString()
 
     def url(self, path: str = "") -> str:
         """The absolute path with its scheme."""
-        return str(self._path(path).toString())
+        return self._path(path).toString()
 
     @_java_errors_as_oserror
     def exists(self, path: str = "") -> bool:
         """Whether there is such a file or directory."""
-        return bool(self._fs.exists(self._path(path)))
+        return self._fs.exists(self._path(path))
 
     @_java_errors_as_oserror
     def is_directory(self, path: str = "") -> bool:
         """Whether it exists and is a directory."""
         at = self._path(path)
-        return bool(self._fs.exists(at)) and bool(self._fs.getFileStatus(at).isDirectory())
+        return self._fs.exists(at) and self._fs.getFileStatus(at).isDirectory()
 
     @_java_errors_as_oserror
     def names(self, path: str = "") -> list[str]:
@@ -92,7 +141,7 @@ class SparkStorage:
         at = self._path(path)
         if not self._fs.exists(at):
             return []
-        return sorted(str(status.getPath().getName()) for status in self._fs.listStatus(at))
+        return sorted(status.getPath().getName() for status in self._fs.listStatus(at))
 
     @_java_errors_as_oserror
     def read(self, path: str) -> str | None:
@@ -104,7 +153,7 @@ class SparkStorage:
                 return None
         stream = self._fs.open(at)
         try:
-            return bytes(stream.readAllBytes()).decode()
+            return stream.readAllBytes().decode()
         finally:
             stream.close()
 
@@ -137,9 +186,9 @@ class SparkStorage:
         """Delete a file, or a directory with its content, if it exists."""
         self._fs.delete(self._path(path), True)
 
-    def _path(self, path: str) -> JavaObject:
+    def _path(self, path: str) -> _Path:
         return self._new_path(self._root, path) if path else self._root
 
-    def _rename(self, path: JavaObject, to: JavaObject) -> None:
+    def _rename(self, path: _Path, to: _Path) -> None:
         if not self._fs.rename(path, to):
             raise OSError(f"{path.toString()}: cannot be renamed to {to.toString()}")

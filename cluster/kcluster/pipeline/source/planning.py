@@ -1,6 +1,6 @@
 """How much of each partition a batch takes, and how it is split into tasks.
 
-Owns: both calculations.  Never: asks a broker.
+Owns: these two calculations.  Never: asks a broker.
 Kafka: of Spark's connector KafkaMicroBatchStream.rateLimit and KafkaOffsetRangeCalculator; the
 numbers are theirs.
 """
@@ -37,7 +37,8 @@ class Range(Struct, frozen=True):
 
 
 def limited(starts: Mapping[Key, int], ends: Mapping[Key, int], limit: int) -> dict[Key, int]:
-    """Ends with about `limit` offsets between both, in proportion to the partitions' sizes.
+    """The ends of a batch of about `limit` offsets, which are divided among the partitions in
+    proportion to their sizes.
 
     Each partition with records gets at least one offset, so the limit may be exceeded slightly.
     """

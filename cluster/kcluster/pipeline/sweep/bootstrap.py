@@ -8,8 +8,13 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast
+
+    from kcluster.pipeline.sweep.worker import Play
 
 
 class WorkerLacksModule(Exception):
@@ -17,8 +22,12 @@ class WorkerLacksModule(Exception):
 
 
 def partition_function(
-    archive: str, done: Any, cells: Any, seeds: Any, play: Callable[..., Any] | None
-) -> Callable[[Iterable[tuple[int, int]]], Iterable[tuple[Any, ...]]]:
+    archive: str,
+    done: Broadcast[bytes],
+    cells: Broadcast[bytes],
+    seeds: Broadcast[Sequence[int]],
+    play: Play | None,
+) -> Callable[[Iterable[tuple[int, int]]], Iterable[tuple[object, ...]]]:
     """The function for RDD.mapPartitions: ranges of run numbers in, rows out.
 
     `archive`: the directory of the unpacked package, "" where it is installed.  `done`, `cells`,

@@ -42,7 +42,7 @@ def scenario_of(cell: Cell, seed: int, name: str = "sweep") -> Scenario:
 
 
 def text_of(cell: Cell, seed: int, name: str = "sweep", story: str = "") -> str:
-    """The same as a scenario file, with which `kcluster scenario run` repeats the run."""
+    """The scenario as a file, with which `kcluster scenario run` repeats the run."""
     values = values_of(cell, seed, name)
     head = {"name": name, "story": story, "seed": seed} if story else {"name": name, "seed": seed}
     return str(yaml.safe_dump({**head, **values}, sort_keys=False, width=100))

@@ -95,7 +95,7 @@ class SweepReport(Struct, frozen=True):
     losses: int
     """The number of runs with a loss."""
     shown: Sequence[Loss]
-    """The first MAX_SHOWN of each cell."""
+    """The first MAX_SHOWN losses of each cell."""
     plots: Sequence[Path]
 
 
@@ -300,7 +300,7 @@ def write_losses(
 ) -> tuple[int, list[Loss]]:
     """Write losses.csv, and scenario files for the first MAX_SHOWN of each cell.
 
-    Returns the number of losses, and those first ones.
+    Returns the number of all losses, and the losses that have a scenario file.
     """
     count = 0
     shown: list[Loss] = []

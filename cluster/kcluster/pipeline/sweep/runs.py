@@ -54,9 +54,9 @@ class RunRow(Struct):
     noticed_ms: list[int] = []
     """For each leader that went down or was paused: time until the controller fenced its broker."""
     elected_ms: list[int] = []
-    """The same until the partition had a leader again."""
+    """The time until the partition had a leader again."""
     acked_ms: list[int] = []
-    """The same until the new leader acked its first record."""
+    """The time until the new leader acked its first record."""
     ack_p50_ms: float | None = None
     ack_p99_ms: float | None = None
     trace_hash: str = ""

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from kcluster.protocol.codec.compile_decoder import decoder_source
 from kcluster.protocol.codec.compile_encoder import encoder_source
-from kcluster.protocol.codec.primitives import Buffer, decode_carefully
+from kcluster.protocol.codec.primitives import Buffer, Namespace, decode_carefully
 from kcluster.protocol.codec.schema import api_lines, message_schema, record_lines
 from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.messages import Message, message_class
@@ -45,17 +45,21 @@ def compile_decoder(name: str, version: int, on_failure: Decode | None = None) -
     source, names = decoder_source(schema, top, version)
     names["StructError"] = StructError
     names["decode_carefully"] = on_failure or partial(decode_carefully, schema, top, version)
-    exec(compile(source, f"<decode {name} v{version}>", "exec"), names)
-    decode: Decode = names["decode"]
+    decode: Decode = _defined("decode", source, f"<decode {name} v{version}>", names)
     return decode
 
 
 def compile_encoder(name: str, version: int) -> Encode:
     """The encoder of a message version."""
     source, names = encoder_source(message_schema(name), message_class(name), version)
-    exec(compile(source, f"<encode {name} v{version}>", "exec"), names)
-    encode: Encode = names["encode"]
+    encode: Encode = _defined("encode", source, f"<encode {name} v{version}>", names)
     return encode
+
+
+def _defined(name: str, source: str, title: str, names: Namespace) -> Any:
+    """What generated code defines under a name."""
+    exec(compile(source, title, "exec"), names)
+    return names[name]
 
 
 class Codec:

@@ -30,7 +30,7 @@ PACKERS: Final = {name: Packer(">" + code) for name, code in FIXED_TYPES.items()
 
 # -------------------------------------------------------------------- helpers of compiled functions
 
-Namespace = dict[str, Any]
+Namespace = dict[str, object]
 """The names that generated code sees."""
 
 

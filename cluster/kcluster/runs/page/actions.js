@@ -4,35 +4,57 @@
 import { h, patch } from "./dom.js";
 
 /** @import { Partition } from "./model.js" */
-/** @import { Action, ActionItem, Registration } from "./types.js" */
+/** @import { Action, ActionItem, MenuItem, Registration } from "./types.js" */
 
 /** @type {{ menu: HTMLElement, opener: Element } | null} */
 let opened = null;
 
 /**
- * The actions on a broker in its present state, as [words, action of the scenario grammar].
+ * The entries of a menu, as the actions declare them (actions/menu.py), with values for the names
+ * in braces: [words, action of the scenario grammar].
+ *
+ * @param {MenuItem["of"]} of
+ * @param {string} state
+ * @param {{ [name: string]: number | string }} values
+ * @returns {ActionItem[]}
+ */
+function offered(of, state, values) {
+  /** @type {(text: string) => string} */
+  const inserted = (text) => text.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+  /** @type {(value: string | boolean) => unknown} */
+  const filled = (value) => {
+    const name = typeof value === "string" && /^\{(\w+)\}$/.exec(value)?.[1];
+    return name ? values[name] : value;
+  };
+  return declared()
+    .filter((item) => item.of === of && (!item.when.length || item.when.includes(state)))
+    .map(({ verb, words, value }) => {
+      if (value === null || typeof value !== "object")
+        return [inserted(words), { [verb]: value === null ? null : filled(value) }];
+      const keys = Object.entries(value).map(([key, inner]) => [key, filled(inner)]);
+      return [inserted(words), { [verb]: Object.fromEntries(keys) }];
+    });
+}
+
+/** @type {MenuItem[] | null} */
+let items = null;
+
+/** @returns {MenuItem[]} */
+function declared() {
+  items ??= JSON.parse(document.getElementById("menu")?.textContent || "[]");
+  return items ?? [];
+}
+
+/**
+ * The actions on a broker in its present state.
  *
  * @param {number} id
  * @param {string} state
  * @returns {ActionItem[]}
  */
 export function brokerActions(id, state) {
-  if (state === "down" || state === "") return [["Start", { start: id }]];
-  if (state === "paused")
-    return [
-      ["Resume", { resume: id }],
-      ["Kill", { kill: id }],
-    ];
-  return [
-    ["Kill (SIGKILL)", { kill: id }],
-    ["Power off", { kill: { brokers: id, how: "power" } }],
-    ["Wipe its disk", { kill: { brokers: id, how: "wipe" } }],
-    ["Shut down cleanly", { stop: id }],
-    ["Pause", { pause: id }],
-    ["Isolate", { isolate: id }],
-    ["Slow its links (+200 ms)", { slow: { nodes: id, latency: "200ms" } }],
-    ["Heal its links", { heal: id }],
-  ];
+  const now = state === "paused" ? "paused" : state === "down" || state === "" ? "down" : "up";
+  return offered("broker", now, { broker: id });
 }
 
 /**
@@ -41,13 +63,7 @@ export function brokerActions(id, state) {
  * @returns {ActionItem[]}
  */
 export function linkActions(a, b) {
-  return [
-    ["Cut both ways", { isolate: { nodes: a, others: b } }],
-    [`Cut from ${a} to ${b} only`, { isolate: { nodes: a, others: b, one_way: true } }],
-    [`Cut from ${b} to ${a} only`, { isolate: { nodes: b, others: a, one_way: true } }],
-    ["Slow down (+200 ms)", { slow: { nodes: a, others: b, latency: "200ms" } }],
-    ["Heal all links", { heal: null }],
-  ];
+  return offered("link", "", { a, b });
 }
 
 /**
@@ -58,14 +74,10 @@ export function linkActions(a, b) {
 export function partitionActions(partition, registration) {
   const { name } = partition;
   const followers = registration.isr.filter((id) => id !== registration.leader);
-  /** @type {ActionItem[]} */
-  const moves = followers.map((id) => [
-    `Move the leader to broker ${id}`,
-    { move: { partition: name, to: id } },
-  ]);
-  if (registration.leader >= 0) return [...moves, ["Elect the preferred leader", { elect: name }]];
-  const unclean = { elect: { partition: name, unclean: true } };
-  return [...moves, ["Elect any live replica (unclean)", unclean]];
+  return [
+    ...followers.flatMap((id) => offered("follower", "", { partition: name, follower: id })),
+    ...offered("partition", registration.leader >= 0 ? "led" : "leaderless", { partition: name }),
+  ];
 }
 
 /**

@@ -1,7 +1,8 @@
 """The modules of the page as one script, for a file that opens without a server.
 
-Owns: their order, what each sees of the others, leaving out comments and indentation.  Never: reads
-JavaScript beyond its imports, exports and comments, as tools/javascript/biome.json formats them.
+Owns: their order, the names that each imports from the others, leaving out comments and
+indentation.  Never: reads JavaScript beyond its imports, exports and comments, as
+tools/javascript/biome.json formats them.
 Kafka: no counterpart.
 
 Each module becomes a function that returns what it exports, and stands after the modules that it

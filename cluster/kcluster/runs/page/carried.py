@@ -1,4 +1,5 @@
-"""What the page of a run carries: the run, its verdict, the rows that are drawn, clients' counts.
+"""The data that the page of a run carries: the run, its verdict, the rows that are drawn, clients'
+counts.
 
 Owns: these values, which rows are left out if there are too many, their packing.  Never: draws;
 decides how an event is shown (runs/note_values.py).
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -34,7 +35,7 @@ Counts = dict[int, int]
 
 
 class _Client(Struct):
-    """What a client did, counted by time."""
+    """The records and errors of a client, counted by time."""
 
     name: str
     sent: Counts = field(default_factory=dict)
@@ -55,7 +56,7 @@ def carried_values(record: RunRecord) -> dict[str, Any]:
     """The values before they are packed; times are those of the cluster's clock."""
     info = record.info
     cell_ms = max(1, (info.ended_ms - info.began_ms) // MAX_TIMES)
-    rows: dict[str, Sequence[Any]] = {name: getattr(record, name) for name in STREAMED}
+    rows: dict[str, Sequence[Struct]] = {name: getattr(record, name) for name in STREAMED}
     rows["moves"] = thinned(record.moves, info.ended_ms - info.began_ms)
     rows |= {name: rows[name][-MAX_ROWS:] for name in ("appends", "exchanges")}
     tables = {name: _columns(found) for name, found in rows.items() if name != "notes"}
@@ -85,12 +86,12 @@ def carried_values(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _columns(rows: Sequence[Struct]) -> dict[str, list[Any]]:
+def _columns(rows: Sequence[Struct]) -> dict[str, list[object]]:
     names = rows[0].__struct_fields__ if rows else ()
     return {name: list(map(attrgetter(name), rows)) for name in names}
 
 
-def _columns_of_values(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+def _columns_of_values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
@@ -98,8 +99,8 @@ def _columns_of_values(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def thinned(moves: Sequence[MoveRow], length_ms: int) -> Sequence[MoveRow]:
-    """At most about MAX_POINTS of them: of each replica the last in each span of time, and both
-    ends of each decrease, which is what a reader looks for."""
+    """At most about MAX_POINTS of the moves: of each replica the last in each span of time, and
+    both ends of each decrease, which a reader looks for."""
     if len(moves) <= MAX_POINTS:
         return moves
     replica = attrgetter("topic", "partition", "broker")
@@ -125,7 +126,7 @@ def _kept(moves: Sequence[MoveRow], cell_ms: int) -> Iterator[MoveRow]:
 
 
 def _clients(record: RunRecord, cell_ms: int) -> Iterable[_Client]:
-    """The clients in the order in which they are met."""
+    """The clients, in the order of their first row."""
     found: dict[str, _Client] = {}
 
     def client(name: str) -> _Client:
@@ -153,7 +154,7 @@ def _clients(record: RunRecord, cell_ms: int) -> Iterable[_Client]:
     return found.values()
 
 
-def _client_values(client: _Client) -> dict[str, Any]:
+def _client_values(client: _Client) -> dict[str, object]:
     """Rows of (ms, count); `ended`: (ms, acked, failed, unknown, longest ms); `errors`: (ms, API,
     error, partition, count)."""
     return {

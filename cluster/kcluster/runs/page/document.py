@@ -26,20 +26,26 @@ FOLDER: Final = Path(__file__).resolve().parent
 
 
 @cache
-def page_html(cluster_id: str) -> str:
-    """The page of a cluster, which it asks under the page's own address."""
-    return _page(f"{cluster_id} - kcluster", "")
+def page_html(cluster_id: str, menu: str = "[]") -> str:
+    """The page of a cluster, which it asks under the page's own address.  `menu`: the actions that
+    it offers, as JSON (actions/menu.py)."""
+    return _page(f"{cluster_id} - kcluster", "", menu)
 
 
 def page_of_record(record: RunRecord) -> str:
     """The page of a finished run; `#t=1200&view=cluster` in its address opens it 1.2 s after the
     start of the run, in this view."""
-    return _page(f"{record.info.name}: {record.info.outcome}", packed(record))
+    return _page(f"{record.info.name}: {record.info.outcome}", packed(record), "[]")
 
 
-def _page(title: str, carried: str) -> str:
+def _page(title: str, carried: str, menu: str) -> str:
     """`carried`: letters, digits, +, / and = only; empty: none."""
-    parts = {"title": html.escape(title), "carried": carried, **_own_parts()}
+    parts = {
+        "title": html.escape(title),
+        "carried": carried,
+        "menu": menu.replace("<", "\\u003c"),  # so that no text of it ends the element
+        **_own_parts(),
+    }
     # One pass: a placeholder inside a value is not replaced.
     return re.sub(r"\{\{(\w+)\}\}", lambda at: parts[at[1]], _own("page.html"))
 

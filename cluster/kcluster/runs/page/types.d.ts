@@ -397,6 +397,15 @@ export interface Chosen {
 export type Action = { [name: string]: unknown };
 export type ActionItem = [string, Action];
 
+/** An entry of a menu, as an action declares it (actions/menu.py). */
+export interface MenuItem {
+  verb: string;
+  of: "broker" | "link" | "partition" | "follower";
+  words: string;
+  value: string | { [key: string]: string | boolean } | null;
+  when: string[];
+}
+
 export interface LessonCard {
   part: string;
   lesson: string;

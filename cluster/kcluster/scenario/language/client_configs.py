@@ -7,7 +7,7 @@ Kafka: ProducerConfig, ConsumerConfig.
 from __future__ import annotations
 
 from types import NoneType
-from typing import Any, Final, get_args, get_type_hints
+from typing import Final, get_args, get_type_hints
 
 from msgspec import Struct, structs
 
@@ -39,7 +39,7 @@ def names_of(struct: type[Struct]) -> dict[str, str]:
     return {kafka_name(field.name): field.name for field in structs.fields(struct)}
 
 
-ClientSettings = dict[str, Any]
+ClientSettings = dict[str, object]
 """Values of settings, by field."""
 
 
@@ -60,7 +60,7 @@ def defaults_of(struct: type[Struct], profile: str) -> ClientSettings:
 class ClientConfigs(Struct, frozen=True):
     """A mapping of Kafka's config names, as a dict by the settings' fields."""
 
-    struct: Any
+    struct: type[Struct]
     what: str
 
     def read(self, reading: TreeReader, node: Node, path: str) -> ClientSettings | None:

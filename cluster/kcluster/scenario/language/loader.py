@@ -45,13 +45,13 @@ class ScenarioError(ProblemsError):
 
 
 def one_line(error: ScenarioError) -> str:
-    """The problems of a single action, which stands in no file: each with its path."""
+    """The problems of a single action that is in no file, on one line: each with its path."""
     return "; ".join(f"{p.path}: {p.text}" if p.path else p.text for p in error.problems)
 
 
 class Claims(Struct):
-    """The names that parts with problems would give, if they were right.  What uses such a name is
-    not reported as well."""
+    """The names that parts with problems would define if they were right.  A use of such a name is
+    not reported as a further problem."""
 
     clients: list[str] = []
     topics: list[str] = []
@@ -59,7 +59,7 @@ class Claims(Struct):
     from_steps: list[str] = []
 
     def add_step(self, node: Node) -> None:
-        """Add what a step would name: brokers by `as`, a topic, a new broker."""
+        """Add the names that a step would define: brokers by `as`, a topic, a new broker."""
         entries = node.entries if isinstance(node, Map) else {}
         self.from_steps += filter(None, [text_of(node, "as")])
         if "create_topic" in entries:
@@ -86,8 +86,8 @@ def text_of(node: Node, key: str) -> str | None:
 
 
 def read_workload(reading: TreeReader, node: Node | None, claims: Claims) -> WorkloadSpec:
-    """The workload of a scenario, without the clients that have problems; `claims` gets the names
-    of those."""
+    """The workload of a scenario, without the clients that have problems; `claims` gets their
+    names."""
     keys = ("producers", "consumers", "processors")
     parts = reading.entries(node, "workload", keys, "part of a workload")
     producers = _specs(reading, parts.get("producers"), ProducerSpec, "producer", claims)
@@ -99,8 +99,8 @@ def read_workload(reading: TreeReader, node: Node | None, claims: Claims) -> Wor
 def _specs(
     reading: TreeReader, node: Node | None, struct: Any, word: str, claims: Claims
 ) -> list[Any]:
-    """The clients of one kind that have no problem.  One without a name gets one: producer, or
-    producer-2 of several."""
+    """The clients of one kind that have no problem.  A client without a name gets one: `producer`,
+    or `producer-2` if there are several."""
     path, what = f"workload.{word}s", f"setting of a {word}"
     one = isinstance(node, Map)
     items = [node] if isinstance(node, Map) else reading.items(node, path, f"{word}s")
@@ -120,8 +120,8 @@ def _specs(
 
 
 def read_steps(reading: TreeReader, node: Node | None, claims: Claims) -> tuple[Step, ...]:
-    """The steps of a scenario, without those that have problems; `claims` gets the names that
-    those would give."""
+    """The steps of a scenario, without the steps that have problems; `claims` gets the names that
+    these would define."""
     steps: list[Step] = []
     at = MomentRange(0, 0)
     for index, item in enumerate(reading.items(node, "steps", "steps")):
@@ -182,7 +182,7 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
 
 
 def _strange_key(key: str, verbs: Sequence[str], known: Sequence[str]) -> str:
-    """The message for a key that no step has, but perhaps the action of this one."""
+    """The message for a key that no step has, but that may be a key of this step's action."""
     for verb in verbs:
         if any(field.key == key for field in fields_of(ACTIONS[verb])):
             return f"a key of {verb}; write it inside, as in {ACTIONS[verb].EXAMPLE}"

@@ -297,7 +297,7 @@ class Step(Struct, frozen=True):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the seed draws when it is played, or on which nodes."""
+        """Whether the seed decides when the step is played, or on which nodes."""
         trigger, action = self.trigger, self.action
         moments = (trigger.at, trigger.after, trigger.every)
         if any(moment is not None and moment.is_drawn for moment in moments):

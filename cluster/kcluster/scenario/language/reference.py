@@ -34,7 +34,7 @@ from kcluster.scenario.play.nemesis import Profile
 
 
 class KeyLine(NamedTuple):
-    """A key: what is written for it, its default ("" for none), what it is."""
+    """A key: the form of its value, its default ("" for none), its meaning."""
 
     key: str
     form: str

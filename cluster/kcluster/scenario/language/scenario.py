@@ -122,7 +122,7 @@ def _scenario(
 def read_scenario(
     root: Node, source: str, overrides: Mapping[str, object], problems: list[Problem]
 ) -> Scenario:
-    """The scenario of a tree; `problems`: those found before."""
+    """The scenario of a tree; `problems`: the problems found so far."""
     reading = TreeReader(source)
     reading.problems += problems
     if not isinstance(root, Map):

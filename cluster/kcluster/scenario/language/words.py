@@ -38,13 +38,13 @@ class MomentRange(Struct, frozen=True):
 
 
 class CountCheck(Struct, frozen=True):
-    """What a number must be: `3`, `>= 1`, `some`, `none`."""
+    """The expected value of a number: `3`, `>= 1`, `some`, `none`."""
 
     symbol: str
     number: int
 
     def holds(self, value: float) -> bool:
-        """Whether `value` is such a number."""
+        """Whether `value` is as expected."""
         return compare(value, self.symbol, self.number)
 
     def __str__(self) -> str:

@@ -1,12 +1,12 @@
-"""Two futures of one moment: a run in virtual time up to there, and what follows from a choice.
+"""Two futures of one moment of a run in virtual time: without a choice, and with it.
 
-Owns: playing a run again up to a moment, what is done there, how both futures end.  Never: decides
-what a live cluster's past was (scenario/forking.py does).
+Owns: playing a run again up to a moment, performing the choice there, how both futures end.  Never:
+decides what a live cluster's past was (scenario/forking.py does).
 Kafka: no counterpart; only in virtual time can the same past be played again.
 
 Both futures have the same seed, so they are the same run up to the moment, to the last row.  From
-there on no further step of the scenario is played: what steps before have begun still ends, and the
-clients go on.
+there on no further step of the scenario is played: actions in progress still end, and the clients
+go on.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LONGEST_MS: Final = 600_000
 
 
 class Future(Struct, frozen=True):
-    """One future.  `record`: its whole run, from the start; `problems`: actions that could not be
-    performed in it, one line each."""
+    """One future.  `record`: its whole run, from the start; `problems`: the reasons why actions
+    could not be performed in it, one line each."""
 
     record: RunRecord
     verdict: Verdict
@@ -42,9 +42,9 @@ class Future(Struct, frozen=True):
 
 
 class Futures(Struct, frozen=True):
-    """Both futures from `at_ms` (the clock of the run) on: `here` with nothing more done, `there`
-    with the choice.  `assumptions`: where the past that was played is not exactly the real one, one
-    line each; empty if it is."""
+    """Both futures from `at_ms` (the clock of the run) on: `here` without and `there` with the
+    choice.  `assumptions`: the reasons why the played past differs from the real one, one line
+    each; empty if it is exact."""
 
     at_ms: int
     here: Future

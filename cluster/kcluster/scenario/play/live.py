@@ -1,7 +1,7 @@
 """The stage on the live driver, and a run on it: real sockets, wall-clock time.
 
 Owns: the steps' timers, the workload's clients over TCP.  Never: blocks the driver's thread, in
-which everything here runs, except `run`, which waits in the caller's.
+which everything here runs, except `run`, which waits in the caller's thread.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from kcluster.scenario.play.running_stage import RunningStage
 LATE_MS: Final = 10_000
 """Extra time, for a busy machine."""
 LOOK_S: Final = 0.002
-"""The interval at which conditions are tested; nothing announces changes of some, such as counts of
-acks."""
+"""The interval at which conditions are tested; some of their changes are announced by no event,
+such as counts of acks."""
 LOOK_FOR_END_S: Final = 0.01
 """The interval at which the end of a stage is tested; nothing depends on its exact time."""
 
@@ -42,9 +42,9 @@ class LiveStage(RunningStage):
         self.driver: LiveDriver = driver
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._looker: gevent.Greenlet | None = None
-        """Runs while there are conditions to test."""
+        """A greenlet that runs while there are conditions to test."""
         self._ender: gevent.Greenlet | None = None
-        """Runs while the end of a stage is waited for."""
+        """A greenlet that runs while the end of a stage is waited for."""
         self._over = Event()
 
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:

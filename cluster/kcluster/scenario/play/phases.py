@@ -32,14 +32,14 @@ from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, 
 from kcluster.version import __version__
 
 CALM_LIMIT_MS: Final = 300_000
-"""The longest time in which everything in flight must complete, in virtual time; live, in profile
-fast, a hundredth of it."""
+"""The longest time in virtual time until everything in flight has completed; live, in profile fast,
+a hundredth of it."""
 
 ARRIVAL_MS: Final = 1_000
-"""Records sent with acks=0 have arrived after this time; no answer reports when."""
+"""The time after which records sent with acks=0 have arrived; no answer shows when."""
 SHARE_CALM_MS: Final = 1_000
-"""A share group is at rest when everything else is, and nothing was delivered or loaded for this
-long; in virtual time also for as long as a lock lasts, if records are in flight."""
+"""The time without a delivery or a load after which a share group is at rest, if everything else
+is. In virtual time the duration of a lock is added, if records are in flight."""
 MAX_UNFINISHED: Final = 10
 """The number of unfinished things that a report shows."""
 
@@ -88,7 +88,7 @@ class RunResult(Struct):
     duration_ms: int
     wall_s: float
     has_problems: bool = False
-    """An action could not be performed, so the run proves nothing."""
+    """Whether an action could not be performed, so that the run proves nothing."""
     trace_hash: str = ""
     """The hash of the trace of a run in virtual time; equal for equal scenarios and seeds."""
 
@@ -205,8 +205,8 @@ class ScenarioRun:
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
     def _undecided(self) -> Iterator[str]:
-        """A line for each partition in which a transaction has no marker, though its coordinator is
-        to send one."""
+        """A line for each partition in which a transaction has no marker, though its coordinator
+        must send one."""
         if not self.stage.ledger.transactions:
             return
         for topic, number in self.stage.topic_partitions():
@@ -237,8 +237,8 @@ class ScenarioRun:
                     yield f"{owner.name} has read {name} up to {position} of {end}"
 
     def _unshared(self) -> Iterator[str]:
-        """A line for each share group or share partition that may still be working: nobody knows
-        what was not delivered."""
+        """A line for each share group or share partition that may still be working: no answer shows
+        which records were not delivered."""
         present = [consumer for consumer in self._sharing if not consumer.is_done]
         if not present:
             return
@@ -265,8 +265,8 @@ class ScenarioRun:
                 yield f"share group {key.group_id}: partition {key.partition} has records in flight"
 
     def _unassigned(self, sharing: list[ShareConsumer]) -> Iterator[str]:
-        """A line for each partition that no member of a share group knows to be its own: one that
-        joins again has none for a while."""
+        """A line for each partition that no member of a share group has been assigned: a member
+        that joins again has none for a while."""
         for group in dict.fromkeys(one.settings.group_id for one in sharing):
             members = [one for one in sharing if one.settings.group_id == group]
             topics = dict.fromkeys(topic for one in members for topic in one.plan.topics)
@@ -294,7 +294,8 @@ class ScenarioRun:
 
     def _end_of(self, partition: Partition, reader: WorkloadConsumer) -> int:
         """The offset up to which a partition must be read: the log end, since the high watermark
-        lags after an election.  If faults remain, what lies above may never be committed."""
+        lags after an election.  If faults remain it is the high watermark, because the records
+        above it may never be committed."""
         stage = self.stage
         if self.scenario.heal and reader.settings.isolation_level == READ_COMMITTED:
             return stage.stable_end(*partition)
@@ -322,8 +323,8 @@ class ScenarioRun:
         trace_hash: str,
         may_be_unknown: bool = False,
     ) -> RunResult:
-        """Judge the run.  `unfinished`: what it still waited for when its time was over;
-        `may_be_unknown`: so may the verdict, unless a check names it."""
+        """Judge the run.  `unfinished`: what the run still waited for when its time was over.
+        `may_be_unknown`: the verdict may be unknown, unless a check names it."""
         stage, scenario = self.stage, self.scenario
         is_quiet = not unfinished
         verdict = judge(

@@ -1,4 +1,4 @@
-"""A run that is over, looked at as a cluster: its whole record, its clock, its forks.
+"""A run that is over, presented as a cluster: its whole record, its clock, its forks.
 
 Owns: PlayedRun, what `kcluster play` serves to the page.  Never: serves anything itself.
 Kafka: no counterpart.
@@ -55,7 +55,7 @@ class PlayedRun:
         return rows_between(self._result.recorder, after_ms, ended_ms + 1), ended_ms
 
     def clock(self) -> ClockStatus:
-        """The clock at the end, where it stands: there is nothing to step to."""
+        """The clock at the end, where it stands; there are no further events to step to."""
         return ClockStatus(self.info.ended_ms, True, 1.0, ())
 
     def fork(self, actions: Sequence[Step], at_ms: int | None, for_ms: int) -> Futures:
@@ -67,8 +67,8 @@ class PlayedRun:
         return fork(scenario, result.seed, moment_ms, actions, for_ms)
 
     def questions(self, step: Step, at_ms: int) -> list[Prediction]:
-        """The questions about an action at a moment on the run's clock, which is played again up to
-        there; ClusterError for a moment that it does not have."""
+        """The questions about an action at a moment on the run's clock.  The run is played again up
+        to that moment; ClusterError if the run does not have it."""
         result = self._result
         moment_ms = at_ms - result.began_ms
         check_moment(result.scenario, moment_ms)

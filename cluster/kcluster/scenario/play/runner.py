@@ -26,12 +26,12 @@ from kcluster.scenario.language.words import MomentRange
 from kcluster.scenario.play.stage import ScenarioStage
 
 NOWHERE: Final = Place(0, 0)
-"""The place of an action that stands in no file."""
+"""The place of an action that is in no file."""
 
 
 class Played(Struct, frozen=True):
-    """An action that was performed.  `index`: of its step, from 0; -1 for one that is no step of
-    the scenario.  `nodes`: those that were meant."""
+    """An action that was performed.  `index`: of its step, from 0; -1 if it is no step of the
+    scenario.  `nodes`: the nodes that it named."""
 
     at_ms: int
     index: int
@@ -51,7 +51,7 @@ class Runner:
         self._next = 0
         self._waits_for: Step | None = None
         self._undos: dict[int, Undo] = {}
-        """The functions that undo what is still to be undone, by a running number."""
+        """The functions that undo the active actions, by a running number."""
         self._undo_count = 0
 
     @property
@@ -64,8 +64,8 @@ class Runner:
         self._advance()
 
     def branch_off(self, steps: Sequence[Step]) -> None:
-        """Perform these actions now, whatever their triggers, instead of the scenario's own steps
-        that have not been played."""
+        """Perform these actions now, whatever their triggers, in place of the scenario's remaining
+        steps."""
         self._has_branched = True
         self._waits_for = None
         for step in steps:
@@ -79,8 +79,8 @@ class Runner:
         return len(self.scenario.steps) - self._next + (self._waits_for is not None)
 
     def end(self, may_be_left: bool = False) -> None:
-        """Play no more steps; undo everything if `heal` is set.  Steps that are left, and one that
-        still waits, are a problem, unless `may_be_left`."""
+        """Play no more steps; undo everything if `heal` is set.  Remaining steps, including one
+        that waits, are a problem, unless `may_be_left`."""
         self.is_ended = True
         waiting = self._waits_for
         if may_be_left:
@@ -203,8 +203,9 @@ class Runner:
             self._not_done(step, error, is_undoing=True)
 
     def _not_done(self, step: Step, error: ClusterError, *, is_undoing: bool = False) -> None:
-        """A step that the seed has drawn may meet what another one has left, a dead broker for
-        instance; that a fixed one cannot be performed is a mistake in the file."""
+        """Report that a step could not be performed.  In a step that the seed has drawn it is no
+        problem: it may meet the effects of another one, for instance a dead broker.  In a fixed
+        step it is a mistake in the file."""
         refusal = str(error)
         if step.is_drawn:
             skipped = StepSkipped(step.verb, step.place.line, refusal, is_undoing)

@@ -1,7 +1,7 @@
 """Runs a scenario on the clock that is asked for.
 
-Owns: the choice of the clock, and the one place at which a bug of ours does not end the program.
-Never: plays or judges (virtual.py, live.py and phases.py do).  Kafka: no counterpart.
+Owns: the choice of the clock, and keeping a bug of ours in one run from ending the program. Never:
+plays or judges (virtual.py, live.py and phases.py do).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def run_scenario(
 def try_scenario(
     scenario: Scenario, clock: str, seed: int | None = None, progress: Progress = _no_progress
 ) -> RunResult | RunCrash:
-    """`run_scenario`, with a bug of kcluster as a result, so that other runs go on."""
+    """Run a scenario as `run_scenario` does; a bug of kcluster becomes a result, so that other runs
+    go on."""
     try:
         return run_scenario(scenario, clock, seed, progress)
     except BUGS as error:

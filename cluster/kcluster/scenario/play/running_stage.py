@@ -1,4 +1,4 @@
-"""The stage on a cluster that others run: the part that does not depend on its clock.
+"""The stage on a cluster that others run: the part that is independent of the clock.
 
 Owns: the time since the stage was set up, clients that stand for those from outside.  Never: lets
 time pass, waits.  Kafka: no counterpart.
@@ -21,7 +21,7 @@ DONE_LOOK_MS: Final = 100
 
 
 class StoppableClient(ClientStateMachine, Protocol):
-    """A client that somebody may stop.  `is_done`: it has nothing left to send or to commit."""
+    """A client that can be stopped.  `is_done`: it has nothing left to send or to commit."""
 
     @property
     def is_done(self) -> bool: ...
@@ -34,14 +34,14 @@ class StageClients(Protocol):
     """The project's own clients in a running cluster."""
 
     def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> Wire:
-        """Start a client.  `kafka_id`: its client.id; without it, one that shows that the client
-        keeps a ledger."""
+        """Start a client.  `kafka_id`: its client.id; without it, a client.id that shows that the
+        client keeps a ledger."""
 
     def remove_client(self, client_id: int) -> None:
         """Close the connections of a client that is done; it is not notified."""
 
     def leave(self) -> None:
-        """A client was called: run what is due."""
+        """Run what is due after a call of a client."""
 
 
 class RunningStage(ScenarioStage):
@@ -74,8 +74,8 @@ class RunningStage(ScenarioStage):
         return self._clients.add_client(client)
 
     def add_outside_client(self, name: str, client: ClientStateMachine) -> None:
-        """Start a client whose client.id is its name, as of a client from outside: it keeps no
-        ledger for the verdict.  Targets may name it."""
+        """Start a client whose client.id is its name.  It counts as a client from outside: it keeps
+        no ledger for the verdict.  Targets may name it."""
         self.clients[name] = self._clients.add_client(client, kafka_id=name).client_id
 
     def stop_outside_client(self, name: str, client: StoppableClient) -> None:

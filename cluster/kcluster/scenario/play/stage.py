@@ -1,4 +1,4 @@
-"""Where a scenario is played: a stage with conditions, notes, and the clients of a workload.
+"""The stage of a scenario: a stage with conditions, notes, and the clients of a workload.
 
 Owns: what the stages of both clocks share: conditions, notes, clients.
 Never: owns a clock (virtual.py, live.py do).
@@ -28,7 +28,7 @@ from kcluster.runtime.dispatch import Dispatcher
 class ScenarioStage(Stage):
     """One cluster, as a scenario's steps see it.  All of it is called in the driver's thread.
 
-    `may_await_locks`: time costs nothing, so that a run may wait for the end of a lock of 30 s.
+    `may_await_locks`: waiting costs nothing, so a run may wait for the end of a lock of 30 s.
     """
 
     may_await_locks = False
@@ -91,8 +91,8 @@ class ScenarioStage(Stage):
         return self._facts.log_end(topic, partition)
 
     def stable_end(self, topic: str, partition: int) -> int:
-        """The offset up to which a read_committed consumer can read: the log end, or the first
-        transaction that is open without a coordinator that will end it."""
+        """The offset up to which a read_committed consumer can read: the log end, or the start of
+        the first open transaction that no coordinator will end."""
         found = self.open_transactions(topic, partition)
         hanging = [each.first_offset for each in found if not each.is_owned]
         return min([self.log_end(topic, partition), *hanging])
@@ -103,8 +103,8 @@ class ScenarioStage(Stage):
         return [] if replica is None else open_in(self.dispatcher, replica, (topic, partition))
 
     def shared_in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
-        """Share partitions at their leaders that may deliver records later by themselves: (key,
-        whether it is still loading; else records are in flight)."""
+        """The share partitions whose leader may deliver records later without a further event:
+        (key, whether it is still loading; else records are in flight)."""
         for node in self.dispatcher.brokers():
             yield from node.share_partitions.in_motion()
 

@@ -34,7 +34,7 @@ class VirtualStage(ScenarioStage):
         self.driver = driver
         super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)
         self.livelock: LivelockError | None = None
-        """Why time stands still for ever: nothing runs any more."""
+        """The reason why time cannot advance any more."""
 
     def start(self) -> None:
         """Start the cluster.  The scenario's time begins when it serves."""
@@ -61,7 +61,8 @@ class VirtualStage(ScenarioStage):
         return self.guarded(lambda: self.driver.run_until_condition(is_over, limit_ms))
 
     def guarded(self, callback: Callable[[], bool | None]) -> bool:
-        """Call back, and return what it returns; False if time stands still, then or before."""
+        """Call `callback` and return its result; False if time cannot advance, before or after the
+        call."""
         if self.livelock is None:
             try:
                 return bool(callback())

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from msgspec import structs
+
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import NEVER, READ_COMMITTED, ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition
@@ -104,12 +106,12 @@ def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
         value = getattr(spec, key)
         if value is not None:
             values[field] = value
-    settings = ProducerSettings(**values)
+    settings = structs.replace(ProducerSettings(), **values)
     shortest_ms = settings.linger_ms + settings.request_timeout_ms
     if "delivery_timeout_ms" not in spec.config and spec.delivery_timeout_ms is None:
         # As Kafka does if it is not set: raise it to the minimum.
         values["delivery_timeout_ms"] = max(settings.delivery_timeout_ms, shortest_ms)
-    return ProducerSettings(**values)
+    return structs.replace(ProducerSettings(), **values)
 
 
 def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
@@ -148,7 +150,7 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
         "client_rack": spec.rack or "",
         "group_protocol": spec.group_protocol,
     }
-    return ConsumerSettings(**(values | spec.config))
+    return structs.replace(ConsumerSettings(), **(values | spec.config))
 
 
 def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerPlan:
@@ -165,7 +167,7 @@ def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerPla
 def processor_plans(
     spec: ProcessorSpec, name: str, profile: str
 ) -> tuple[tuple[ConsumerPlan, ConsumerSettings], tuple[ProducerPlan, ProducerSettings]]:
-    """The plans and settings with which a processor reads, and those with which it writes."""
+    """A processor's plans and settings: for reading, and for writing."""
     reads: ClientSettings = defaults_of(ConsumerSettings, profile) | {
         "group_id": spec.group,
         "auto_offset_reset": "earliest",
@@ -182,8 +184,8 @@ def processor_plans(
         transactions=TransactionPlan(abort_share=spec.abort, max_version=int(spec.version)),
     )
     return (
-        (consumer_plan, ConsumerSettings(**(reads | spec.consumer_config))),
-        (producer_plan, ProducerSettings(**(writes | spec.producer_config))),
+        (consumer_plan, structs.replace(ConsumerSettings(), **(reads | spec.consumer_config))),
+        (producer_plan, structs.replace(ProducerSettings(), **(writes | spec.producer_config))),
     )
 
 

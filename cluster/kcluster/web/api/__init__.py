@@ -3,8 +3,9 @@
 Owns: which module has the routes of a path.  Never: knows a route.
 Kafka: no counterpart.
 
-A module registers its routes when it is imported: with the first request about its subject, for the
-first verb on a cluster is not to wait for what plays forks.  `load_all` registers every route.
+A module registers its routes when it is imported: with the first request about its subject, so that
+the first verb on a cluster does not wait for the import of forks.  `load_all` registers every
+route.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ MODULES: Final = (
     "actions", "advertised", "clients", "clock", "state", "clusters", "events", "evidence", "forks",
     "metrics", "openapi", "page", "predictions", "processed", "replicas", "stream", "waiting",
 )  # fmt: skip
-"""All of them, in the order of the reference."""
+"""All modules, in the order of the reference."""
 _OTHERS: Final = {
     "": "state",
     "heal": "actions",
@@ -28,11 +29,11 @@ _OTHERS: Final = {
     "wait": "waiting",
     "openapi.json": "openapi",
 }
-"""By the first part of a path below its cluster, if the module is not called like it."""
+"""Modules with another name than the first part of the path below the cluster, by that part."""
 
 
 def load_for(method: str, path: str) -> None:
-    """Register the routes that a request may mean, and more of its subject."""
+    """Register the routes that a request may need, and the others of their modules."""
     for module in modules_of(method, path):
         _load(module)
 

@@ -80,7 +80,7 @@ class ActionParameters(Struct, rename={"for_": "for"}):
 
 
 class HealParameters(Struct):
-    """How long to wait."""
+    """The parameters of a heal: how long to wait."""
 
     within: Annotated[
         str | None, Meta(description="How long to wait; else what Kafka's time constants need.")
@@ -88,12 +88,12 @@ class HealParameters(Struct):
 
 
 class ActionAnswer(Struct, frozen=True):
-    """An action.  `brokers`: the nodes that it was about, as far as it names any, and `left_alone`
-    those whose state left nothing to do; `states`: of the others now.  `alone`: partitions that are
-    offline, because their only replica is on one of these.  `notice_s`: how long the controller
-    takes at most to miss a broker.  `waits_s`: how long it is waited for what follows; 0 if it is
-    not, as while the clock is paused.  `events`: what happened until it was answered, oldest first.
-    """
+    """An action. `brokers`: the nodes that it names, if any; `left_alone`: the nodes among them on
+    which it had nothing to do; `states`: the present states of the others.  `alone`: partitions
+    that are offline, because their only replica is on one of these brokers.  `notice_s`: how long
+    the controller takes at most to miss a broker.  `waits_s`: how long the request waits at most
+    for the consequences; 0 if it does not wait, as while the clock is paused.  `events`: the events
+    until the answer, oldest first."""
 
     action: int
     text: str
@@ -110,9 +110,9 @@ class ActionAnswer(Struct, frozen=True):
 
 
 class ActionProgress(Struct, frozen=True, omit_defaults=True):
-    """A line of an answer that is streamed.  `performed`: comes once, before what it is waited for;
-    `line`: an event, or many equal ones, as `kcluster events` shows it; the last line has `answer`,
-    without events, or `problem`."""
+    """A line of an answer that is streamed.  `performed`: comes once, before the wait; `line`: an
+    event, or many equal ones, as `kcluster events` shows it; the last line has `answer`, without
+    events, or `problem`."""
 
     performed: ActionAnswer | None = None
     line: str | None = None
@@ -127,7 +127,7 @@ class ActionList(Struct, frozen=True):
 
 
 class HealAnswer(Struct, frozen=True):
-    """`events`: what happened until every replica was in sync again."""
+    """The result of a heal.  `events`: the events until every replica was in sync again."""
 
     undone: list[int]
     events: list[JsonObject]
@@ -218,7 +218,7 @@ def _wait_for_end(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
 
 
 def streamed(call: ApiCall, step: Step) -> Iterator[bytes]:
-    """The lines of an answer: what happens is shown within GATHER_S, with equal events folded."""
+    """The lines of an answer.  Events are sent within GATHER_S, with equal ones folded."""
     held = call.held
     cluster, encode = held.cluster, msgspec.json.Encoder().encode
     # Without a limit: the death of a broker may have 50,000 events at once.
@@ -267,7 +267,7 @@ def _shown(items: list[Note | ActionProgress], held: HeldCluster) -> Iterator[Ac
 
 
 def wait_after(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
-    """Wait for what the request wants to wait for, after an action."""
+    """Wait for the consequences of an action, if the request asks for it."""
     wait, limit_s = call.query.wait, settle_limit_s(cluster, call.query.within)
     if cluster.clock().paused:
         return  # nothing would follow
@@ -308,7 +308,7 @@ def read_step(call: ApiCall) -> Step:
 
 @contextmanager
 def noted(cluster: Cluster) -> Iterator[list[Note]]:
-    """What happens meanwhile."""
+    """The events from an action to its answer."""
     notes: list[Note] = []
     end = cluster.subscribe(lambda entry: notes.append(entry.note))
     try:
@@ -320,7 +320,7 @@ def noted(cluster: Cluster) -> Iterator[list[Note]]:
 def action_answer(
     held: HeldCluster, taken: _Taken, notes: Iterable[Note], waits_s: float = 0
 ) -> ActionAnswer:
-    """What is answered about an action."""
+    """The answer to a request about an action."""
     cluster, performed = held.cluster, taken.performed
     left_alone = broker_states(performed.left_alone)
     chosen = tuple(x for x in taken.brokers if all(x != other.id for other in left_alone))

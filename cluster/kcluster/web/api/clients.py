@@ -23,7 +23,7 @@ class ClientAnswer(Struct, frozen=True):
 
 
 class ClientList(Struct, frozen=True):
-    """The clients that were started, oldest first; those that were stopped too."""
+    """The clients that were started, oldest first, including stopped ones."""
 
     clients: list[StartedClient]
 

@@ -40,8 +40,8 @@ class ClockWanted(Struct):
 
 class ClockAnswer(Struct, frozen=True):
     """`now_ms`: the cluster's clock; `began_ms`: the time of the first event; `steppable`: the
-    kinds of events to step to; `event`: the one to which it was stepped, `line`: for people;
-    `complete`: a run that is over, played in virtual time."""
+    kinds of events to step to; `event`: the event to which the clock was stepped, and `line` as
+    text; `complete`: whether the cluster is a run that is over, played in virtual time."""
 
     now_ms: int
     began_ms: int
@@ -84,7 +84,7 @@ def set_clock(call: ApiCall) -> ClockAnswer:
 
 
 def clock_answer(held: HeldCluster, status: ClockStatus, event: Note | None = None) -> ClockAnswer:
-    """What is answered about a clock.  `event`: the one to which it was stepped."""
+    """The answer about a clock.  `event`: the event to which it was stepped."""
     return ClockAnswer(
         **structs.asdict(status),
         began_ms=held.began_ms,

@@ -56,7 +56,8 @@ class NewCluster(Struct):
 
 
 class DeletedCluster(Struct, frozen=True):
-    """`run`: its run directory, if one was asked for; `outcome`, `reason`: of the verdict in it."""
+    """The answer to a deletion.  `run`: the cluster's run directory, if one was requested;
+    `outcome`, `reason`: of its verdict."""
 
     id: str
     run: str | None = None
@@ -65,7 +66,7 @@ class DeletedCluster(Struct, frozen=True):
 
 
 class DeleteParameters(Struct):
-    """What happens before."""
+    """The parameters of a deletion: what to write before it."""
 
     out: Annotated[
         str | None,
@@ -103,7 +104,7 @@ def create_cluster(call: ApiCall) -> ApiAnswer:
 
 
 def read_new_cluster(call: ApiCall) -> tuple[Topology, NewCluster]:
-    """The topology, and what else was asked for; a refusal with every problem."""
+    """The topology and the options of the new cluster; a refusal lists every problem."""
     node = call.node()
     if call.is_yaml:
         return read_topology(node, ""), NewCluster()
@@ -140,7 +141,7 @@ def read_topology(node: Node, path: str) -> Topology:
 
 
 def lease_seconds(text: str) -> float:
-    """The lease that was asked for."""
+    """The requested lease."""
     try:
         lease_ms = milliseconds(text)
     except ValueError as error:
@@ -176,7 +177,7 @@ def delete_cluster(call: ApiCall) -> DeletedCluster:
 
 
 def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObject]:
-    """The run directory that was written, and the verdict in it; a refusal if it cannot be.
+    """The run directory that was written, and its verdict; a refusal if it cannot be written.
     `path`: of the directory in the request."""
     parent = place_of_file(call, directory, path)
     with writing(path, parent):
@@ -185,8 +186,8 @@ def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObjec
 
 
 def finished_run(own: OwnRun, out: str | None) -> tuple[Path, dict[str, Any]]:
-    """The run directory that the cluster writes anyway, complete, and the verdict in it.  A run is
-    written once: a refusal if another place is asked for."""
+    """The complete run directory of a cluster that writes one anyway, and its verdict.  A run is
+    written once: a refusal if another place is requested."""
     if out not in (None, str(own.path.parent.resolve())):
         text = (
             f"up --out writes this run to {own.path.resolve()}; leave out --out here, or copy the"
@@ -210,7 +211,8 @@ def writing(path: str, place: Path) -> Iterator[None]:
 
 
 def place_of_file(call: ApiCall, given: str, path: str) -> Path:
-    """Where a request may write: a local one where its user may, others below the server's runs."""
+    """The path of a file to write: for a local request any that its user may write, for others one
+    below the server's runs."""
     if call.is_local:
         if "\0" in given:
             raise wrong_value(path, f"{given!r}: a path has no NUL")
@@ -219,8 +221,8 @@ def place_of_file(call: ApiCall, given: str, path: str) -> Path:
 
 
 def place_of_runs(base: Path | None, directory: str, path: str) -> Path:
-    """Where a request's run directory goes: below `base`, wherever its links lead.  A refusal for
-    any other place, and if there is no base: a token lets nobody write files."""
+    """The path of a request's run directory: below `base`, after links are resolved.  A refusal for
+    any other path, and if there is no base: a token permits no writes."""
     if base is None:
         detail = (
             "this server writes no files: kcluster save DIR does, on its machine;"

@@ -31,7 +31,7 @@ _SINCE: Final = "a time back (10s), an event's number (17), or now"
 
 
 class EventParameters(Struct):
-    """Which events."""
+    """The selection of events."""
 
     since: Annotated[
         str,
@@ -82,8 +82,8 @@ class EventList(Struct, frozen=True):
 )
 def list_events(call: ApiCall) -> ApiAnswer:
     """The events of a cluster: a JSON object, lines of JSON (application/x-ndjson), server-sent
-    events (text/event-stream) or lines for people (text/plain), as Accept says; with `follow` lines
-    of JSON if it does not say."""
+    events (text/event-stream) or lines for people (text/plain), as Accept says; with `follow` and
+    without Accept, lines of JSON."""
     wanted = call.query
     kinds = read_kinds(wanted.kind)
     streamed = (NDJSON, EVENT_STREAM, PLAIN)
@@ -122,7 +122,7 @@ def sequence_of(cluster: Cluster, since: str) -> int:
 
 
 def last_event_id(call: ApiCall) -> int | None:
-    """The sequence up to which a client that connects again has read."""
+    """The sequence of the last event that a reconnecting client has read."""
     text = call.request.headers.get("Last-Event-ID", "")
     return int(text) if text.isascii() and text.isdecimal() else None
 
@@ -146,7 +146,7 @@ def followed(
     read_past: Callable[[], list[NoteEntry]],
     kinds: tuple[str, ...],
 ) -> Iterator[list[NoteEntry]]:
-    """The past events, then those that happen."""
+    """The past events, then new ones as they happen."""
     inbox: Inbox[NoteEntry] = Inbox(call.server.call_soon)
     end = cluster.subscribe(inbox.put)  # here: a stream that nobody reads never comes this far
     try:

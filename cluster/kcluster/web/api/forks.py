@@ -1,4 +1,4 @@
-"""Both futures of a moment: with nothing more done, and with a choice.
+"""Both futures of a moment: without a choice, and with it.
 
 Owns: this route.  Never: plays anything itself (scenario/play/fork.py).
 Kafka: no counterpart.
@@ -26,7 +26,7 @@ from kcluster.web.routes import route
 
 
 class ForkWanted(Struct, rename={"for_": "for"}):
-    """What if."""
+    """The moment and the actions of a fork."""
 
     actions: Annotated[
         list[JsonObject | str], Meta(description="The choice: actions of scenario files.")
@@ -41,8 +41,8 @@ class ForkWanted(Struct, rename={"for_": "for"}):
 
 
 class FutureAnswer(Struct, frozen=True):
-    """`rows`: those of the stream from the moment on, if they were asked for; `problems`: actions
-    that could not be performed in it; `lines`: the problems and the verdict, for people."""
+    """`rows`: the rows of the stream from the moment on, if requested; `problems`: actions that
+    could not be performed in it; `lines`: the problems and the verdict, for people."""
 
     rows: JsonObject
     until_ms: int
@@ -52,8 +52,8 @@ class FutureAnswer(Struct, frozen=True):
 
 
 class ForkAnswer(Struct, frozen=True):
-    """`here`: with nothing more done; `there`: with the choice.  `assumptions`: where the past that
-    was played is not exactly the real one."""
+    """`here`: without the choice; `there`: with it. `assumptions`: the reasons why the played past
+    differs from the real one."""
 
     at_ms: int
     here: FutureAnswer

@@ -21,7 +21,7 @@ POLICY = (
 
 
 class PageWanted(Struct):
-    """Where pages are to be served."""
+    """Where to serve pages."""
 
     port: Annotated[
         int, Meta(ge=0, le=65535, description="Unless they are served already; 0: a free one.")
@@ -46,8 +46,10 @@ def serve_page(call: ApiCall) -> PageAnswer:
 @route("GET", "/page/<id>", answer=HTML, errors=(404,))
 def show_page(call: ApiCall) -> ApiAnswer:
     """The live page of a cluster: one HTML file."""
+    from kcluster.actions.base import menu_items
+    from kcluster.actions.menu import menu_json
     from kcluster.runs.page.document import page_html
 
     headers = {"Content-Security-Policy": POLICY}
-    body = page_html(call.held.id).encode()
+    body = page_html(call.held.id, menu_json(menu_items())).encode()
     return ApiAnswer(body=body, media_type=f"{HTML}; charset=utf-8", headers=headers)

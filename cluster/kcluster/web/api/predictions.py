@@ -21,7 +21,7 @@ _SECRET = ("answer", "reason")
 
 
 class PredictionParameters(Struct):
-    """Which action."""
+    """The action that is about to be performed."""
 
     action: Annotated[
         str, Meta(description='As JSON or as in a scenario file: `{"kill": 1}`, `kill: 1`.')
@@ -34,7 +34,7 @@ class PredictionParameters(Struct):
 
 
 class ChoiceAnswer(Struct, frozen=True):
-    """A choice."""
+    """One of the choices of a question."""
 
     value: int | str
     text: str
@@ -42,7 +42,7 @@ class ChoiceAnswer(Struct, frozen=True):
 
 class QuestionAnswer(Struct, frozen=True, omit_defaults=True):
     """A question.  `partition`, `offset`: what it is about; `answer`: the value of the right
-    choice, with its reason, if they were asked for."""
+    choice, with its reason, if requested."""
 
     kind: str
     partition: str
@@ -54,7 +54,7 @@ class QuestionAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 class QuestionList(Struct, frozen=True):
-    """Empty for an action that takes no broker from the cluster."""
+    """The questions; none for an action that takes no broker from the cluster."""
 
     questions: list[QuestionAnswer]
 
@@ -67,8 +67,8 @@ class QuestionList(Struct, frozen=True):
     errors=(404, 409, 422),
 )
 def predict_action(call: ApiCall) -> QuestionList:
-    """What is worth asking before an action takes effect; right if it follows before anything else
-    happens, so pause the clock."""
+    """The questions that can be asked before an action takes effect. The answers hold if it follows
+    before anything else happens, so pause the clock."""
     wanted, source = call.query, call.held.source
     step = parse_action(wanted.action)
     if isinstance(source, Cluster):

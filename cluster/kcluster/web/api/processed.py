@@ -1,4 +1,4 @@
-"""What applications have processed, in any language: reported by them, judged here.
+"""Records that applications in any language have processed: reported by them, judged here.
 
 Owns: these routes, the ledgers of a cluster.  Never: judges (checks/processing.py).
 Kafka: no counterpart.
@@ -22,7 +22,7 @@ from kcluster.web.routes import route
 from kcluster.web.topics import check_topic
 
 MAX_KEPT: Final = 1_000_000
-"""Reports that are kept for a cluster, the newest ones."""
+"""The most reports that are kept for a cluster; the oldest are dropped."""
 
 
 class ProcessedWanted(Struct):
@@ -64,7 +64,7 @@ class ProcessingAnswer(Struct, frozen=True):
 
 
 class Reports:
-    """What was reported of one cluster, in order; from any thread."""
+    """The reports about one cluster, in order; used from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,18 +78,18 @@ class Reports:
                 del self._entries[: len(self._entries) - MAX_KEPT]
 
     def of_topic(self, topic: str) -> list[Processed]:
-        """Those of one topic."""
+        """The reports of one topic."""
         with self._lock:
             return [entry for entry in self._entries if entry.partition[0] == topic]
 
     def topics(self) -> list[str]:
-        """The topics of which something was reported."""
+        """The topics with reports."""
         with self._lock:
             return list(dict.fromkeys(entry.partition[0] for entry in self._entries))
 
 
 def reports_of(held: HeldCluster) -> Reports:
-    """What was reported of a cluster."""
+    """The reports about a cluster."""
     reports = held.part(Reports, Reports)
     return reports
 
@@ -124,8 +124,8 @@ def report_processed(call: ApiCall) -> ProcessedAnswer:
     errors=(404, 409),
 )
 def judge_processed(call: ApiCall) -> ProcessingAnswer:
-    """Whether each record of a topic was processed once and in order so far; what was not, and
-    why."""
+    """Whether each record of a topic was processed once and in order so far; if not, the exceptions
+    and their causes."""
     cluster, topic = call.held.cluster, call.query.topic
     check_topic(cluster, topic)
     reported = reports_of(call.held).of_topic(topic)

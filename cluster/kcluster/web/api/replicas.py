@@ -38,7 +38,7 @@ def show_replicas(call: ApiCall) -> PartitionLogs:
 
 
 class MomentParameters(Struct):
-    """Which moment."""
+    """The moment to show."""
 
     ms: Annotated[int, Meta(description="On the cluster's clock; 0 or less: ms before now.")]
 

@@ -21,8 +21,8 @@ from kcluster.web.topics import topic_problem
 
 
 class RuleInForce(Struct, frozen=True):
-    """A rule of protocol faults.  `calls`: requests that it looked at; `hits`: those that it
-    changed."""
+    """A rule of protocol faults.  `calls`: the requests that it was tested on; `hits`: the requests
+    that it changed."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class ClockBrief(Struct, frozen=True):
 
 class ClusterAnswer(Struct, frozen=True):
     """A cluster and how it stands.  `lease`: None if it stays until it is deleted; `page`: empty if
-    none is served; `without_effect`: configs that its topology sets and nothing here obeys."""
+    none is served; `without_effect`: configs in its topology that have no effect here."""
 
     id: str
     name: str
@@ -78,7 +78,7 @@ class ClusterList(Struct, frozen=True):
 
 
 class ClusterParameters(Struct):
-    """Which part of it."""
+    """The part of a cluster to show."""
 
     topic: Annotated[
         str | None, Meta(description="Only the partitions of this topic; without it, all.")
@@ -119,7 +119,7 @@ def lease_text(held: HeldCluster) -> str | None:
 
 
 def cluster_answer(call: ApiCall, held: HeldCluster, topic: str | None = None) -> ClusterAnswer:
-    """What is answered about a cluster.  `topic`: only its partitions."""
+    """The answer about a cluster.  `topic`: only its partitions."""
     cluster = held.cluster
     status, clock = cluster.status(), cluster.driver.clock
     if topic is not None:

@@ -1,8 +1,8 @@
 """The stream under the page: the rows of the record as they come, as server-sent events.
 
-Owns: this route, who watches which cluster, that watchers of one cluster share their readings.
-Never: records (evidence/), blocks a cluster while it encodes: rows are read in the cluster's
-thread, and made text in another.
+Owns: this route, the watchers of each cluster and the readings that they share. Never: records
+(evidence/), blocks a cluster while it encodes: rows are read in the cluster's thread, and encoded
+in another.
 Kafka: no counterpart.
 """
 
@@ -30,11 +30,11 @@ EVERY_S: Final = 0.1
 KEPT_MS: Final = 1_000
 """How long a reading is kept for other watchers."""
 CLOCK_S: Final = 1.0
-"""How often the time is sent: nobody reads a stream to which it cannot be written."""
+"""The interval at which the time is sent: a stream to which it cannot be written has no reader."""
 
 
 class StreamParameters(Struct):
-    """From when on."""
+    """The moment from which rows are wanted."""
 
     after_ms: Annotated[
         int, Meta(description="Only rows after this time of the cluster's clock; else all.")
@@ -42,15 +42,14 @@ class StreamParameters(Struct):
 
 
 class Reading(Struct, gc=False):
-    """What was read of the record after some time.  `text`: its `rows` event, None if it has no
-    rows."""
+    """The rows of the record after some time.  `text`: as a `rows` event, None without rows."""
 
     until_ms: int
     text: bytes | None
 
 
 class Feed:
-    """The readings of one cluster, for all who watch it.
+    """The readings of one cluster, for all its watchers.
 
     Watchers that have read up to the same time share the next reading; those that joined at
     different times soon do, because a reading ends with the current millisecond.
@@ -60,10 +59,10 @@ class Feed:
         self._held = held
         self._lock = threading.Lock()
         self._newest: dict[int, Reading] = {}
-        """By the time after which it was read."""
+        """The newest reading, by the time after which it was read."""
 
     def read(self, after_ms: int) -> Reading:
-        """The rows after this time, in a thread that may wait."""
+        """The rows after this time.  Called in a thread that may block."""
         with self._lock:
             shared = self._newest.get(after_ms)
             if shared is not None and shared.text is not None:
@@ -116,7 +115,7 @@ def stream_rows(call: ApiCall) -> ApiAnswer:
 
 
 class Watcher:
-    """One who watches a cluster."""
+    """A reader of a cluster's stream."""
 
     def __init__(self, held: HeldCluster, feed: Feed, after_ms: int) -> None:
         self._held = held
@@ -129,7 +128,8 @@ class Watcher:
         self._lessons = 0
 
     def read(self) -> bytes:
-        """What is new, in a thread that may wait; empty if nothing is."""
+        """The events since the last call, empty if there are none.  Called in a thread that may
+        block."""
         if self._held.is_complete and self._clock is not None:
             parts = []
         else:
@@ -148,8 +148,8 @@ class Watcher:
         return b"".join(parts)
 
     def _read_present(self, until_ms: int) -> bytes:
-        """The rows of the moment in which the clock is paused, whenever there are more of them;
-        they come again when it is over."""
+        """The rows of the moment in which the clock is paused, whenever there are more of them.
+        They are sent again when the moment is over."""
         if self._held.is_complete or not self._held.source.clock().paused:
             return b""
         text = rows_text(self._held.cluster.recorded_now(), until_ms, self._held.began_ms) or b""
@@ -167,7 +167,7 @@ class Watcher:
 
 
 def watched(call: ApiCall, watcher: Watcher, first: bytes) -> Iterator[bytes]:
-    """What a watcher reads; ends with the cluster."""
+    """The parts of a watcher's stream, which ends with the cluster."""
     yield first
     try:
         while not call.is_over:

@@ -23,7 +23,7 @@ from kcluster.web.routes import Runs, route
 
 
 class WaitWanted(Struct):
-    """What to wait for."""
+    """The condition to wait for."""
 
     until: Annotated[
         str,
@@ -43,7 +43,7 @@ class WaitWanted(Struct):
 
 
 class WaitAnswer(Struct, frozen=True):
-    """The condition holds, after this time."""
+    """The condition held after this time."""
 
     until: str
     waited_ms: int

@@ -1,4 +1,4 @@
-"""The metrics: their names in Prometheus, Kafka's names by JMX, what they count.
+"""The metrics: their names in Prometheus, Kafka's names by JMX, and their meaning.
 
 Owns: the table, which the reference page is made from.  Never: counts.
 Kafka: the MBeans of 4.3.1, under the names that the usual rules of the JMX exporter give them:

@@ -26,8 +26,8 @@ _FOR_LOCK: Final = Waiting(WaitFor.TIME, "SQLite's lock")
 _JULIAN_EPOCH_MS: Final = 210_866_760_000_000
 """1970-01-01 in milliseconds since noon in Greenwich on November 24, 4714 B.C."""
 _FIRST_WITH_TIME_IN_MS: Final = 2
-"""The first version of the table with a clock in ms; SQLite calls the other clock, in days, only
-without it."""
+"""The first version of the table that has a clock in ms.  Only in older ones SQLite calls the other
+clock, in days."""
 
 _Sleep: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 _Time: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))

@@ -109,7 +109,7 @@ class ConsumerGroupClassicSide:
     # ---------------------------------------------------------- SyncGroup and Heartbeat
 
     def sync(self, request: Request, now_ms: int) -> None:
-        """Answer with what the member has, once that is committed."""
+        """Answer with the member's partitions, once they are committed."""
         group, body = self.group, request.body
         error = self._check_sync(body, now_ms)
         if error is not ErrorCode.NONE:
@@ -162,8 +162,8 @@ class ConsumerGroupClassicSide:
         return ErrorCode.NONE
 
     def _must_rejoin(self, member: ConsumerMember) -> bool:
-        """Whether there is a new target, something to revoke, or what the member waits for is
-        free."""
+        """Whether the member must join again: the target is new, it has partitions to revoke, or a
+        partition that it waits for is free."""
         group = self.group
         if member.epoch < group.target_epoch:
             return True
@@ -180,7 +180,7 @@ class ConsumerGroupClassicSide:
         return not any(group.is_taken(*one) for one in awaited)
 
     def _await_join(self, member: ConsumerMember, now_ms: int) -> None:
-        """It has until the rebalance timeout to join again."""
+        """Give the member until the rebalance timeout to join."""
         group, member_id = self.group, member.member_id
         if not group.timers.has_of_member("join", member_id):
             ends_ms = now_ms + member.rebalance_timeout_ms
@@ -205,7 +205,7 @@ class ConsumerGroupClassicSide:
     # --------------------------------------------------------------------- LeaveGroup
 
     def leave(self, leavers: list[MemberIdentity], now_ms: int) -> list[MemberResponse] | ErrorCode:
-        """The outcome for each, or an error for all: the write was refused."""
+        """The outcome for each member, or one error for all if the write was refused."""
         answers, gone = [], {}
         for leaver in leavers:
             found = self._leaver(leaver)
@@ -269,7 +269,7 @@ class ClassicJoin(ConsumerChange):
         return self.take_place_of(previous, member_id)
 
     def apply(self, member: ConsumerMember) -> None:
-        """Write the member's next step; then answer."""
+        """Write the records of the member's next step, and answer when they are committed."""
         group, call = self.group, self.call
         self.is_new = member.member_id not in group.members
         replaced = group.static_member(call.instance_id)

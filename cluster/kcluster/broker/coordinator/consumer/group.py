@@ -97,8 +97,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         """The number of members that subscribe to a regular expression."""
         self._assignor_counts: Counter[str] = Counter()
         self._topics_seen: frozenset[bytes] | None = None
-        """The ids of the topics when regular expressions were last resolved; None: not by this
-        coordinator."""
+        """The ids of the topics when this coordinator last resolved regular expressions; None: it
+        has not yet."""
         self.revision = 0
         """The number of replayed records: if two readings have one revision, nothing has changed
         between them."""
@@ -369,7 +369,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return super().session_ms(member)
 
     def fence_at(self, timer: str, member_id: str, ends_ms: int) -> None:
-        """Fence a classic member at that time if it has not joined, or synced."""
+        """Fence a classic member at that time, unless it has joined or synced by then."""
         departure = DEADLINES[timer]
 
         def over(at_ms: int) -> None:

@@ -96,8 +96,8 @@ class Member(Protocol):
         """The value of its second record."""
 
     def with_current(self, value: Any | None) -> Self:
-        """The member with this assignment; None: its assignment was deleted, and the member is
-        about to be."""
+        """The member with this assignment; None: its assignment was deleted, and the member will be
+        deleted next."""
 
     def away(self) -> Self:
         """The static member as away, to come back under another id: it keeps its partitions, and
@@ -217,8 +217,8 @@ class ModernGroup(Group, Generic[M, T]):
     def find(
         cls: type[G], current: Group | None, group_id: str, noun: str | None = None
     ) -> G | RequestRefused:
-        """The group of a request that does not join; `noun`: its name in the error if it is
-        missing."""
+        """The group of a request that is not a join.  `noun`: the group's name in the error if it
+        is missing."""
         if current is None:
             message = f"there is no {noun or cls.noun} {group_id}"
             return RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, message)
@@ -412,8 +412,8 @@ class ModernGroup(Group, Generic[M, T]):
     def carry_out(
         self, decision: CoordinatorResult[Any], now_ms: int, on_settled: Settled = ignore_outcome
     ) -> bool:
-        """Write a decision that by itself answers no client's request.  False: the append was
-        refused, and nothing has changed."""
+        """Write a decision that does not answer a client's request by itself.  False: the append
+        was refused, and nothing has changed."""
         written = self.write(decision.records, on_settled, now_ms)
         if written:
             decision.on_written(now_ms)

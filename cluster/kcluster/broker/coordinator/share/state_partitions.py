@@ -1,4 +1,4 @@
-"""The share partitions of a group that have a state, or are on the way to one.
+"""The share partitions of a group that have a state, or are about to get one.
 
 Owns: `StatePartitions`, its changes and its record.  Never: has a state initialized
 (group.py does), keeps one (share_state/ does).
@@ -74,14 +74,14 @@ class StatePartitions(Struct, frozen=True):
     # --------------------------------------------------------------------------- changes
 
     def with_initializing(self, topics: Topics) -> StatePartitions:
-        """With these as initializing, before a request to the persister."""
+        """The value with these share partitions initializing, before a request to the persister."""
         initializing = _united(self.initializing, topics)
         return replace(
             self, initializing=initializing, deleting=self.deleting.difference(initializing)
         )
 
     def with_initialized(self, topics: Topics) -> StatePartitions:
-        """With these as initialized by the persister."""
+        """The value with these share partitions initialized by the persister."""
         return StatePartitions(
             initializing=_without(self.initializing, topics),
             initialized=_united(self.initialized, topics),
@@ -89,7 +89,7 @@ class StatePartitions(Struct, frozen=True):
         )
 
     def without_initializing(self, topics: Topics) -> StatePartitions:
-        """Without these, which the persister has failed to initialize."""
+        """The value without these share partitions, which the persister could not initialize."""
         return replace(self, initializing=_without(self.initializing, topics))
 
     def all_deleting(self, image: MetadataImage) -> tuple[StatePartitions, Assignment]:
@@ -105,7 +105,7 @@ class StatePartitions(Struct, frozen=True):
         return changed, {topic_id: one.partitions for topic_id, one in topics.items()}
 
     def without_topics(self, topic_ids: Iterable[bytes]) -> StatePartitions:
-        """Without these topics, which do not exist any more."""
+        """The value without these topics, which no longer exist."""
         gone = frozenset(topic_ids)
         return StatePartitions(
             initializing={key: one for key, one in self.initializing.items() if key not in gone},
@@ -140,7 +140,7 @@ class StatePartitions(Struct, frozen=True):
 
 
 def state_partitions_of(value: m.ShareGroupStatePartitionMetadataValue) -> StatePartitions:
-    """The value from its record."""
+    """The value of a record."""
 
     def topics(infos: Iterable[TopicPartitionsInfo]) -> Topics:
         return {
@@ -156,7 +156,7 @@ def state_partitions_of(value: m.ShareGroupStatePartitionMetadataValue) -> State
 
 
 def _united(first: Topics, second: Topics) -> Topics:
-    """The partitions of both."""
+    """The partitions of both arguments, by topic id."""
     united = dict(first)
     for topic_id, one in second.items():
         before = united.get(topic_id)

@@ -1,7 +1,7 @@
 """The share coordinator of one broker: finds the shard of a share partition.
 
-Owns: the shards of __share_group_state, and the timers of what each does now and then.  Never:
-decides about a state (share_states.py does).
+Owns: the shards of __share_group_state, and the timers of their periodic work.  Never: decides
+about a state (share_states.py does).
 Kafka: ShareCoordinatorService.
 """
 
@@ -18,7 +18,7 @@ from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
 
 
 class ShareCoordinator(ShardedCoordinator[ShareStateShard]):
-    """`shards` by partition of __share_group_state."""
+    """The share coordinator.  `shards`: by partition of __share_group_state."""
 
     topic = SHARE_GROUP_STATE_TOPIC
     _has_timers = False

@@ -1,11 +1,11 @@
 """What a broker uses to keep the state of share partitions.
 
-Owns: the `SharePersister` interface, and the one that keeps nothing.  Never: sends a request
+Owns: the `SharePersister` interface, and NoPersister, which stores nothing.  Never: sends a request
 (remote_persister.py does), stores a state (share_state_shard.py does).
 Kafka: Persister, NoOpStatePersister; group.share.persister.class.name.
 
-A persister calls back exactly once for each call, maybe before the call returns; with an error when
-it has given up.
+A persister calls back exactly once for each call, maybe before the call returns.  It reports an
+error when it gives up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ OnSummaries = Callable[[dict[SharePartition, ShareSummary | ErrorCode], int], No
 
 
 class SharePersister(ABC):
-    """Keeps the state of share partitions, of any group.
+    """Keeps the state of share partitions, of any group.  The share-partition leader reads and
+    writes the state; the group coordinator calls all other methods.
 
     The share-partition leader reads and writes; the group coordinator does the rest.
     """
@@ -43,9 +44,9 @@ class SharePersister(ABC):
     def read(
         self, partition: SharePartition, leader_epoch: int, on_read: OnRead, now_ms: int
     ) -> None:
-        """The state, for the leader of `leader_epoch`: writes of older leaders are refused from now
-        on.  FENCED_LEADER_EPOCH if a newer leader has read it; INVALID_REQUEST if it has not been
-        initialized."""
+        """Read the state, for the leader of `leader_epoch`: writes of older leaders are refused
+        from now on.  FENCED_LEADER_EPOCH if a newer leader has read it; INVALID_REQUEST if it has
+        not been initialized."""
 
     @abstractmethod
     def write(
@@ -59,29 +60,31 @@ class SharePersister(ABC):
         on_written: OnWritten,
         now_ms: int,
     ) -> None:
-        """Store what has changed: `batches`, and the start offset.  FENCED_STATE_EPOCH after a
-        later initialization, FENCED_LEADER_EPOCH after a newer leader.  Writes of one share
-        partition take effect in the order of the calls."""
+        """Store a change: `batches`, and the start offset.  FENCED_STATE_EPOCH after a later
+        initialization, FENCED_LEADER_EPOCH after a newer leader.  Writes of one share partition
+        take effect in the order of the calls."""
 
     @abstractmethod
     def initialize(
         self, partitions: Mapping[SharePartition, tuple[int, int]], on_done: OnErrors, now_ms: int
     ) -> None:
-        """Begin again with (state epoch, start offset) of each.  All are of one group."""
+        """Replace each state by a new one with this (state epoch, start offset).  All are of one
+        group."""
 
     @abstractmethod
     def delete(self, partitions: Iterable[SharePartition], on_done: OnErrors, now_ms: int) -> None:
-        """Forget the states.  All are of one group."""
+        """Delete the states.  All are of one group."""
 
     @abstractmethod
     def summarize(
         self, partitions: Iterable[SharePartition], on_done: OnSummaries, now_ms: int
     ) -> None:
-        """The states without their batches.  All are of one group."""
+        """Read the states without their batches.  All are of one group."""
 
 
 class NoPersister(SharePersister):
-    """Keeps nothing: each share-partition leader starts afresh.  Kafka: NoOpStatePersister."""
+    """Stores nothing: each share-partition leader starts without a state.  Kafka:
+    NoOpStatePersister."""
 
     def read(
         self, partition: SharePartition, leader_epoch: int, on_read: OnRead, now_ms: int

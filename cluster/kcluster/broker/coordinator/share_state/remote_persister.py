@@ -5,9 +5,10 @@ Never: stores anything (share_state_shard.py does, on whichever broker).
 Kafka: DefaultStatePersister, PersisterStateManager.
 
 Requests go over the fabric, also to a coordinator on the same broker, so a fault can hit them.
-Writes of one share partition are sent one after the other.  What is to be written meanwhile is
-sent in one request when the last is answered: they take effect in order, and ten acknowledgements
-do not cost ten round trips.  A read waits for them: it must not miss what they store.
+Writes of one share partition are sent one after the other.  Writes that come meanwhile are sent
+together, in one request, when the last one is answered: they take effect in order, and ten
+acknowledgements do not cost ten round trips.  A read waits for the writes before it, because its
+answer must include them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from kcluster.broker.coordinator.share_state.state import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.messages import Message
 
 MAX_ATTEMPTS: Final = 5
 """Kafka: PersisterStateManager.MAX_FIND_COORD_ATTEMPTS."""
@@ -53,7 +55,7 @@ _RETRIABLE: Final = (
     ErrorCode.NETWORK_EXCEPTION,
 )
 
-Build = Callable[[str, dict[bytes, list[Any]]], Any]
+Build = Callable[[str, dict[bytes, list[Message]]], Message]
 """(group id, the request's rows by topic id) -> the request."""
 
 Results = dict[SharePartition, Any]
@@ -61,7 +63,7 @@ Results = dict[SharePartition, Any]
 
 
 class _StateWrite(Struct):
-    """What is to be written of one share partition."""
+    """A write of one share partition that is still to be sent."""
 
     state_epoch: int
     leader_epoch: int
@@ -72,30 +74,30 @@ class _StateWrite(Struct):
 
 
 class _Call(Struct):
-    """A request about some share partitions of a group, and what has come of it."""
+    """A request about some share partitions of a group, and its results so far."""
 
     group_id: str
-    rows: dict[SharePartition, object]
-    """What is still to be asked: the request's row of each."""
+    rows: dict[SharePartition, Message]
+    """The rows of the request that are still to be sent, by share partition."""
     build: Build
     on_done: Callable[[Results, int], None]
     results: Results
     in_flight: int = 0
     attempts: int = 0
     failed: dict[SharePartition, ErrorCode] = {}
-    """Of this attempt, the errors that may pass."""
+    """The retriable errors of this attempt."""
 
 
 class RemotePersister(SharePersister):
-    """See the module's head."""
+    """A persister whose states are kept by share coordinators."""
 
     def __init__(self, broker: CoordinatorBroker, coordinators: ShareCoordinator) -> None:
         self._broker = broker
         self._coordinators = coordinators
         self._writing: dict[SharePartition, _StateWrite | None] = {}
-        """The share partitions with a write in flight, and what is to be written after it."""
+        """The share partitions with a write in flight, each with the write that follows it."""
         self._reads_behind: dict[SharePartition, list[Callable[[int], None]]] = {}
-        """Reads that wait for these writes."""
+        """The reads that wait for the writes of a share partition."""
         self._calls = 0
 
     # ------------------------------------------------------------------ share-partition leader
@@ -199,7 +201,7 @@ class RemotePersister(SharePersister):
         self._start_errors(rows, build, on_done, now_ms)
 
     def _start_errors(
-        self, rows: dict[SharePartition, Any], build: Build, on_done: OnErrors, now_ms: int
+        self, rows: Mapping[SharePartition, Message], build: Build, on_done: OnErrors, now_ms: int
     ) -> None:
         def done(results: Results, at_ms: int) -> None:
             errors = {
@@ -229,17 +231,18 @@ class RemotePersister(SharePersister):
 
     def _start(
         self,
-        rows: dict[SharePartition, Any],
+        rows: Mapping[SharePartition, Message],
         build: Build,
         on_done: Callable[[Results, int], None],
         now_ms: int,
     ) -> None:
-        """Of one group, or of none."""
+        """Start a request about share partitions of one group; without share partitions there is
+        nothing to do."""
         group_id = next((partition.group_id for partition in rows), "")
         self._send(_Call(group_id, dict(rows), build, on_done, {}), now_ms)
 
     def _send(self, call: _Call, now_ms: int) -> None:
-        """Ask the coordinators of all that is still to be asked."""
+        """Send the remaining rows to the coordinators of their share partitions."""
         call.attempts += 1
         call.failed = {}
         by_broker: dict[int, list[SharePartition]] = {}
@@ -256,7 +259,8 @@ class RemotePersister(SharePersister):
             self._send_to(broker_id, call, partitions, now_ms)
 
     def _coordinator_of(self, partition: SharePartition, now_ms: int) -> int | None:
-        """The broker that coordinates it; the topic is created if there is none."""
+        """The broker that coordinates a share partition; the topic is created if it does not
+        exist."""
         coordinators, image = self._coordinators, self._broker.image
         if coordinators.topic not in image.topics:
             coordinators.create_topic(now_ms)
@@ -269,7 +273,7 @@ class RemotePersister(SharePersister):
     def _send_to(
         self, broker_id: int, call: _Call, partitions: list[SharePartition], now_ms: int
     ) -> None:
-        by_topic: dict[bytes, list[object]] = {}
+        by_topic: dict[bytes, list[Message]] = {}
         for partition in partitions:
             by_topic.setdefault(partition.topic_id, []).append(call.rows[partition])
 
@@ -329,7 +333,10 @@ def _summary(row: m.ReadShareGroupStateSummaryResponse.PartitionResult) -> Share
 
 
 def _request(
-    kind: Any, topic_data: Any, group_id: str, by_topic: dict[bytes, list[object]]
-) -> object:
+    kind: Callable[..., Message],
+    topic_data: Callable[..., Message],
+    group_id: str,
+    by_topic: dict[bytes, list[Message]],
+) -> Message:
     """A request of this kind, with its struct of a topic."""
     return kind(group_id, [topic_data(*topic) for topic in by_topic.items()])

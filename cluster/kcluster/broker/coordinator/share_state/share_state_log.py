@@ -4,7 +4,7 @@ Owns: their bytes, equal to Kafka's.  Never: decides what is written, keeps stat
 Kafka: ShareCoordinatorRecordHelpers, ShareCoordinatorRecordSerde; ShareSnapshotKey/Value,
 ShareUpdateKey/Value.
 
-A snapshot has the whole state of a share partition, an update what one write has changed.
+A snapshot has the whole state of a share partition, an update the changes of one write.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SNAPSHOT: Final = 0
 _UPDATE: Final = 1
 """Kinds of keys.  Kafka: CoordinatorRecordType."""
 _VERSION: Final = 0
-"""Of all keys and values so far."""
+"""The version of all keys and values so far."""
 _INT16: Final = Layout(">h")
 
 
@@ -60,7 +60,7 @@ class SnapshotRecord(Struct, frozen=True):
 
 
 class UpdateRecord(Struct, frozen=True):
-    """What one write has changed.  `start_offset` -1: it stays."""
+    """The changes of one write.  `start_offset` -1: unchanged."""
 
     partition: SharePartition
     snapshot_epoch: int
@@ -139,7 +139,7 @@ def _read_update(key: bytes, value: bytes) -> UpdateRecord:
 
 
 def batches_of(messages: Iterable[Any]) -> tuple[StateBatch, ...]:
-    """The batches of a message that has any."""
+    """The batches of any message that has some."""
     return tuple(
         StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
         for one in messages

@@ -1,12 +1,12 @@
 """One partition of __share_group_state that this broker leads, with its share partitions.
 
-Owns: the log of their states, and what of it is no longer needed.  Never: decides about a state
-(share_states.py does), knows a record's format (share_state_log.py).
+Owns: the log of their states, and the deletion of its unneeded records.  Never: decides about a
+state (share_states.py does), knows a record's format (share_state_log.py).
 Kafka: ShareCoordinatorShard, ShareCoordinatorOffsetsManager.
 
-A state is what the log says, committed or not: a record takes effect as soon as it is in the log.
-Each request is answered when all that was written before its answer is committed, so nobody sees
-a state that a failover could take back.
+A state is the sum of its records in the log, committed or not: a record takes effect as soon as it
+is in the log. Each request is answered when all that was written before its answer is committed, so
+no client sees a state that a failover could take back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from kcluster.protocol.records.records import Batch
 
 
 class ShareStateShard(LogShard[StateRecord]):
-    """`states`: as its log has them, committed or not."""
+    """One partition of __share_group_state.  `states`: the states as its log has them, committed or
+    not."""
 
     topic = SHARE_GROUP_STATE_TOPIC
 
@@ -83,8 +84,8 @@ class ShareStateShard(LogShard[StateRecord]):
             self.broker.delete_internal_records(replica, offset)
 
     def snapshot_cold(self, now_ms: int) -> None:
-        """Write snapshots of the share partitions that had none for long, so that one that nobody
-        uses does not hold back pruning."""
+        """Write snapshots of share partitions whose last snapshot is old, so that an unused one
+        does not hold back pruning."""
         if self.check_loaded() is not ErrorCode.NONE:
             return
         interval_ms = self.broker.config.share_coordinator_cold_partition_snapshot_interval_ms
@@ -116,7 +117,7 @@ class ShareStateShard(LogShard[StateRecord]):
     # --------------------------------------------------------------------- lifecycle
 
     def resume(self, now_ms: int) -> None:
-        """Its coordinator has the timers."""
+        """Do nothing: the share coordinator has the timers."""
 
     def forget(self, now_ms: int) -> None:
-        """Nothing is parked but writes."""
+        """Do nothing: no request is parked here except for writes."""

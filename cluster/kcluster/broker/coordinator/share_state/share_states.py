@@ -1,12 +1,13 @@
 """The states of share partitions, and every decision about them.
 
-Owns: the states as the log has them, what each request makes of them, what each record changes.
-Never: writes (share_state_shard.py does), knows a request's format (handlers/share/share_state.py)
-or a record's (share_state_log.py).
+Owns: the states as the log has them, the effect of each request and of each record. Never: writes
+(share_state_shard.py does), knows a request's format (handlers/share/share_state.py) or a record's
+(share_state_log.py).
 Kafka: ShareCoordinatorShard.
 
-Two epochs fence.  A leader that reads writes down its leader epoch, and from then on older leaders
-cannot write.  An initialization has a new state epoch, and whoever read before it cannot write.
+Two epochs fence.  A leader that reads the state has its leader epoch recorded, and from then on
+older leaders cannot write.  An initialization has a new state epoch, and leaders that read before
+it cannot write.
 """
 
 from __future__ import annotations
@@ -42,28 +43,29 @@ NEGATIVE_PARTITION: Final = "the partition is negative"
 NEGATIVE_LEADER_EPOCH: Final = "the leader epoch is negative"
 NEGATIVE_STATE_EPOCH: Final = "the state epoch is negative"
 FIRST_WITHOUT_MISSING_EPOCHS: Final = (4, 4)
-"""Before it epoch -1 is any epoch, and a write moves the start offset to wherever it says."""
+"""The first Kafka release that refuses epoch -1.  Before it epoch -1 matches any epoch, and a write
+may move the start offset to any offset."""
 WRITE_OF_UNINITIALIZED: Final = "written before it was initialized"
 READ_OF_UNINITIALIZED: Final = "read before it was initialized"
 
 
 Decided = CoordinatorResult[ShareState | None] | RequestRefused
-"""With the state to answer with, None for none."""
+"""A decision whose response is a state; None: an answer without a state."""
 
 
 class _Entry(Struct):
-    """What the shard knows of one share partition."""
+    """A share partition's state, with what its next record depends on."""
 
     state: ShareState
     leader_epoch: int
-    """The highest seen; an initialization does not set it back."""
+    """The highest leader epoch seen; an initialization does not reset it."""
     state_epoch: int
     updates: int = 0
-    """Records since the last snapshot that was made because of their number."""
+    """The number of updates since the last snapshot that was made because of their number."""
 
 
 class ShareStates:
-    """`entries` by share partition."""
+    """The states of a shard.  `entries`: by share partition."""
 
     def __init__(self, broker: CoordinatorBroker) -> None:
         self._broker = broker
@@ -72,7 +74,7 @@ class ShareStates:
     # ----------------------------------------------------------------------- requests
 
     def state(self, partition: SharePartition) -> ShareState | None:
-        """As the log has it; None if it was never initialized, or deleted."""
+        """The state in the log; None if it was never initialized, or was deleted."""
         entry = self.entries.get(partition)
         return None if entry is None else entry.state
 
@@ -102,7 +104,7 @@ class ShareStates:
         return CoordinatorResult([SnapshotRecord(partition, state)], None)
 
     def read(self, partition: SharePartition, leader_epoch: int, now_ms: int) -> Decided:
-        """The state.  A leader epoch that is new is written down, and fences the writes of older
+        """Read the state.  A new leader epoch is recorded, and fences the writes of older
         leaders."""
         entry = self.entries.get(partition)
         if partition.partition < 0:
@@ -134,7 +136,7 @@ class ShareStates:
         batches: tuple[StateBatch, ...],
         now_ms: int,
     ) -> Decided:
-        """What a share-partition leader has changed."""
+        """Store the changes that a share-partition leader reports."""
         entry = self.entries.get(partition)
         if partition.partition < 0:
             return invalid(NEGATIVE_PARTITION)
@@ -162,7 +164,7 @@ class ShareStates:
         return CoordinatorResult([record], None)
 
     def delete(self, partition: SharePartition) -> Decided:
-        """Forget the state; no error if there is none."""
+        """Delete the state; no error if there is none."""
         refused = self._refuse_unknown(partition)
         if refused is not None:
             return refused
@@ -235,7 +237,7 @@ class ShareStates:
     # -------------------------------------------------------------------------- records
 
     def put(self, record: StateRecord) -> None:
-        """The record is in the log."""
+        """Apply a record that is in the log."""
         if isinstance(record, SnapshotRecord):
             self._put_snapshot(record.partition, record.state)
         else:

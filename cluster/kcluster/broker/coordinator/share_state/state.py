@@ -1,4 +1,4 @@
-"""The durable state of one share partition: what of it the group has done, batch by batch.
+"""The durable state of one share partition: which records the group has processed, batch by batch.
 
 Owns: `ShareState`, `StateBatch`, and how batches that overlap become one list.  Never: knows what
 is in flight (the share-partition leader does), or where the state is stored (share_state_log.py).
@@ -17,7 +17,7 @@ from msgspec import Struct
 from kcluster.protocol.uuids import read_uuid, uuid_text
 
 UNINITIALIZED: Final = -1
-"""As a start offset: the leader of the share partition has still to choose one, by
+"""The start offset of a share partition whose leader has still to choose one, by
 share.auto.offset.reset."""
 NO_COUNT: Final = -1
 NO_EPOCH: Final = -1
@@ -33,7 +33,7 @@ class SharePartition(NamedTuple):
 
     @property
     def coordinator_key(self) -> str:
-        """Decides which partition of __share_group_state has the state."""
+        """The key that decides which partition of __share_group_state has the state."""
         return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
 
 
@@ -64,12 +64,12 @@ class StateBatch(NamedTuple):
         return self.delivery_count, self.delivery_state
 
     def part(self, first_offset: int, last_offset: int) -> StateBatch:
-        """The same state for other offsets."""
+        """The batch restricted to these offsets, in the same state."""
         return StateBatch(first_offset, last_offset, self.delivery_state, self.delivery_count)
 
 
 class ShareState(Struct, frozen=True):
-    """All that is stored about one share partition.
+    """The stored state of one share partition.
 
     `state_epoch`: of its initialization.  `leader_epoch`: of the share-partition leader that wrote
     last.  `delivery_complete_count`: records from `start_offset` on that need no further delivery;
@@ -97,18 +97,19 @@ class ShareSummary(Struct, frozen=True):
 
 
 class ReadState(Struct, frozen=True):
-    """What a share-partition leader starts from."""
+    """The state with which a share-partition leader starts."""
 
     state_epoch: int
     start_offset: int
-    """-1: not known yet, share.auto.offset.reset decides."""
+    """-1: share.auto.offset.reset decides it."""
     batches: tuple[StateBatch, ...]
 
 
 def combine(
     known: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """`new` over `known` (which has no overlaps), without what lies before `start_offset`.
+    """Put the batches of `new` over those of `known` (which have no overlaps), and drop offsets
+    before `start_offset`.
 
     Where two batches overlap the one with more progress wins.  Neighbours in the same state become
     one.  `start_offset` -1: nothing is dropped.

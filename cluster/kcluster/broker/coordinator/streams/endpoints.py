@@ -30,10 +30,12 @@ def endpoints(
     replaced: str | None,
     is_of_4_4: bool,
 ) -> list[EndpointRow] | None:
-    """Of all members with an endpoint; `updated` last, as it is after this heartbeat.
+    """The endpoints of all members that have one, with their partitions.  `updated`: the member of
+    this heartbeat, which comes last.
 
-    `replaced`: the id of the static member whose place that takes.  None: a member has an endpoint,
-    but the topology has no tasks, or a topic is gone.  Kafka fails then (UNKNOWN_SERVER_ERROR).
+    `replaced`: the id of the static member whose place it takes.  Returns None if a member has an
+    endpoint, but the topology has no tasks or a topic is gone.  Kafka fails then
+    (UNKNOWN_SERVER_ERROR).
     """
     rows: list[EndpointRow] = []
     gone = (updated.member_id, replaced)

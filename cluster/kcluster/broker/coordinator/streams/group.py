@@ -48,11 +48,11 @@ _INITIAL_DELAY: Final = "initial-rebalance"
 """The phase in which an empty group waits for more members."""
 
 NOT_VALIDATED: Final = -1
-"""No topology has been validated."""
+"""The epoch of a topology that has not been validated."""
 
 
 class StreamsGroupState(StrEnum):
-    """As clients see it."""
+    """The states, by the names that clients see."""
 
     EMPTY = "Empty"
     NOT_READY = "NotReady"
@@ -62,7 +62,7 @@ class StreamsGroupState(StrEnum):
 
 
 class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
-    """Members by id, their targets, and the topology that they share."""
+    """A streams group: members by id, their targets, and the topology that they share."""
 
     kind = "streams"
     noun = "streams group"

@@ -60,7 +60,7 @@ def next_step(
     """The member's next tasks; `owned`: the tasks that it reports to have, None if it does not
     report.
 
-    None: the state is of a newer Kafka, and the member must join again without tasks.
+    Returns None if the member's state is of a newer Kafka: it must join again without tasks.
     """
     match progress.state:
         case StreamsMemberState.STABLE if progress.member_epoch == target_epoch:

@@ -1,4 +1,4 @@
-"""Changes of a transaction's state as a whole: a new producer, its end, the end of its time.
+"""Changes of a transaction's state as a whole: a new producer, the transaction's end, its timeout.
 
 Owns: these changes as values, each with its decision, its reason and its answer.  Never: makes the
 decision (transaction.py does), writes (coordinator.py does).  Kafka:
@@ -40,7 +40,7 @@ class TransactionChange(Struct, frozen=True):
     @property
     @abstractmethod
     def abort_reason(self) -> AbortReason | None:
-        """The reason for an abort, if it ends a transaction; None: it commits."""
+        """The reason for an abort, if the change ends a transaction; None: it commits."""
 
     def answer(self, new: Transaction) -> Identified:
         """The answer when `new` is committed."""

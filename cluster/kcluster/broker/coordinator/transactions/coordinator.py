@@ -44,7 +44,7 @@ def ignore_answer(_answer: Identified, _now_ms: int) -> None:
 
 
 class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
-    """The coordinator.  `shards`: by partition of __transaction_state."""
+    """The transaction coordinator.  `shards`: by partition of __transaction_state."""
 
     topic = TRANSACTION_STATE_TOPIC
 
@@ -67,14 +67,16 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
             self._expire_later(now_ms)
 
     def transaction(self, transactional_id: str, now_ms: int) -> Transaction | ErrorCode:
-        """A transaction in its committed state; or the error why it is not known here."""
+        """A transaction in its committed state, or the error if this coordinator cannot answer
+        about it."""
         shard = self.ready_shard(transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             return shard
         return shard.transactions.get(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
 
     def all_transactions(self) -> list[Transaction] | ErrorCode:
-        """All transactions that are coordinated here; or the error while they are not all known."""
+        """All transactions that this broker coordinates; or the error while some are still being
+        loaded."""
         shards = self.shards.values()
         if any(one.check_loaded() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS for one in shards):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -90,7 +92,7 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         new_producer_id: int | None = None,
     ) -> None:
         """Decide on a change and write the decision; answer with the producer's new identity.  A
-        change that needs a producer id is decided again when there is one, on the state of that
+        change that needs a producer id is decided again once it has one, on the state at that
         time."""
         shard = self.ready_shard(change.transactional_id, now_ms)
         if isinstance(shard, ErrorCode):

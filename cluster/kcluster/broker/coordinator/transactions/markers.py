@@ -29,8 +29,8 @@ RETRY_MS: Final = 100
 """The time before a retry.  Kafka: retry.backoff.ms of clients, which the sender uses."""
 
 _DROPS_ALL: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
-"""Errors by which another coordinator, or a later epoch, has taken over: nothing is left to do
-here."""
+"""Errors that show that another coordinator, or a later epoch, has taken over: the sender gives
+up."""
 
 OnWritten = Callable[[Transaction, int], None]
 

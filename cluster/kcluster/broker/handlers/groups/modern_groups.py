@@ -8,7 +8,7 @@ KIP-932, KIP-1071.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.interface import CoordinatorResult, RequestRefused
@@ -53,14 +53,24 @@ def refusal_of(response: Callable[..., A], refusal: RequestRefused) -> A:
     return response(error_code=refusal.error, error_message=refusal.message)
 
 
+class DescribedRow(Protocol):
+    """A group in the answer."""
+
+    error_code: int
+    authorized_operations: int
+
+
+Row = TypeVar("Row", bound=DescribedRow)
+
+
 def describe_groups(
     broker: Broker,
     request: Request,
     kind: type[G],
     is_served: bool,
-    row: Callable[..., Any],
-    describe: Callable[[G], Any],
-) -> list[Any]:
+    row: Callable[..., Row],
+    describe: Callable[[G], Row],
+) -> list[Row]:
     """A row for each group.
 
     DIFFERS: Kafka describes the group from committed records; this includes records that are
@@ -79,9 +89,9 @@ def _described(
     group_id: str,
     kind: type[G],
     is_served: bool,
-    row: Callable[..., Any],
-    describe: Callable[[G], Any],
-) -> Any:
+    row: Callable[..., Row],
+    describe: Callable[[G], Row],
+) -> Row:
     if not is_served:
         return row(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:

@@ -9,31 +9,54 @@ OffsetCommitResponse and TxnOffsetCommitResponse.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, final
+from typing import Generic, Protocol, TypeVar, final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group_log import CommittedOffset, OffsetRecord
 from kcluster.protocol.errors import ErrorCode
 
 
+class _PartitionToCommit(Protocol):
+    """A partition of a request."""
+
+    partition_index: int
+    committed_metadata: str | None
+
+
+Sent = TypeVar("Sent", bound=_PartitionToCommit)
+"""A request's partition."""
+Cell = TypeVar("Cell")
+"""A partition's row in the answer."""
+Row = TypeVar("Row")
+"""A topic's row in the answer."""
+
+
+class _TopicToCommit(Protocol[Sent]):
+    """A topic of a request."""
+
+    name: str
+    topic_id: bytes
+    partitions: list[Sent]
+
+
 @final
-class OffsetsToCommit:
-    """`result`, `cell`: the classes of a topic's and a partition's row in the answer."""
+class OffsetsToCommit(Generic[Sent, Cell, Row]):
+    """`row`, `cell`: the classes of a topic's and a partition's row in the answer."""
 
     def __init__(
         self,
         broker: Broker,
-        topics: Iterable[Any],
+        topics: Iterable[_TopicToCommit[Sent]],
         by_id: bool,
-        result: Callable[[str, bytes, list[Any]], Any],
-        cell: Callable[[int, int], Any],
+        row: Callable[[str, bytes, list[Cell]], Row],
+        cell: Callable[[int, int], Cell],
     ) -> None:
         self._metadata_max = broker.config.offset_metadata_max_bytes
-        self._result = result
+        self._row = row
         self._cell = cell
-        self._unknown: list[Any] = []
-        """The results of what does not exist."""
-        self.known: list[tuple[str, bytes, bytes, list[Any]]] = []
+        self._unknown: dict[tuple[str, bytes], list[Cell]] = {}
+        """The results of what does not exist, by (name, topic id)."""
+        self.known: list[tuple[str, bytes, bytes, list[Sent]]] = []
         """(name, topic id as the request has it, topic id, partitions) of what exists."""
         missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for topic in topics:
@@ -49,25 +72,17 @@ class OffsetsToCommit:
             if good:
                 self.known.append((name, topic.topic_id, image.topic_id, good))
 
-    def _refuse(
-        self, name: str, topic_id: bytes, partitions: Iterable[Any], error: ErrorCode
-    ) -> None:
-        for one in partitions:
-            self._merge(self._unknown, name, topic_id, self._cell(one.partition_index, error))
+    def _refuse(self, name: str, topic_id: bytes, partitions: list[Sent], error: ErrorCode) -> None:
+        if partitions:
+            cells = [self._cell(one.partition_index, error) for one in partitions]
+            self._unknown.setdefault((name, topic_id), []).extend(cells)
 
-    def _merge(self, results: list[Any], name: str, topic_id: bytes, cell: Any) -> None:
-        for topic in results:
-            if topic.name == name and topic.topic_id == topic_id:
-                topic.partitions.append(cell)
-                return
-        results.append(self._result(name, topic_id, [cell]))
-
-    def _check_metadata(self, partition: Any) -> ErrorCode:
+    def _check_metadata(self, partition: Sent) -> ErrorCode:
         is_too_large = len(partition.committed_metadata or "") > self._metadata_max
         return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
 
     def records(
-        self, group_id: str, committed: Callable[[Any, bytes, bytes], CommittedOffset]
+        self, group_id: str, committed: Callable[[Sent, bytes, bytes], CommittedOffset]
     ) -> list[OffsetRecord]:
         """What can be stored.  `committed`: of (the request's partition, the request's topic id,
         the topic's id)."""
@@ -78,19 +93,19 @@ class OffsetsToCommit:
             if self._check_metadata(one) is ErrorCode.NONE
         ]
 
-    def results(self, error: ErrorCode = ErrorCode.NONE) -> list[Any]:
+    def results(self, error: ErrorCode = ErrorCode.NONE) -> list[Row]:
         """`error` for each partition that exists, or what became of each.  As in Kafka a topic that
         was named twice is merged only if something does not exist."""
-        rows = [
-            self._result(name, sent_id, [self._outcome(one, error) for one in partitions])
+        found = [
+            (name, sent_id, [self._outcome(one, error) for one in partitions])
             for name, sent_id, _, partitions in self.known
         ]
         if not self._unknown:
-            return rows
-        for row in rows:
-            for cell in row.partitions:
-                self._merge(self._unknown, row.name, row.topic_id, cell)
-        return self._unknown
+            return [self._row(*one) for one in found]
+        merged = {key: list(cells) for key, cells in self._unknown.items()}
+        for name, sent_id, cells in found:
+            merged.setdefault((name, sent_id), []).extend(cells)
+        return [self._row(*key, cells) for key, cells in merged.items()]
 
-    def _outcome(self, partition: Any, error: ErrorCode) -> Any:
+    def _outcome(self, partition: Sent, error: ErrorCode) -> Cell:
         return self._cell(partition.partition_index, error or self._check_metadata(partition))

@@ -67,7 +67,7 @@ class PendingTxnOffsets:
         self._body: m.TxnOffsetCommitRequest = request.body
         by_id = request.api_version >= TOPIC_IDS_SINCE
         self.offsets = OffsetsToCommit(
-            broker, request.body.topics, by_id, TopicResult, PartitionResult
+            broker, self._body.topics, by_id, TopicResult, PartitionResult
         )
 
     def answer(self, error: ErrorCode = ErrorCode.NONE) -> m.TxnOffsetCommitResponse:

@@ -166,7 +166,8 @@ def _malformed(requested: list[m.MetadataRequest.MetadataRequestTopic], version:
 def _whole_request_failed(
     requested: list[m.MetadataRequest.MetadataRequestTopic], error: ErrorCode
 ) -> m.MetadataResponse:
-    """The error alone: for each topic, and from v13 for the whole."""
+    """A response with nothing but the error: one for each topic, and from v13 on one for the whole
+    request."""
     return m.MetadataResponse(
         cluster_id=None,
         controller_id=NO_CONTROLLER,

@@ -59,16 +59,29 @@ class _Api(Struct, frozen=True):
 
 
 def _initialize(
-    states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int
+    states: ShareStates,
+    partition: SharePartition,
+    wanted: m.InitializeShareGroupStateRequest.PartitionData,
+    now_ms: int,
 ) -> Decided:
     return states.initialize(partition, wanted.state_epoch, wanted.start_offset, now_ms)
 
 
-def _read(states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
+def _read(
+    states: ShareStates,
+    partition: SharePartition,
+    wanted: m.ReadShareGroupStateRequest.PartitionData,
+    now_ms: int,
+) -> Decided:
     return states.read(partition, wanted.leader_epoch, now_ms)
 
 
-def _update(states: ShareStates, partition: SharePartition, wanted: Any, now_ms: int) -> Decided:
+def _update(
+    states: ShareStates,
+    partition: SharePartition,
+    wanted: m.WriteShareGroupStateRequest.PartitionData,
+    now_ms: int,
+) -> Decided:
     return states.update(
         partition,
         wanted.state_epoch,
