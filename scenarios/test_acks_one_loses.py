@@ -36,9 +36,10 @@ def test_scenario__what_only_the_leader_had_is_lost_though_it_was_acked() -> Non
         cluster.wait_for(isr=("orders", 0, 3))
         consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "audit"})
         consumer.assign([TopicPartition("orders", 0, 0)])
-        read = [message.value() for message in consumer.consume(2, timeout=1)]
+        (message,) = consumer.consume(1, timeout=20)
+        _, end = consumer.get_watermark_offsets(TopicPartition("orders", 0), timeout=20)
         consumer.close()
-        assert read == [b"replicated"]
+        assert (message.value(), end) == (b"replicated", 1)
         events = [entry.event for entry in cluster.events()]
         truncated = [event for event in events if isinstance(event, LogTruncated)][-1]
         assert (truncated.broker, truncated.to_offset, truncated.from_offset) == (1, 1, 2)

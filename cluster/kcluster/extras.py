@@ -3,8 +3,8 @@
 Owns: the command.  Never: installs anything.
 Kafka: no counterpart.  pip: direct_url.json (PEP 610).
 
-The distribution is on no index yet, so its name alone can be installed only where it came from one:
-from `pip install --find-links dist`, or from a mirror of a company.
+The distribution is on no public index yet.  Its name alone can be installed only if it came from an
+index: by `pip install --find-links dist`, or from a company's mirror.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The id of the controller among the nodes.
 
-Owns: that number, apart from contract.py for those who cannot wait for msgspec: the command line.
+Owns: that number, apart from contract.py for the command line, which cannot wait for msgspec.
 Never: imports anything.
 Kafka: `node.id` of a process with the role controller.
 """

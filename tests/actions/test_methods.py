@@ -99,6 +99,7 @@ WALK = [
 ]
 
 
+@pytest.mark.pure_python  # the frames of compiled functions are not to be seen
 @pytest.mark.parametrize("door", DOORS)
 def test_kill__the_walk_is_short(cluster: WorldCluster, door: str) -> None:
     """The files between a door and the dispatcher, but for the driver's: as architecture.md has

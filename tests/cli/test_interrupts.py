@@ -32,7 +32,7 @@ MOMENTS = [
     ("kcluster.cli.main", "up"),
     ("kcluster.cli.foreground", "up"),
     ("gevent", "up"),
-    ("kcluster.broker.node", "up"),
+    ("kcluster.runtime.build", "up"),
     ("kcluster.cli.click_tools", "status"),
     ("click", "status"),
     ("click.parser", "--help"),

@@ -52,6 +52,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "timer": ("signal.setitimer", lambda: signal.setitimer(signal.ITIMER_REAL, 1)),
     "pause": ("signal.pause", lambda: signal.pause()),
     "UDP": ("UDP", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)),
+    "path": ("not a path", lambda: socket.socket(socket.AF_UNIX).bind("its.sock")),
     "TLS": ("TLS", lambda: ssl.create_default_context().wrap_socket(socket.socket())),
     "asyncio's TLS": ("TLS", lambda: asyncio.run(open_tls())),
     "pipe": ("sockets", wait_for_a_pipe),

@@ -53,7 +53,8 @@ class Action(Struct, frozen=True):
         yield from ()
 
     def written(self) -> object:
-        """What follows the verb in a file: the one value, or the keys that differ from defaults."""
+        """The action in a file, without its verb: the one value, or the keys that differ from
+        defaults."""
         keys = {
             field.key: _written(field.kind, value)
             for field in fields_of(type(self))

@@ -4,8 +4,9 @@ Owns: these actions.  Never: cuts or shapes a link itself (operations/links.py).
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
 Without `others`, all other nodes are meant: brokers, the controller, and the workload's clients.
-Shapes then act on all links of `nodes`, those among them too; a cut leaves these as they are.
-Live, clients from outside are included only where they are named: `clients`, `client billing*`.
+Shapes then act on all links of `nodes`, including links between two of them; a cut leaves these as
+they are. Live, clients from outside are included only where they are named: `clients`, `client
+billing*`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class _Shaping(_BetweenSets, frozen=True):
     """A shape on the links between some nodes and others."""
 
     def shape(self) -> LinkShape:
-        """What the shape does to a link."""
+        """The effect of the shape on a link."""
         raise AssertionError(f"{type(self).__name__} has no shape")
 
     def do(self, stage: Stage) -> Undo:
@@ -73,7 +74,7 @@ def _shape(
     stage: Stage, nodes: Targets, others: Targets | None, shape: LinkShape, one_way: bool
 ) -> Undo:
     """Shape the links between nodes and others; without `others` all links of the nodes, including
-    those between two of them."""
+    links between two of them."""
     found, network, links = stage.nodes(nodes), stage.verbs.network, stage.verbs.links
     if others is None and len(found) > 1:
         ends = found, network.all_nodes
@@ -136,8 +137,8 @@ class Bridge(Action, frozen=True):
 
 @action("slow", example="slow: {nodes: 3, latency: 50ms, jitter: 10ms}")
 class Slow(_Shaping, frozen=True):
-    """Slow links down.  Without `others`: all links of these nodes, those among them too.  Undone
-    by taking the added latency away."""
+    """Slow links down.  Without `others`: all links of these nodes, including links between two of
+    them.  Undone by taking the added latency away."""
 
     MENU = (
         MenuItem(
@@ -231,7 +232,7 @@ class LimitBandwidth(_Shaping, frozen=True):
 
 @action("heal", short="nodes", example="heal: leader(orders-0)")
 class Heal(Action, frozen=True):
-    """Restore links to their initial state: all of them, or those of some nodes."""
+    """Restore links to their initial state: all links, or the links of some nodes."""
 
     MENU = (
         MenuItem("broker", "Heal its links", "{broker}", ("up",)),

@@ -27,7 +27,7 @@ class Recordable(Protocol):
     VERB: ClassVar[str]
 
     def written(self) -> object:
-        """What follows the verb in a file."""
+        """The action in a file, without its verb."""
 
 
 class RecordedStep(Struct):
@@ -46,7 +46,7 @@ class RecordedStep(Struct):
 
     @property
     def keys(self) -> object:
-        """What follows the verb in a file."""
+        """The action in a file, without its verb."""
         return self.action.written()
 
 

@@ -23,8 +23,8 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class Doing(Struct):
-    """What is known of an action while it is performed by hand.  `left_alone`: the brokers it named
-    and did not act on, with their states; `awaited`: conditions that hold when it is over."""
+    """The progress of an action that is performed by hand.  `left_alone`: the brokers it named and
+    did not act on, with their states; `awaited`: conditions that hold when it is over."""
 
     left_alone: tuple[tuple[int, ProcessState], ...] = ()
     awaited: list[Callable[[], bool]] = field(default_factory=list)

@@ -73,7 +73,8 @@ class ChannelBroker(Protocol):
 
 @final
 class _Served:
-    """How to read and answer one API in one version.
+    """The functions that read and answer one API in one version.  `codec`: its functions are looked
+    up each time, as the first ones only compile the real ones.
 
     `codec`: its functions are looked up each time, as the first ones only compile the real ones.
     """
@@ -165,8 +166,8 @@ class Channel:
         return buffers
 
     def _answer_instead(self, request: Request, spoken: Codec, reason: str) -> list[Buffer]:
-        """The answer in place of one that cannot be written because it repeats a client's long
-        name.  Kafka: RequestHandlerHelper.handleError, after the writer's exception."""
+        """The answer if the real one cannot be written, because it repeats a client's long name.
+        Kafka: RequestHandlerHelper.handleError, after the writer's exception."""
         error, names = ErrorCode.UNKNOWN_SERVER_ERROR, self._broker.image.topic_names
         answers = ErrorAnswers(request.api_key, request.api_version, error, names.get)
         instead = answers.answer(request.body)

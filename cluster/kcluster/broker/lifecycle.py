@@ -44,7 +44,7 @@ class LifecycleState(Enum):
 
 @final
 class Lifecycle:
-    """See the module's head."""
+    """One life of a broker: its state, and its exchanges with the controller."""
 
     def __init__(
         self,
@@ -69,7 +69,8 @@ class Lifecycle:
         self._fetching = False
         self._caught_up = False
         self._incarnation_id = rng.randbytes(16)
-        """Distinguishes a retry of this life's registration from one of another life."""
+        """A number that distinguishes a retry of this life's registration from the registration of
+        another life."""
         disk.mount(view.config.log_dirs or view.config.log_dir)
 
     # -------------------------------------------------------------------------- registration

@@ -1,7 +1,7 @@
 """Produce and Fetch before 0.11: message sets on the wire, v2 batches in the log.
 
 Owns: the conversions between both, and the errors that such a client understands.  Never: knows the
-formats (protocol/records/message_sets.py), appends; reads only where a hard limit requires it.
+formats (protocol/records/message_sets.py), appends.
 Kafka: LogValidator (up-conversion), KafkaApis.maybeConvertFetchedData, LazyDownConversionRecords;
 KIP-31, KIP-32, KIP-110, KIP-283.
 

@@ -51,7 +51,7 @@ _SAID_BEFORE: Final = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""The older error that stands for a newer one (INVALID_RECORD: KIP-467)."""
+"""The older error that replaces a newer one (INVALID_RECORD is newer: KIP-467)."""
 
 
 def served(release: Release, api_key: int) -> Versions | None:
@@ -125,7 +125,8 @@ def zookeeper_controller(image: MetadataImage) -> int:
 
 
 def is_not_controller(release: Release, image: MetadataImage, node_id: int) -> bool:
-    """Whether a broker answers NOT_CONTROLLER to a request that only the controller serves."""
+    """Whether a broker must answer NOT_CONTROLLER to a request, because only the controller serves
+    it."""
     return not release.is_kraft and zookeeper_controller(image) != node_id
 
 

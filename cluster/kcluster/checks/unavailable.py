@@ -87,7 +87,7 @@ def _counted(links: list[Link]) -> list[Link]:
 def _concerns(
     facts: Facts, observed: ObservedPartition, note: Note, clients: Sequence[int]
 ) -> bool:
-    """Whether an operation affected this partition's brokers, or the links between one of them and
+    """Whether an operation affected this partition's brokers, or links between such a broker and
     these clients."""
     if not facts.is_operation(note):
         return False

@@ -54,7 +54,8 @@ VALID: Final = "valid"
 INVALID: Final = "invalid"
 UNKNOWN: Final = "unknown"
 LATE_MS: Final = 20_000
-"""The delay that is normal on a real clock, because the machine may be busy."""
+"""The delay of a broker's answer that is normal on a real clock, because the machine may be
+busy."""
 LATE_VIRTUAL_MS: Final = 10
 STALL_MS: Final = 5_000
 """The time for which a high watermark may stand still although it waits for nothing: followers
@@ -62,7 +63,7 @@ fetch twice a second, and retry after a second."""
 OVERDUE_MS: Final = 1_000
 """The delay that is normal for the end of a transaction: markers are repeated every 100 ms."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
-"""By profile, the time after which a missing answer counts as an outage."""
+"""The time after which a missing answer counts as an outage, by profile."""
 
 
 class Unsettled(Struct, frozen=True):
@@ -294,8 +295,8 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
 
 
 def _reads_since(ledger: Ledger, since_ms: int) -> Ledger:
-    """The reads since then, with all sends: without the earlier sends, the logs would seem to hold
-    records that were never sent."""
+    """The reads since then, with all sends.  Without the earlier sends, the logs would seem to hold
+    records that no producer had sent."""
     if since_ms == FROM_THE_START:
         return ledger
     later = copy(ledger)
@@ -314,7 +315,7 @@ def _since(ledger: Ledger, since_ms: int) -> Ledger:
 
 
 def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
-    """The ledger without the records of deleted topics: a topic with such a name may exist now, and
+    """The ledger without the records of deleted topics: a topic of the same name may exist now, and
     need not hold them."""
     gone: dict[Partition, set[bytes | None]] = {}
     for observed in recorder.partitions.values():

@@ -62,14 +62,14 @@ class VerdictFacts(Struct, frozen=True):
     read_again: int = 0
     has_outside_readers: bool = False
     merged: int = 0
-    """The number of sent records, the oldest, that were judged only as ranges of offsets: whether
+    """The number of the oldest sent records, which were judged only as ranges of offsets: whether
     they are in the log, without their values and reads."""
     merged_before_ms: int = -1
     """The time before which records were merged; -1 for none."""
     unreadable: tuple[Unreadable, ...] = ()
     """Records in the logs that cannot be read, and were not judged."""
     dropped_events: int = 0
-    """The number of events, the oldest, that were no longer kept."""
+    """The number of the oldest events, which were no longer kept."""
     degraded: tuple[Degraded, ...] = ()
     """The times in which partitions were offline, elected uncleanly or below min.insync.replicas,
     whether clients used them or not."""

@@ -23,7 +23,7 @@ from kcluster.runs.moment import ClusterMoment, PartitionMoment
 from kcluster.runs.record import RunRecord
 
 Addresses = Mapping[int, tuple[str, int, str]]
-"""By broker: host, port (0: unknown), Kafka release."""
+"""The host, port (0: unknown) and Kafka release of each broker, by id."""
 
 
 def moment_ms(typed: str, began_ms: int, end_ms: int) -> int:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 class UpOption(NamedTuple):
     """How an option is written.  `numbers`: the least and the greatest, if it takes a number;
-    `words`: those that it takes, if it does not take any text.  Without a metavar, numbers or words
+    `words`: the allowed words, if it does not take any text.  Without a metavar, numbers or words
     the field's type tells a flag from text."""
 
     flags: tuple[str, ...]

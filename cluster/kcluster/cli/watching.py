@@ -1,4 +1,5 @@
-"""`--watch` and `--follow`: until Ctrl-C, until the cluster stops, or until nobody reads.
+"""`--watch` and `--follow`: until Ctrl-C, until the cluster stops, or until the reader of the
+output is gone.
 
 Owns: the rhythm, clearing the terminal, noticing that the reader of the output is gone.  Never:
 knows what is shown.

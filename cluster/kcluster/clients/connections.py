@@ -39,7 +39,7 @@ _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _SUPPORTED: Final = {
     key: (low, high - APIS[key].is_latest_unstable) for key, (low, high) in VERSIONS.items()
 }
-"""By API key: the lowest and highest version that this client supports."""
+"""The lowest and highest version that this client supports, by API key."""
 
 
 def _newest_common(api_keys: Any) -> int:

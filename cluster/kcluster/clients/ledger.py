@@ -160,8 +160,8 @@ class SharedRecord(Struct):
         return self.is_accepted and self.is_sent and self.error not in _NOT_STORED
 
     def is_behind(self, settled: SharedRecord) -> bool:
-        """Whether the leader had settled that delivery of the record before it made this one: this
-        fetch was sent after the answer, or carried the acknowledgement itself."""
+        """Whether the leader had settled that delivery of the record before this one: this fetch
+        was sent after the answer, or carried the acknowledgement itself."""
         return settled.ended < self.asked or settled.sent == self.asked
 
     @property

@@ -256,7 +256,7 @@ class Metadata:
         return TopicView(name, topic.topic_id, partitions)
 
     def _partition_view(self, topic: str, partition: Any, is_new_topic: bool) -> PartitionView:
-        """The partition in the response, or the known view if that one is newer (KIP-320)."""
+        """The partition in the response; or the known view, if that is newer (KIP-320)."""
         index: int = partition.partition_index
         key: Partition = (topic, index)
         known = self._epochs.get(key)

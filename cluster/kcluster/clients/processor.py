@@ -243,7 +243,7 @@ class Processor:
         application.on_ended = self._on_ended
         self.plan, self.settings = reads
         self._ended: ClientTransaction | None = None
-        """The last transaction, until the consumer has been told of its end."""
+        """The last transaction, until the consumer has been notified of its end."""
 
     # ------------------------------------------------------------------------- callbacks
 

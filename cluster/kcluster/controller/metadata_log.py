@@ -47,7 +47,8 @@ class PendingTopics:
 
 
 class MetadataLog:
-    """See the module's head.  `epoch`: 0 before the first controller has led."""
+    """The metadata log, with the other state that outlives a controller.  `epoch`: 0 before the
+    first controller has led."""
 
     __slots__ = ("_batch_ends", "epoch", "note_count", "pending_topics", "records")
 

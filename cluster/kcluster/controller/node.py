@@ -80,7 +80,7 @@ class _WaitingFetch(Struct, gc=False):
 
 
 class ControllerNode:
-    """See the module's head.  `config`: the brokers' common static config; `release`: its own.
+    """One life of the controller.  `config`: the brokers' common static config; `release`: its own.
 
     It is the MetadataPort of its parts (ports.py).
     """

@@ -129,7 +129,7 @@ def is_refusal(answer: ObservedAnswer) -> bool:
 
 
 def is_ack_of(broker_id: int) -> Callable[[ObservedAnswer], bool]:
-    """Accepts a successful Produce answer of that broker."""
+    """Accepts a successful Produce answer of this broker."""
     return lambda answer: (
         answer.api_key == ApiKey.PRODUCE
         and answer.broker_id == broker_id

@@ -98,9 +98,9 @@ class LiveDriver(SocketDriver):
         self._slack_us = 0
         """How much later than `_armed_us` the timer rings."""
         self._was_woken = True
-        """Bytes or a command have arrived since the timer last rang."""
+        """Whether bytes or a command have arrived since the timer last rang."""
         self._computed_us = 0
-        """CPU time of the driver's thread when deadlines were last passed."""
+        """The driver's CPU time when deadlines were last passed."""
         self._turn_ends_ns = 0
         """The time at which the dispatcher stops, even with work left, so that sockets are read,
         commands are taken and signals are obeyed."""
@@ -310,7 +310,8 @@ class LiveDriver(SocketDriver):
             self._timer.start(self._on_timer, update=True)
 
     def _is_calm(self) -> bool:
-        """No client waits for an answer and no verb for a condition, and none came lately."""
+        """Whether no client waits for an answer and no verb for a condition, and none has waited
+        lately."""
         return not (
             self._was_woken
             or self._conditions
@@ -432,12 +433,13 @@ class LiveDriver(SocketDriver):
         return SocketAcceptor(self.ports[node_id], self, node_id)
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: the network node of these clients, created on first use."""
+        """The network node of these outside clients, created on first use.  Part of Outlet."""
         self.outside = self._outside
         return (self._outside.find(pattern, by_host),)
 
     def new_port(self, node_id: int) -> int:
-        """Outlet: a port for a broker that is down, or new."""
+        """Assign a port to a broker that is new, or down and about to have another address; returns
+        it.  Part of Outlet."""
         old = self.ports.get(node_id)
         host = self.plan.topology.host if old is None else old.host
         self.ports[node_id] = fresh = ReservedPort(host, 0)

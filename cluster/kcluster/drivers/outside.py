@@ -28,7 +28,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class OutsideHost(Protocol):
-    """The part of the live driver that this needs."""
+    """The live driver, as this module needs it."""
 
     outside: Outside | None
     """The observer of every request and reply; None while no link of outside clients is cut or
@@ -65,7 +65,7 @@ class Outside:
         """`Fabric.changes` when the links were last checked."""
         self._clients = ClientNodes(self._fabric)
         self._connections: dict[tuple[int, int], OutsideConnection] = {}
-        """By broker and connection id."""
+        """The connections, by broker and connection id."""
         self._transit: Transit[OutsideConnection] = Transit(self._fabric, self, self, self._on_lost)
         self._dispatcher.heal_sinks = (*self._dispatcher.heal_sinks, self._transit.link_healed)
 
@@ -105,11 +105,11 @@ class Outside:
 
     @property
     def now_us(self) -> int:
-        """Clock: the present time."""
+        """The present time.  Part of Clock."""
         return self._dispatcher.now_us
 
     def at(self, at_us: int, callback: Callable[[], object]) -> None:
-        """Clock: call back at that time, directly if it is now."""
+        """Call back at that time, directly if it is now.  Part of Clock."""
         if at_us <= self._dispatcher.now_us:
             callback()
         else:
@@ -118,7 +118,7 @@ class Outside:
     # ------------------------------------------------------------- the ends of connections
 
     def at_broker(self, connection: OutsideConnection, message: Request) -> bool:
-        """Ends: deliver a request that has arrived."""
+        """Deliver a request that has arrived.  Part of Ends."""
         node_id = connection.broker_id
         if self._dispatcher.processes[node_id].life != connection.life:
             return False
@@ -128,12 +128,12 @@ class Outside:
         return True
 
     def at_client(self, connection: OutsideConnection, message: Reply) -> None:
-        """Ends: write a reply that has arrived."""
+        """Write a reply that has arrived.  Part of Ends."""
         if self._dispatcher.processes[connection.broker_id].life == connection.life:
             self._driver.write_reply(connection.broker_id, message)
 
     def close_at_broker(self, connection: OutsideConnection) -> None:
-        """Ends: close a broken connection."""
+        """Close a broken connection.  Part of Ends."""
         if self._dispatcher.processes[connection.broker_id].life == connection.life:
             reason = "a message was lost on the network"
             self._dispatcher.outlet.close_connection(
@@ -141,7 +141,7 @@ class Outside:
             )
 
     def close_at_client(self, connection: OutsideConnection) -> None:
-        """Ends: do nothing, since both ends are one socket."""
+        """Do nothing, since both ends are one socket.  Part of Ends."""
 
     def _on_lost(self, link: Link, at_us: int) -> None:
         self._dispatcher.on_lost(link, at_us)

@@ -43,7 +43,7 @@ class SocketDriver(ABC):
         self.is_clock_paused = False
         """Whether the clock is paused, which each ready socket checks, and then does nothing."""
         self.clock_speed = 1.0
-        """Of the cluster's clock; 1.0 is the machine's."""
+        """The speed of the cluster's clock; 1.0 is the machine's."""
         self._log = log
         self._dirty: deque[BrokerConnection] = deque()
         self._unflushed: list[BrokerConnection] = []
@@ -90,7 +90,7 @@ class SocketDriver(ABC):
 
     @abstractmethod
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: the network node of these clients, created on first use."""
+        """The network node of these outside clients, created on first use.  Part of Outlet."""
 
     # ---------------------------------------------------------------------------- conditions
 
@@ -194,7 +194,7 @@ class SocketDriver(ABC):
             self._log(line)
 
     def reply(self, node_id: int, reply: Reply) -> None:
-        """Outlet: send a broker's reply."""
+        """Send a broker's reply.  Part of Outlet."""
         if self.outside is None or not self.outside.takes_reply(node_id, reply):
             self.write_reply(node_id, reply)
 
@@ -205,13 +205,13 @@ class SocketDriver(ABC):
             connection.take_reply(reply)
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
-        """Outlet: close a client's connection for a broker."""
+        """Close a client's connection for a broker.  Part of Outlet."""
         connection = self.listeners[node_id].connections.get(connection_id)
         if connection is not None:
             connection.close(reason)
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Outlet: open, close, pause or resume the broker's sockets."""
+        """Open, close, pause or resume the broker's sockets.  Part of Outlet."""
         node_id = process.node_id
         if node_id not in self.plan.addresses:
             return  # the controller

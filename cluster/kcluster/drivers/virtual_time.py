@@ -76,7 +76,7 @@ class VirtualTime:
 
     @property
     def now_us(self) -> int:
-        """Clock: the present time."""
+        """The present time.  Part of Clock."""
         return self.dispatcher.now_us
 
     # ----------------------------------------------------------------------------------- passes
@@ -180,7 +180,7 @@ class VirtualTime:
     # ------------------------------------------------------------------ the ends of connections
 
     def at_broker(self, connection: ClientConnection, message: Request) -> bool:
-        """Ends: deliver a request that has arrived."""
+        """Deliver a request that has arrived.  Part of Ends."""
         if self.dispatcher.processes[connection.broker_id].node is None:
             self._connections.pop(connection.connection_id, None)
             return False
@@ -191,21 +191,21 @@ class VirtualTime:
         return True
 
     def at_client(self, connection: ClientConnection, message: Reply) -> None:
-        """Ends: deliver a reply that has arrived."""
+        """Deliver a reply that has arrived.  Part of Ends."""
         connection.unanswered -= 1
         self.clients[connection.client_id].on_reply(
             connection.name, message.request.correlation_id, message.body, self.now_ms
         )
 
     def close_at_broker(self, connection: ClientConnection) -> None:
-        """Ends: close the broker's end."""
+        """Close the broker's end.  Part of Ends."""
         self._connections.pop(connection.connection_id, None)
         if connection.is_accepted:
             closed = ConnectionClosed(connection.connection_id)
             self.dispatcher.dispatch(connection.broker_id, closed)
 
     def close_at_client(self, connection: ClientConnection) -> None:
-        """Tell the client that the connection has ended."""
+        """Tell the client that the connection has ended.  Part of Ends."""
         self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
 
     def _close_from_broker(self, connection: ClientConnection) -> None:
@@ -221,7 +221,7 @@ class VirtualTime:
     # ----------------------------------------------------------------------------- as an Outlet
 
     def reply(self, node_id: int, reply: Reply) -> None:
-        """Outlet: send a broker's reply."""
+        """Send a broker's reply.  Part of Outlet."""
         connection = self._connections.get(reply.request.connection_id)
         if connection is None:
             if self.beside is not None:
@@ -234,7 +234,7 @@ class VirtualTime:
             self._transit.to_client(connection, reply)
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
-        """Outlet: close a client's connection for a broker."""
+        """Close a client's connection for a broker.  Part of Outlet."""
         connection = self._connections.get(connection_id)
         if connection is not None:
             self._trace.append(f"broker {node_id} closes connection {connection_id}: {reason}")
@@ -246,17 +246,17 @@ class VirtualTime:
             self.beside.close_connection(node_id, connection_id, reason)
 
     def new_port(self, node_id: int) -> int:
-        """Outlet: a port that no broker has."""
+        """A port that no broker has.  Part of Outlet."""
         if self.beside is not None:
             return self.beside.new_port(node_id)
         return max(port for _, port in self._addresses.values()) + 1
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: None, unless outside clients connect beside the simulated ones."""
+        """None, unless outside clients connect beside the simulated ones.  Part of Outlet."""
         return () if self.beside is None else self.beside.outside_clients(pattern, by_host)
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Outlet: end the connections of a process that has ended."""
+        """End the connections of a process that has ended.  Part of Outlet."""
         if process.state is _DOWN:
             for connection in tuple(self._connections.values()):
                 if connection.broker_id == process.node_id and connection.is_accepted:
@@ -266,7 +266,7 @@ class VirtualTime:
 
 
 def virtual_ports(topology: Topology) -> dict[int, int]:
-    """The port of each broker, by id: the topology's, or one that does not depend on the
+    """The port of each broker, by id: from the topology, or a number that does not depend on the
     machine."""
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     return {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}
@@ -276,7 +276,7 @@ def start_client(
     time: VirtualTime, plan: Plan, client: ClientStateMachine, kafka_id: str = ""
 ) -> ClientWire:
     """Start a client; returns its wire, whose `client_id` names its links.  `kafka_id`: its
-    client.id; without it, one that shows that the client keeps a ledger."""
+    client.id; without it, a client.id that shows that the client keeps a ledger."""
     client_id = FIRST_CLIENT_ID + len(time.clients)
     rng = Random(f"{plan.seed}/{client_id}")
     wire = ClientWire(time, client_id, tuple(plan.addresses), rng, kafka_id)

@@ -77,7 +77,7 @@ class Departure(StrEnum):
     """The reason why a member left its group, other than an expired session."""
 
     LEFT = "left"
-    """By a LeaveGroup, of its own or of an administrator."""
+    """By a LeaveGroup, from the member itself or an administrator."""
     NOT_JOINED = "not_joined"
     """It sent no JoinGroup within the rebalance timeout."""
     NOT_SYNCED = "not_synced"

@@ -333,7 +333,7 @@ def outcome_text(answered: Sequence[Mention]) -> str:
 
 
 def api_name(api_key: int) -> str:
-    """Kafka's name of an API: `Produce`, `ListOffsets`; `api 999` for one that does not exist."""
+    """Kafka's name of an API: `Produce`, `ListOffsets`; `api 999` for an unknown key."""
     try:
         words = ApiKey(api_key).name.split("_")
     except ValueError:
@@ -346,7 +346,7 @@ def api_text(api_key: int, version: int) -> str:
 
 
 def error_name(code: int | None) -> str:
-    """Kafka's name of an error code; `ERROR_1234` for one that Kafka does not know."""
+    """Kafka's name of an error code; `ERROR_1234` for an unknown code."""
     error = _ERRORS.get(code or 0)
     return f"ERROR_{code}" if error is None else error.name
 

@@ -41,7 +41,7 @@ class SentBatch(Struct, eq=False):
     last: Attempt
     attempts: int = 1
     sends: list[SentRecord] = []
-    """The records, once they are known."""
+    """The ledger's records for this batch, once they are known."""
 
     def may_be_in(self, request: Request) -> bool:
         """Whether a later request with equal bytes is a further attempt."""

@@ -65,7 +65,8 @@ Pair = tuple[str, int]
 
 
 class _Known(Struct):
-    """The last reading.  `leader_epoch`: the epoch of the coordinator's partition."""
+    """The last reading of a group or transaction.  `leader_epoch`: the epoch of the coordinator's
+    partition."""
 
     broker: int
     partition: int
@@ -94,7 +95,7 @@ class CoordinatorStates:
         self._groups: dict[str, _Known] = {}
         self._transactions: dict[str, _Known] = {}
         self._members_read: dict[str, _MembersRead] = {}
-        """By consumer group."""
+        """The members read so far, by consumer group."""
         self._simulated = simulated
 
     def look(self, now_ms: int, node: BrokerNodeView) -> None:

@@ -211,7 +211,7 @@ def archived_records(
     recorder: Recorder, group: str, partition: Partition
 ) -> Iterator[ArchivedRecords]:
     """Every archived batch that was written of this share group and partition, in order of time,
-    also of records that no member received: the answers were lost."""
+    including records that no member received because the answers were lost."""
     names = controller_image(recorder.dispatcher).topic_names
     for home in recorder.partitions.values():
         for append in home.appends if home.topic == SHARE_GROUP_STATE_TOPIC else ():
@@ -225,8 +225,8 @@ def archived_records(
 
 
 def delivery_limits(recorder: Recorder, groups: Iterable[str]) -> dict[str, DeliveryLimits]:
-    """The limits of these share groups: those of the topology, and of later changes to the configs
-    of brokers or of the group."""
+    """The limits on deliveries of these share groups: from the topology, and from later changes to
+    the configs of brokers or of the group."""
     of_group: dict[str, set[int]] = {group: set() for group in groups}
     if not of_group:
         return {}

@@ -73,22 +73,22 @@ _Member = tuple[str, str]
 
 
 class _Said(Struct, frozen=True):
-    """The report in a member's request alone."""
+    """The report in a member's request, without its answer."""
 
     member: _Member
     lets_go: bool = False
-    """Whether the member has nothing: it joins or leaves."""
+    """Whether the member gives up all its partitions: it joins or leaves."""
     owned: list[Partition] | None = None
     """The partitions that the member has; None: unchanged."""
 
 
 class _Word(Struct, frozen=True):
     """The report of a request and its answer about one member.  `session_ms`,
-    `rebalance_timeout_ms`: -1 if they do not name it."""
+    `rebalance_timeout_ms`: -1 if the messages have no such field."""
 
     member: _Member
     lets_go: bool = False
-    """Whether the member has nothing from now on: it joins, has left or is fenced."""
+    """Whether the member has no partitions from now on: it joins, has left or is fenced."""
     is_refused: bool = False
     owned: list[Partition] | None = None
     """The partitions that the member still has, by its own report."""
@@ -185,7 +185,7 @@ def held_twice(recorder: Recorder) -> Iterator[HeldTwice]:
     """Every partition of a group that was assigned while another member held it."""
     holdings, words = _Holdings(), _Words(recorder)
     said_at: dict[_Member, int] = {}
-    """By member, the step of its last new report or its departure."""
+    """The step of each member's last new report or of its departure."""
     asked_at: dict[Request, tuple[int, int]] = {}
     """(step, time) of requests that have no answer yet."""
     for at, step in enumerate(_steps(recorder)):
@@ -251,7 +251,7 @@ class _Words:
         self._session_ms = min(of_consumers, default=0)
         self._streams_session_ms = min(of_streams, default=0)
         self._sources: dict[tuple[str, str], list[str]] = {}
-        """By streams group and subtopology: the topics that its tasks read."""
+        """The topics that a subtopology's tasks read, by streams group and subtopology."""
         self._consumers: set[_Member] = set()
         """Classic members whose assignments are partitions."""
         self._readers: dict[int, Callable[[Reply], _Word | None]] = {

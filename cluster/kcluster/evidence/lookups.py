@@ -60,7 +60,7 @@ class Facts:
     ) -> None:
         self.recorder = recorder
         self._names = {} if names is None else names
-        """By batch, the names of records that their values do not identify."""
+        """The names of records that their values do not identify, by batch."""
         self.clients = {} if clients is None else clients
         """Ids in the fabric by name."""
         self._client_names = {number: name for name, number in self.clients.items()}
@@ -292,7 +292,7 @@ class Facts:
 
 
 def of_type(notes: Iterable[Note], wanted: type[E]) -> list[tuple[Note, E]]:
-    """The notes about events of this type, with these events."""
+    """The notes about events of this type, each with its event."""
     return [(note, event) for note in notes if isinstance(event := note.event, wanted)]
 
 
@@ -326,7 +326,7 @@ def condensed(notes: Iterable[Note]) -> list[Link]:
 def between(
     notes: list[Note], from_ms: int, to_ms: int, holds: Callable[[Note], bool] | None = None
 ) -> list[Note]:
-    """The notes of that time, both ends included."""
+    """The notes between these times, both included."""
     return [
         note for note in notes if from_ms <= note.at_ms <= to_ms and (holds is None or holds(note))
     ]

@@ -122,8 +122,9 @@ def _is_transactional(answer: Answer) -> bool:
 class _Asked:
     """The Produce requests of outside clients, and their answers.
 
-    `answers`: in order of time; `of_partition`: the same by partition; `refused`: by partition, the
-    attempts that were refused before an append; `shared`: client ids of several producers.
+    `answers`: in order of time; `of_partition`: these answers by partition; `refused`: by
+    partition, the attempts that were refused before an append; `shared`: client ids of several
+    producers.
     """
 
     def __init__(self, recorder: Recorder, is_inside: IsInside) -> None:

@@ -104,8 +104,8 @@ class Missing(Struct, frozen=True):
 
 
 class Judged(Struct):
-    """What a verdict was made from: the ledger of all clients (outside ones included), the final
-    logs, and by batch the names of outside clients' records.  `anomalies`: what it says of each
+    """The basis of a verdict: the ledger of all clients (outside ones included), the final logs,
+    and by batch the names of outside clients' records.  `anomalies`: its findings about each
     send."""
 
     ledger: Ledger
@@ -235,8 +235,8 @@ class Recorder(Watch):
         return exchanges
 
     def unanswered(self) -> list[ExchangeRow]:
-        """The requests without an answer, in the order in which they were given up; those that
-        still await one come last."""
+        """The requests without an answer, in the order in which they were given up; requests that
+        still await an answer come last."""
         now_ms, simulated = self._dispatcher.now_ms, self.plan.fabric.clients
         found = Exchanges(simulated)
         found.topics = self.exchanges().topics
@@ -248,12 +248,13 @@ class Recorder(Watch):
         """Read min.insync.replicas of all partitions, if that is not done all the time."""
 
     def merged_counts(self, since_ms: int) -> tuple[int, int]:
-        """The number of records known only as ranges: (sent, acked), in ranges that end since
-        then."""
+        """The number of records known only as ranges, (sent, acked), in ranges that end at this
+        time or later."""
         return 0, 0
 
     def missing(self, logs: Mapping[Partition, FinalLog], since_ms: int) -> Iterable[Missing]:
-        """The acked ranges that the final logs lack, among ranges that end since then."""
+        """The acked ranges that the final logs lack, among ranges that end at this time or
+        later."""
         return ()
 
     def request_times(self) -> RequestTimes:

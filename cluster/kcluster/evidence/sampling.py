@@ -94,7 +94,7 @@ class SamplingRecorder(Recorder):
     """A Recorder for clusters that run for long.  It may be attached while the cluster runs: what
     was written before counts as deleted.
 
-    `ranges`: what was merged, by partition.
+    `ranges`: the merged ranges, by partition.
     """
 
     def _attach(self) -> None:
@@ -124,9 +124,11 @@ class SamplingRecorder(Recorder):
         self._unclaimed: dict[tuple[int, bytes, int, int], Append] = {}
         """The appends without an answer so far, by broker, partition and base offset."""
         self._gone: dict[PartitionKey, tuple[int, int]] = {}
-        """The offsets that a partition's log deleted last before they were seen here."""
+        """The offsets that a partition's log deleted before they were seen here, at the last
+        deletion."""
         self._gone_acked: dict[PartitionKey, dict[int, int]] = {}
-        """By partition, the acked batches among these: first offset -> the time of sending."""
+        """The acked batches among the offsets that were deleted last, by partition: first offset ->
+        the time of sending."""
         self._clients: dict[int, str] = {}
         """The client id in the last request of each producer id."""
         self._failing: dict[str, None] = {}
@@ -136,7 +138,7 @@ class SamplingRecorder(Recorder):
         self._kept_moves = 0
         self._kept_epoch_runs = 0
         self._thinned_moves = 0
-        """The number of moves after the last thinning; likewise below."""
+        """The number of moves after the last thinning."""
         self._thinned_epoch_runs = 0
         self._changes: dict[int, tuple[Replicas, ChangedReplicas]] = {}
         """The changed replicas of each broker's latest life."""
@@ -475,7 +477,7 @@ class SamplingRecorder(Recorder):
 
     def _merge_older_half(self) -> bool:
         """Merge the older half of the appends to ranges, and forget the answers of that time.
-        Returns whether there was anything."""
+        Returns whether there was anything to merge."""
         appends = sorted(x.at_ms for observed in self.partitions.values() for x in observed.appends)
         times = appends if len(appends) > len(self.answers) else [x[0] for x in self.answers]
         if not times:
@@ -528,7 +530,7 @@ class SamplingRecorder(Recorder):
         observed.appends = kept
 
     def _add_range(self, key: PartitionKey, found: AckedRange) -> None:
-        """Add a range; one that follows another of its kind continues it."""
+        """Add a range, or extend the previous range of its kind if it follows that."""
         ranges = self.ranges.setdefault(key, [])
         before = ranges[-1] if ranges else None
         if (

@@ -1,4 +1,5 @@
-"""The old events that still describe a present state, and so outlive others of their time.
+"""The old events that still describe a present state, and are kept longer than others for that
+reason.
 
 Owns: this choice.  Never: drops an event (sampling.py does).
 Kafka: no counterpart.

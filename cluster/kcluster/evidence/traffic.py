@@ -60,8 +60,8 @@ class TrafficCounts:
                 self._fetched(broker, row.topic or "", reply.body)
 
     def _fetched(self, broker: int, topic: str, body: m.FetchResponse) -> None:
-        """Count a Fetch; clients mostly read one topic at a time, and the first of several gets it
-        all."""
+        """Count a Fetch.  Clients mostly read one topic at a time; of several topics, the first one
+        gets the whole count."""
         self.bytes_out[broker, topic] += sum(
             batch.size_bytes
             for found in body.responses

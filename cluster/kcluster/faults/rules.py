@@ -6,9 +6,9 @@ Kafka: no counterpart; its tests use MockClient.prepareResponse and subclasses o
 
     rule(api="Produce", topic="orders", partition=0, nth=3, answer="NOT_LEADER_OR_FOLLOWER")
 
-Rules are tried in the order in which they were added, and only the first that applies takes
-effect.  A rule counts the requests that it matches (its calls); `nth`, `every` and `first` choose
-among those, then `probability`; `times` limits how often it applies (its hits).  A request to which
+Rules are tried in the order in which they were added, and only the first that applies takes effect.
+A rule counts the requests that it matches (its calls); `nth`, `every` and `first` choose among
+these calls, then `probability`; `times` limits how often it applies (its hits).  A request to which
 an earlier rule applies is not a call of a later one.
 """
 
@@ -165,7 +165,7 @@ class RuleBook:
 
     def __init__(self, rng_of: Callable[[str], Rng]) -> None:
         self.entries: dict[str, ActiveRule] = {}
-        """By name."""
+        """The rules in force, by name."""
         self._rng_of = rng_of
         """Makes a random generator for each rule, so that no rule depends on the draws of
         another."""

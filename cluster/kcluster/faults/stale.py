@@ -30,7 +30,7 @@ class StaleImage:
 
 
 class _BrokerThen:
-    """A broker with an old image, for a handler to read."""
+    """A broker with an old image, as a handler reads it."""
 
     def __init__(self, node: BrokerNodeView, image: MetadataImage) -> None:
         self.image = image

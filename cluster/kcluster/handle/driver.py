@@ -1,4 +1,4 @@
-"""What the handles need from a driver: the live one, or the in-memory one.
+"""A driver's interface to the handles: the live driver's, or the in-memory one's.
 
 Owns: that protocol.  Never: does anything.  Kafka: no counterpart.
 """

@@ -82,8 +82,8 @@ class Network:
         one_way: bool = False,
     ) -> NetworkFault:
         """Add latency and jitter (`constant`, `uniform`, `normal`, `exponential`) to messages
-        between `nodes` and `others`; without `others` on all links of `nodes`, those among them
-        too."""
+        between `nodes` and `others`; without `others` on all links of `nodes`, including links
+        between two of them."""
         return self._fault(
             "slow",
             nodes=nodes,

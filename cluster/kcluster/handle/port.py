@@ -54,8 +54,8 @@ class Parts:
 
 
 class VerbPort(ABC):
-    """What verbs need of a cluster.  `waits`: they wait for what follows from them, unless they are
-    called otherwise; if not, time passes only when the caller lets it."""
+    """A cluster's interface to verbs.  `waits`: by default, verbs wait for their consequences; if
+    not, time passes only when the caller lets it."""
 
     plan: Plan
     verbs: Verbs

@@ -82,8 +82,9 @@ class RecordVerbs(ClusterPort):
         """The verdict on every record so far, from what the brokers saw of their clients.  The
         cluster stands still meanwhile, for seconds at most.
 
-        `since`: judge only what was sent and what happened since then: a time back (`30s`), the
-        number of an event, or what `mark()` returned."""
+        `since`: judge only records and events since then: a time back (`30s`), the number of an
+        event, or what `mark()` returned.
+        """
         from kcluster.handle.live_run import live_verdict
         from kcluster.handle.since import since_ms_of
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 EXTRA_WAIT_S: Final = 10.0
-"""Added to the session timeout, for what follows a broker's death."""
+"""Added to the session timeout, for the consequences of a broker's death."""
 _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 
@@ -81,9 +81,10 @@ class UserVerbs(VerbPort):
         (unflushed records are lost), `wipe` (the disk is lost too).  With `wait`, returns when
         every partition that they led has another leader or is offline, and the other brokers know.
 
-        Returns their ids.  Here and below, a verb for several brokers acts on those whose state
-        allows it and leaves the others alone; ClusterError if a single one is named, and its state
-        does not."""
+        Returns their ids.  Here and below, a verb for several brokers acts on the brokers whose
+        state allows it and leaves the others alone; ClusterError if a single one is named, and its
+        state does not.
+        """
         chosen = self.perform("kill", brokers=brokers, how=how).chosen
         if how == DeathKind.CLEAN and self.waits:
             self._wait_down(chosen, timeout_s)

@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 
 class VirtualDriver(UserVerbs):
-    """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.  Verbs
-    do not wait for what follows: the caller lets time pass.
+    """A cluster in virtual time.  Times in ms are the nodes' times, from `start_ms` on.  Verbs do
+    not wait for their consequences: the caller lets time pass.
 
-    `trace`: every note, a line for each connection that a broker closes and, with
-    `trace_deliveries`, one for each input given to a node.
+    `trace`: a line for every note, for each connection that a broker closes and, with
+    `trace_deliveries`, for each input of a node.
     """
 
     waits = False
@@ -116,7 +116,7 @@ class VirtualDriver(UserVerbs):
         self._waiting.append((holds, callback))
 
     def _looking_for(self, condition: Callable[[], bool]) -> Callable[[], bool]:
-        """`condition`, tested after those of `when`."""
+        """`condition`, tested after the conditions of `when`."""
 
         def look() -> bool:
             for entry in tuple(self._waiting) if self._waiting else ():
@@ -217,7 +217,7 @@ class _DriverStage(Stage):
 
 
 def _described(event: Input) -> str:
-    """An event in a few words, the same in every process."""
+    """An event in a few words, equal in every process."""
     name = type(event).__name__
     match event:
         case PeerRequest() | PeerResponse():

@@ -96,8 +96,8 @@ class IsrShrank(Struct, frozen=True):
     leader: int
     out: tuple[int, ...]
     age_ms: int
-    """How long before this line the first of them was last caught up; -1 if the line does not show
-    it."""
+    """The age of the lag: how long before this line the first of these followers was last caught
+    up; -1 if the line does not show it."""
 
 
 class IsrBecame(Struct, frozen=True):

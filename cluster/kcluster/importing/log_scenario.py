@@ -39,7 +39,7 @@ class LogScenario(Struct, frozen=True):
     lines: int
     """The number of lines with a time."""
     unknown: int
-    """The number of these that were not understood."""
+    """The number of lines that were not understood."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -96,7 +96,7 @@ def _times(topology: Topology, broker: int) -> BrokerTimes:
 
 
 def _unknown(reading: LogReading) -> list[LeftOut]:
-    """The number of lines of each file that were not understood, with the first of them."""
+    """The number of lines that were not understood, for each file, with the first such line."""
     counts = Counter(place.source for place in reading.unknown)
     first = {place.source: place for place in reversed(reading.unknown)}
     return [

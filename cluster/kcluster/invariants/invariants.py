@@ -140,7 +140,7 @@ class Invariants:
         self.partitions: dict[PartitionKey, ObservedPartition] = {}
         self._replicas: dict[Replica, ObservedReplica] = {}
         self._metadata_offsets: dict[int, tuple[int, int]] = {}
-        """By node: (its life, the newest offset)."""
+        """The newest metadata offset of each node, with the node's life."""
         self._unclean: dict[tuple[str, int], int] = {}
         """The epochs of unclean elections in partitions that are not observed yet."""
         self.forbidden_elections: dict[NoteId, None] = {}
@@ -224,8 +224,8 @@ class Invariants:
             self._report(now_ms, None, [("two-replies", text)], broker)
 
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
-        """Record the death of a broker's process with this broker epoch, which owes no more
-        replies."""
+        """Record the death of a broker's process with this broker epoch.  From now on the process
+        owes no replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
             for observed in self.partitions.values():

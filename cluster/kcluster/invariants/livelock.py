@@ -49,7 +49,7 @@ class StepsAtOnce:
                 raise LivelockError(now_ms, self._text())
 
     def _kind_of(self, event: Input) -> tuple[str, str]:
-        """(the kind of the input, the client that it comes from)."""
+        """A step's input, for counting: (its kind, the client that it comes from)."""
         if isinstance(event, Request):
             return api_name(event.api_key), self._client_name(event.client_id)
         body = getattr(event, "body", None)

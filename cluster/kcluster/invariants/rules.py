@@ -105,7 +105,7 @@ def membership_violations(
 
 
 def replica_violations(replica: Replica) -> Broken:
-    """Violations that one replica shows by itself, at any time."""
+    """Violations that a replica alone shows, at any time."""
     log, watermark = replica.log, replica.high_watermark
     if watermark > log.log_end_offset:
         yield "watermark-above-end", f"watermark {watermark}, log end {log.log_end_offset}"
@@ -190,8 +190,8 @@ def joins_lacking(
     old: PartitionRegistration,
     brokers: Mapping[int, BrokerRegistration],
 ) -> Broken:
-    """A broker that joins the ISR without all committed records.  The controller may accept a
-    broker whose disk was lost, as long as it has not heard of its new life."""
+    """A broker that joins the ISR without all committed records.  It is allowed if the broker's
+    disk was lost and the controller does not yet know of the broker's new process."""
     if new.leader != old.leader or observed.unclean_applied < observed.unclean_epoch:
         return  # an election: the leader's records are checked when it begins to lead
     end = observed.committed.end

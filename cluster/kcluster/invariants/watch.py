@@ -1,6 +1,6 @@
 """Checks the invariants of a running cluster after each step.
 
-Owns: the time of checks (after each step of a node), and the choice of replicas (those that the
+Owns: the time of checks (after each step of a node), and the choice of replicas (replicas that the
 event may have moved).  Never: finds a violation (invariants.py does), changes anything in the
 cluster.  Kafka: no counterpart.
 """
@@ -250,8 +250,8 @@ class Watch:
 
 
 def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
-    """The replicas that a message of another node may have moved: those that a fetch names, none if
-    it brings no news, else all."""
+    """The replicas that a message of another node may have moved: the replicas that a fetch names,
+    none if the message brings no news, else all."""
     kind = type(body)
     if kind is _FetchRequest:
         topics = body.topics

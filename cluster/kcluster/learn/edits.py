@@ -86,7 +86,7 @@ def _changes_of_map(
 
 
 def _at(node: Node) -> Scalar:
-    """An empty node at the place of another node."""
+    """An empty node with the place of another node."""
     return Scalar(None, False, node.line, node.column)
 
 

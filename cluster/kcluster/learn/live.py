@@ -49,8 +49,8 @@ class LiveLesson:
         self.cluster.__exit__(kind, error, traceback)
 
     def play(self, part: LessonPart) -> None:
-        """Let the cluster run to the end of this part.  ClusterError if somebody else has stopped
-        the clock and does not resume it."""
+        """Let the cluster run to the end of this part.  ClusterError if the clock was stopped from
+        outside and is not resumed."""
         self.cluster.resume_clock()
         until_s = time.monotonic() + (part.until_ms - self._at_ms) / 1000 + LATE_S
         while not self._has_come_to(part):

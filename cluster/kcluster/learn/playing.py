@@ -39,8 +39,8 @@ class ErrorsReceived(Struct, frozen=True):
 
 class PartPlayed(Struct, frozen=True):
     """A part of a lesson in its run.  `right`: the place of the right choice, from 0; None if there
-    is no question.  `counts`: up to the end of the part.  `requests`: those of the client that the
-    part names.  `began_ms`: the origin of times."""
+    is no question.  `counts`: up to the end of the part.  `requests`: the requests of the client
+    that the part names.  `began_ms`: the origin of times."""
 
     part: LessonPart
     right: int | None

@@ -57,7 +57,7 @@ class MetadataImage:
         self.topics: dict[str, TopicImage] = {}
         self.topic_names: dict[bytes, str] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
-        """By (resource type, resource name): only configs that were set, as strings."""
+        """The configs that were set, as strings, by (resource type, resource name)."""
         self.next_producer_id = 0
         self.features: dict[str, int] = {}
         """The levels in force by name; a feature that is off (level 0) is not listed."""
@@ -76,8 +76,8 @@ class MetadataImage:
         return registration is not None and registration.is_active
 
     def supports(self, feature: str) -> bool:
-        """Whether a feature is on.  True while no metadata has arrived, so that a broker that has
-        just started does not deny an API."""
+        """Whether a feature is on.  Also True while no metadata has arrived, so that a broker that
+        has just started does not deny an API."""
         return feature in self.features or not self.features
 
     @property

@@ -2,32 +2,32 @@
 clocks.
 
 Owns: order, delay and loss on one connection between a client and a broker; which of its two ends
-is open; when each end learns that the other has closed or that the connection is broken.
-Never: reads a clock, touches a socket, encodes a message; decides what happens on a link
+is open; the time at which each end learns that the other has closed or that the connection is
+broken. Never: reads a clock, touches a socket, encodes a message; decides what happens on a link
 (fabric.py); carries messages between brokers (runtime/dispatch.py).
 Kafka: TCP between a client's machine and a broker's.
 
 A connection has two directions, to the broker and to the client.  Each is a TCP stream, to which
 these rules apply separately:
 
-  1. Order.  Messages arrive in the order sent; the end of the connection comes last (RFC 9293,
-     3.4: sequence numbers; a FIN has one, too).  A late message delays those behind it.
-  2. Delay.  A message arrives when the fabric says, or when the one before it does if that is
-     later.  One that is under way when its link is cut is lost, unless the link heals first.
-  3. Loss.  Nothing that is sent behind a lost message arrives: a stream has no holes.  The
-     connection is broken from then on.
-  4. Reset.  A message that is lost for good resets its connection when its sender gives up (RFC
-     9293, 3.8.3), unless the link is cut then.  Other connections over the link are not affected.
-  5. Cut.  A message that is sent into a cut is lost.  That is silence: neither end is notified.
-  6. Heal.  When a link heals, the connections over it that are broken are reset: the broker's end
-     closes at once, and the end of the connection is sent to the client.
-     # DIFFERS: TCP would retransmit after a short cut, and both ends would only see a delay.
-  7. Close.  The end that closes first takes no more messages.  Everything that it has sent arrives
-     at the other end, and then the end of the connection, to which rules 1 to 6 apply: a FIN is
-     acknowledged and retransmitted as data is.  So rule 6 delivers an end that was lost in a cut.
-  8. A message for a broker's end that is closed, or that no process ever opened, is answered with
-     the end of the connection (RFC 9293, 3.5.2: a segment for a closed connection is answered with
-     a reset).  Until then the client's end is open: it cannot know.
+1. Order.  Messages arrive in the order sent; the end of the connection comes last (RFC 9293, 3.4:
+  sequence numbers; a FIN has one, too).  A late message delays the messages behind it.
+2. Delay.  A message arrives when the fabric says, or when the one before it does if that is later.
+  One that is under way when its link is cut is lost, unless the link heals first.
+3. Loss.  Nothing that is sent behind a lost message arrives: a stream has no holes.  The connection
+  is broken from then on.
+4. Reset.  A message that is lost for good resets its connection when its sender gives up (RFC 9293,
+  3.8.3), unless the link is cut then.  Other connections over the link are not affected.
+5. Cut.  A message that is sent into a cut is lost.  That is silence: neither end is notified.
+6. Heal.  When a link heals, the connections over it that are broken are reset: the broker's end
+  closes at once, and the end of the connection is sent to the client. # DIFFERS: TCP would
+  retransmit after a short cut, and both ends would only see a delay.
+7. Close.  The end that closes first takes no more messages.  Everything that it has sent arrives at
+  the other end, and then the end of the connection, to which rules 1 to 6 apply: a FIN is
+  acknowledged and retransmitted as data is.  So rule 6 delivers an end that was lost in a cut.
+8. A message for a broker's end that is closed, or that no process ever opened, is answered with the
+  end of the connection (RFC 9293, 3.5.2: a segment for a closed connection is answered with a
+  reset).  Until then the client's end is open: it cannot know.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Clock(Protocol):
 
 
 class Ends(Protocol[C_contra]):
-    """The two ends of each connection, as a driver has them."""
+    """The two ends of each connection, as a driver implements them."""
 
     def at_broker(self, connection: C_contra, message: Any) -> bool:
         """A message has arrived at the broker; False if no process is there to take it."""

@@ -110,7 +110,7 @@ class EventCondition(Condition, frozen=True, kw_only=True):
         return any(map(self.matches, facts.notes[since:]))
 
     def matches(self, note: Note) -> bool:
-        """Whether this is such an event."""
+        """Whether an event is the expected one."""
         event = note.event
         return event.kind == self.kind and (not self.subject or event.subject == self.subject)
 

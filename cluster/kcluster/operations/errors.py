@@ -16,4 +16,4 @@ class WrongName(ClusterError):
 
 
 class NotInTime(ClusterError):
-    """Something that was waited for has not happened in time; the text says how it stands."""
+    """A condition that was waited for did not hold in time; the text has the present state."""

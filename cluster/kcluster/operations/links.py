@@ -199,5 +199,5 @@ class Links:
 
 
 def _both_directions(links: Iterable[Link]) -> Iterable[Link]:
-    """The links and those in the opposite direction, each once, in order."""
+    """The links, and the opposite direction of each, without repetitions, in order."""
     return dict.fromkeys(direction for a, b in links for direction in ((a, b), (b, a)))

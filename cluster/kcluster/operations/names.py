@@ -53,8 +53,8 @@ class Names(Struct, frozen=True):
         return f"{topic} has {count} partition{plural}, not one numbered {partition}"
 
     def may_be_client(self, name: str) -> bool:
-        """Whether the name is a client of the workload, or may be a client from outside.  The id of
-        the latter is not known beforehand, so it must not resemble the name of one of the
+        """Whether the name is a client of the workload, or may be a client from outside.  An
+        outside client's id is not known beforehand, so it must not resemble the name of one of the
         workload's."""
         return name in self.clients or "*" in name or nearest(name, self.clients) is None
 

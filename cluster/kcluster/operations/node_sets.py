@@ -4,8 +4,8 @@ Owns: NodeSets, the sets that are meant where none is named, refusals.  Never: c
 a link itself (links.py does), reads a word for nodes (targets.py does), waits.
 Kafka: iptables and tc on the machines of brokers and clients; Jepsen's net and nemesis/partition.
 
-Clients by name are the project's own and, on the live driver, those from outside by client.id or IP
-address, with the wildcards `*` and `?`.
+Clients by name are the project's own and, on the live driver, clients from outside by client.id or
+IP address, with the wildcards `*` and `?`.
 """
 
 from __future__ import annotations

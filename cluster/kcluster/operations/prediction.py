@@ -45,7 +45,7 @@ class QuestionKind(StrEnum):
     LEADER = "leader"
     """Who leads a partition afterwards."""
     RECORD = "record"
-    """What becomes of the last record of a partition's log."""
+    """The fate of the last record of a partition's log."""
     WRITES = "writes"
     """Whether producers with acks=all can go on."""
 
@@ -59,7 +59,7 @@ class Notice(StrEnum):
 
 
 class RecordFate(StrEnum):
-    """What becomes of a record."""
+    """The possible fates of a record."""
 
     KEPT = "kept"
     LOST = "lost"
@@ -68,7 +68,7 @@ class RecordFate(StrEnum):
 
 
 class Writes(StrEnum):
-    """What becomes of a produce request with acks=all."""
+    """The possible fates of a produce request with acks=all."""
 
     CONTINUE = "continue"
     NOT_ENOUGH_REPLICAS = "not_enough_replicas"
@@ -116,7 +116,7 @@ class PredictionReason(Struct, frozen=True):
 
 class Prediction(Struct, frozen=True):
     """One question.  `partition`: as `orders-0`, or "".  `offset`: of the record that it is about,
-    or -1.  `choices`, `answer`: brokers (-1: nobody), or values of Notice, RecordFate, Writes."""
+    or -1.  `choices`, `answer`: brokers (-1: none), or values of Notice, RecordFate, Writes."""
 
     kind: QuestionKind
     partition: str
@@ -218,7 +218,7 @@ def partition_after(
 def _fate(
     partition: PartitionState, after: PartitionRegistration, how: Leaving
 ) -> RecordFate | None:
-    """What becomes of the last record of the present leader's log; None if it cannot be known."""
+    """The fate of the last record of the present leader's log; None if it cannot be known."""
     before = partition.registration
     end = partition.log_ends.get(before.leader, 0)
     if after.leader == NO_LEADER:

@@ -4,8 +4,9 @@ Owns: the rule, for the command line, Python and scenario files.  Never: acts on
 imports msgspec: `kcluster --help` loads this.
 Kafka: systemctl start, which starts what does not run yet.
 
-A verb for several brokers acts on those whose state allows it, and leaves the others as they are.
-A single broker in the wrong state is refused: whoever names one takes it to be in another state.
+A verb for several brokers acts on the brokers whose state allows it, and leaves the others as they
+are. A single broker in the wrong state is refused: whoever names one takes it to be in another
+state.
 """
 
 from __future__ import annotations

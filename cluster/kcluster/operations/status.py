@@ -56,7 +56,7 @@ class PartitionStatus(Struct, frozen=True):
 
 
 class ShapeStatus(Struct, frozen=True):
-    """Links that are impaired in the same way; `text`: how."""
+    """Links with equal impairments; `text`: the impairments."""
 
     links: tuple[tuple[int, int], ...]
     text: str
@@ -154,7 +154,7 @@ def partition_counts(dispatcher: Dispatcher) -> dict[str, int]:
 
 
 def offline_partitions(dispatcher: Dispatcher) -> Iterator[tuple[str, PartitionRegistration]]:
-    """(topic, partition) of those without a leader, by name and number."""
+    """(topic, partition) of each partition without a leader, by name and number."""
     image = controller_image(dispatcher)
     found = (
         (image.topic_names[topic_id], number)

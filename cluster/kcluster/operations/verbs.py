@@ -1,6 +1,6 @@
 """The operations of users on a cluster, in either driver: checks, then the change, without waiting.
 
-Owns: which operation is allowed when, the text of a refusal.  Never: waits for what follows
+Owns: which operation is allowed when, the text of a refusal.  Never: waits for the consequences
 (`Cluster` and `VirtualDriver` do).  Kafka: kill, iptables, kafka-leader-election.
 """
 

@@ -268,7 +268,8 @@ class Replica:
         self.min_isr = min(self.config.min_insync_replicas, len(registration.replicas))
 
     def _keep_followers(self, now_ms: int) -> None:
-        """One FollowerProgress per other replica; those of the ISR start as caught up now."""
+        """Keep one FollowerProgress per other replica; members of the ISR start as caught up
+        now."""
         known, isr = self.followers, self.registration.isr
         self.followers = {
             broker_id: known.get(broker_id)

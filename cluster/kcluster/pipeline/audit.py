@@ -1,7 +1,7 @@
 """The fate of every record of many runs (lost, duplicated, aborted read, …) with its cause.
 
-Owns: counts of the fates that the verdict gave to each send (`anomalies` in sends.jsonl), and what
-is late, which is no matter of a verdict.  Never: judges: a run without fates is refused; collects
+Owns: counts of the fates that the verdict gave to each send (`anomalies` in sends.jsonl), and of
+late sends, which a verdict does not judge.  Never: judges: a run without fates is refused; collects
 anything but counts.
 Kafka: no counterpart; the words are Jepsen's.
 

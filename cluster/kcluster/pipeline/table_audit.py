@@ -21,8 +21,8 @@ MISSING = "the log holds it, the table does not"
 
 
 def judged_by_table(sends: DataFrame, table: DataFrame) -> DataFrame:
-    """Sends with `at` and `anomalies` by a table, (run, topic, partition, offset, value).  A record
-    of the final log that is not in the table is lost, too."""
+    """Sends whose `at` and `anomalies` follow from a table instead of the final logs, (run, topic,
+    partition, offset, value).  A record of the final log that is not in the table is lost, too."""
     from pyspark.sql import functions as F
 
     placed = _placed(sends, table)

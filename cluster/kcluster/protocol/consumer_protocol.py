@@ -25,8 +25,9 @@ _INT16: Final = Layout(">h")
 
 
 def decode_consumer_message(name: str, data: bytes, highest: int = HIGHEST_VERSION) -> Any:
-    """Decode a SUBSCRIPTION or an ASSIGNMENT; None if the bytes are neither.  A version newer than
-    the highest known one is read as that one: its fields come first.  `highest`: to be read."""
+    """Decode a SUBSCRIPTION or an ASSIGNMENT; None if the bytes are neither.  A newer version than
+    the highest known one is read as the latter: its fields come first.  `highest`: the highest
+    version to be read."""
     if len(data) < 2:
         return None
     (version,) = _INT16.unpack_from(data)

@@ -70,13 +70,13 @@ _READS: Final = frozenset(
 }  # fmt: skip
 
 NameOf = Callable[[bytes], str | None]
-"""A topic's name by its id."""
+"""Finds a topic's name by its id."""
 Wanted = Callable[[str, int | None], bool]
 """Tells whether a partition of a topic gets the error; partition None: whether any of them may."""
 
 
 def is_read(api_key: int) -> bool:
-    """Whether such a request changes nothing."""
+    """Whether a request changes nothing."""
     return api_key in _READS
 
 
@@ -178,7 +178,7 @@ class ErrorAnswers:
         return cls(**values), has_error
 
     def _arrays(self, struct: StructSchema, depth: int) -> Iterator[FieldSchema]:
-        """The arrays of a response whose entries may have errors."""
+        """The arrays in a response whose entries may have errors."""
         if self._limit is None or depth < self._limit:
             for field in struct.fields:
                 if (

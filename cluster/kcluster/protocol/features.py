@@ -1,7 +1,7 @@
 """The features of a 4.4.0 cluster: their names and levels, and their dependencies.
 
-Owns: these tables, and which of it older releases know.  Never: knows which level is in force
-(MetadataImage.features does).
+Owns: these tables, and the parts of them that older releases know.  Never: knows which level is in
+force (MetadataImage.features does).
 Kafka: Feature, MetadataVersion, TransactionVersion, GroupVersion, …; KIP-584, KIP-1022.
 """
 
@@ -44,7 +44,7 @@ FEATURES: Final = {
     TRANSACTION_VERSION: FeatureLevels(0, 2, (24, 24)),
     ELR_VERSION: FeatureLevels(0, 1, (26,)),
 }
-"""In the order in which a 4.4.0 broker lists them."""
+"""All features, in the order in which a 4.4.0 broker lists them."""
 
 NEEDED: Final = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
 """(feature, level) -> the feature and its level that this level requires."""
@@ -90,7 +90,8 @@ def metadata_version_of(releases: Iterable[Release]) -> int:
 
 
 def initial_levels(chosen: Mapping[str, int]) -> dict[str, int]:
-    """The level of every feature in a newly formatted cluster, with those `chosen` by the user."""
+    """The level of every feature in a newly formatted cluster, with the levels `chosen` by the
+    user."""
     metadata_version = chosen.get(METADATA_VERSION, FEATURES[METADATA_VERSION].highest)
     levels = {name: feature.initial(metadata_version) for name, feature in FEATURES.items()}
     return {**levels, METADATA_VERSION: metadata_version, **chosen}

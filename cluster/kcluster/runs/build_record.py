@@ -143,7 +143,7 @@ def request_rows(recorder: Recorder) -> list[RequestRow]:
 
 
 def _add_ledger(record: RunRecord, ledger: Ledger) -> None:
-    """Add the transactions of clients, and what they read."""
+    """Add the clients' transactions and reads."""
     record.transactions = [
         TransactionRow(
             transaction.producer,

@@ -45,7 +45,7 @@ Link = tuple[int, int]
 STATE_EVENTS: Final = (
     BrokerEvent, ControllerEvent, LinkEvent, NetworkEvent, RuleEvent, TopicEvent,
 )  # fmt: skip
-"""The events that change such a state."""
+"""The events that change the state of a node, a link or a rule."""
 
 
 class NodeStates:

@@ -67,7 +67,7 @@ class NoteRow(Struct, gc=False):
 
 
 class SendFate(StrEnum):
-    """What became of a record that was sent, in the words of `sends.jsonl`."""
+    """The fate of a record that was sent, in the words of `sends.jsonl`."""
 
     KEPT = "kept"
     ABORTED = "aborted"
@@ -254,7 +254,7 @@ class ProcessedRow(Struct, gc=False):
 
 class ProblemRow(Struct, gc=False):
     """`processing.jsonl`: records that an application missed, processed again or out of order.
-    `problem`: missed, repeated, out_of_order; `text`: the same with its cause, in words."""
+    `problem`: missed, repeated, out_of_order; `text`: the problem and its cause, in words."""
 
     problem: str
     topic: str

@@ -127,7 +127,7 @@ class Dispatcher:
         return [node for each in self.processes.values() if (node := each.broker) is not None]
 
     def replica(self, broker_id: int, topic_id: bytes, partition: int) -> Replica | None:
-        """The replica that such a broker hosts."""
+        """The replica on a broker that runs or is paused."""
         node = self.broker(broker_id)
         return None if node is None else node.replicas.get(topic_id, partition)
 
@@ -199,8 +199,8 @@ class Dispatcher:
         self._run()
 
     def deliver(self, node_id: int, event: Input) -> None:
-        """Deliver `event` to a node; the resulting messages between nodes wait for `run`, so that
-        requests of many clients are replicated together."""
+        """Deliver `event` to a node; messages that it causes between nodes wait for `run`, so that
+        the requests of many clients are replicated together."""
         self._step(self.processes[node_id], event, self.now_us // 1000)
 
     @property
@@ -210,7 +210,7 @@ class Dispatcher:
 
     @property
     def calls_back(self) -> bool:
-        """Whether some `later` is outstanding."""
+        """Whether a callback of `later` is outstanding."""
         return bool(self._callbacks)
 
     def run(self) -> None:
@@ -420,7 +420,7 @@ class Dispatcher:
             self.start(process.node_id)
 
     def take_down(self, node_id: int, how: DeathKind) -> None:
-        """End a process at once; a clean end is `shut_down`."""
+        """End a process at once; `shut_down` ends it cleanly."""
         process = self.processes[node_id]
         assert process.state is not ProcessState.DOWN, process.state
         self._die(process, how)

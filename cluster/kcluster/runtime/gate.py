@@ -53,7 +53,7 @@ removed."""
 MAX_SILENCED: Final = 10_000
 
 ReplyChange = Callable[[int, Reply], Reply | None]
-"""(broker id, reply) -> the reply for the client; None if it gets none now."""
+"""Makes the reply for the client: (broker id, reply) -> reply; None if the client gets none now."""
 
 
 class Delivery(Protocol):
@@ -72,7 +72,7 @@ class Delivery(Protocol):
 
     @property
     def processes(self) -> Mapping[int, Process]:
-        """By node id."""
+        """The processes of the cluster, by node id."""
 
     @property
     def tap(self) -> Callable[[int, int, Input], None] | None:
@@ -99,8 +99,8 @@ class Delivery(Protocol):
 
 
 class RuleStatus(Struct, frozen=True):
-    """A rule in force.  `calls`: the number of requests that it matched, `hits`: of those to which
-    it applied."""
+    """A rule in force.  `calls`: the number of requests that it matched; `hits`: the number of
+    calls to which it applied."""
 
     name: str
     effect: AnyEffect
@@ -118,7 +118,7 @@ class _Held(Struct):
 
 
 class FaultGate:
-    """All rules of a cluster and what they have in progress."""
+    """All rules of a cluster, with their actions in progress."""
 
     def __init__(self, delivery: Delivery, book: RuleBook) -> None:
         self.book = book
@@ -234,7 +234,7 @@ class FaultGate:
         return False
 
     def _later(self, at_us: int, node_id: int, request: Request, *, is_new: bool) -> None:
-        """Give a broker a request later; rules apply to it then only if it `is_new`."""
+        """Give a broker a request later.  If it `is_new`, rules apply to it then."""
         life = self._delivery.processes[node_id].life
 
         def enter() -> None:
@@ -370,7 +370,7 @@ _ALL_CALLS: Final = RuleCalls((), 0, 1, 0, 0, 1.0)
 
 
 def _added(name: str, rule: Rule) -> RuleAdded:
-    """The requests that a rule matches, and its effect."""
+    """The event of a rule's addition: the requests that the rule matches, and its effect."""
     calls = RuleCalls(
         tuple(rule.versions or ()), rule.nth, rule.every, rule.first, rule.times, rule.probability
     )

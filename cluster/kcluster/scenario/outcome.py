@@ -63,8 +63,7 @@ def failed_checks(
 
 
 def expected_verdict(checks: Checks) -> str:
-    """The expected verdict: the one in the file, else invalid if anomalies are expected, else
-    valid."""
+    """The expected verdict: from the file, else invalid if anomalies are expected, else valid."""
     if checks.verdict is not None:
         return checks.verdict
     must_be = any(not count.holds(0) for count in checks.anomalies.values())
@@ -186,7 +185,7 @@ def _counts(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
 
 def _resumed(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
     """The failures of checks on resumed service, at most one for each kind: the longest window, or
-    one that never ended."""
+    a window that never ended."""
     kinds = (("writes", checks.writes_resume_ms), ("reads", checks.reads_resume_ms))
     for kind, wanted in kinds:
         windows = [window for window in verdict.windows if window.kind == kind]

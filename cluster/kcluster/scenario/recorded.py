@@ -29,8 +29,8 @@ AFTER_MS: Final = 5_000
 
 
 class RecordedClient(Struct):
-    """A client of the project's own.  `kind`: producers, consumers or processors; `keys`: those of
-    a workload, without its times, which are in ms after the start."""
+    """A client of the project's own.  `kind`: producers, consumers or processors; `keys`: the keys
+    of a workload, except its times, which are separate fields in ms after the start."""
 
     kind: str
     keys: JsonObject
@@ -81,8 +81,8 @@ def scenario_text(
 def steps_of(
     notes: Iterable[Note], topics: Sequence[str], began_ms: int, brokers: Sequence[int]
 ) -> list[RecordedStep]:
-    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`:
-    those of the topology."""
+    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`: the
+    topology's."""
     recording = Recording(topics, brokers)
     readers: dict[type[Event], list[type[Action]]] = {}
     for action in ACTIONS.values():

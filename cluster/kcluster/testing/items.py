@@ -77,7 +77,7 @@ def wide_fixtures(item: Any) -> list[str]:
 
 
 def narrow_use(item: Any) -> str:
-    """The shared fixture of an item that takes the cluster of one test, and the one that it can
+    """The shared fixture of an item that takes the cluster of one test, and the fixture that it can
     take instead; empty if there is none."""
     known = item._fixtureinfo.name2fixturedefs
     if FIXTURE not in known or known[FIXTURE][-1].scope != "function":

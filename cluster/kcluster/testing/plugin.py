@@ -165,7 +165,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a test with many seeds in children, and a test that is run twice, too."""
+    """Run a test with many seeds, or a test that must run twice, in children."""
     if item.config.getoption("--kcluster-check-determinism") and is_virtual(item):
         from kcluster.testing.determinism import run_twice
 

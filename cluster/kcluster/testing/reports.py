@@ -1,4 +1,4 @@
-"""The part of a failed test's report, in pytest's own, about its clusters.
+"""The clusters' part of a failed test's report in pytest.
 
 Owns: the choice of clusters in a report, the place of run directories.  Never: makes the report of
 one cluster (reported.py does).  Kafka: no counterpart.

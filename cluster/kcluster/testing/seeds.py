@@ -139,8 +139,8 @@ def _run_seeds(
 
 
 def _keep_runs(pending: Path, runs: Path, reports: Iterable[pytest.TestReport]) -> None:
-    """Move the run directories of the reported seed to their place; those of other seeds, which ran
-    beside it, are deleted."""
+    """Move the run directories of the reported seed to their place; the directories of other seeds,
+    which ran beside it, are deleted."""
     for written in sorted(pending.iterdir()) if pending.is_dir() else ():
         if written.is_symlink():
             continue  # "latest"

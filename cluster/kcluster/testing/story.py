@@ -110,8 +110,8 @@ def _lookup_line(lookup: OffsetLookup, began_ms: int) -> str:
 
 
 def problem_lines(record: RunRecord) -> Iterator[str]:
-    """The records that the application missed, or processed twice or out of order, if the test
-    keeps a ledger."""
+    """The records that the application missed, or processed twice or out of order; none if the test
+    keeps no ledger."""
     yield from shown([row.text for row in record.problems])
 
 

@@ -65,7 +65,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
 
     @property
     def recorder(self) -> Recorder:
-        """The recorder of every step; the one of a live Cluster samples instead."""
+        """The recorder of every step; a live Cluster has a recorder that samples instead."""
         assert self._recorder is not None, "attached by __init__"
         return self._recorder
 

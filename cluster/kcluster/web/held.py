@@ -126,7 +126,7 @@ class HeldCluster:
                 self._renewed_s = time.monotonic()
 
     def has_expired(self, now_s: float) -> bool:
-        """Whether nobody has renewed the lease in time."""
+        """Whether the lease has ended without a renewal."""
         with self._lock:
             is_idle = self.lease_s is not None and not self._uses
             return is_idle and now_s > self._renewed_s + (self.lease_s or 0)

@@ -107,7 +107,7 @@ SUBJECTS: Final = {
     "page": "The page",
     "openapi": "This description",
 }
-"""By module of api/: the headings, in order."""
+"""The headings, in order, by module of api/."""
 
 Table = Callable[[Iterable[str], Iterable[Iterable[str]]], list[str]]
 

@@ -18,7 +18,8 @@ T = TypeVar("T")
 MAX_WAITING: Final = 20_000
 """Items that may wait for a slow reader; one that falls further behind loses its stream."""
 QUIET_S: Final = 10.0
-"""A stream without news sends a comment after this time, and so notices that nobody reads."""
+"""The time after which a stream without news sends a comment, and so notices that it has no
+reader."""
 GATHER_S: Final = 0.02
 """Items within this time of each other are sent together."""
 COMMENT: Final = b": nothing has happened\n\n"

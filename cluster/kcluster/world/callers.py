@@ -1,7 +1,8 @@
 """Callers for which a replaced function makes an exception, known by their frames.
 
-Owns: the table of these callers, with the releases in which each was read and the test that needs
-it.  Never: makes the exception (selecting.py, replaced/locks.py, refusals.py, signals.py do).
+Owns: the table of these callers, with the releases whose code was read, and the test that needs the
+exception.  Never: makes the exception (selecting.py, replaced/locks.py, refusals.py, signals.py
+do).
 Kafka: no counterpart.
 """
 

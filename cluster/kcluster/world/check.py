@@ -19,7 +19,7 @@ _NOTHING: Final = "(the trace ends here)"
 
 class Difference(Struct, frozen=True):
     """The first line that differs.  `index`: from 0; `before`: the lines before it; `first`,
-    `second`: each trace's line, and those after it."""
+    `second`: in each trace this line, and the lines after it."""
 
     index: int
     before: tuple[str, ...]

@@ -111,8 +111,8 @@ class _HeapSearch:
             yield from self._in_object(owner)
 
     def _classes(self) -> dict[int, type]:
-        """The class of each of these attributes, by address; a class must learn of changes, as it
-        caches lookups."""
+        """The classes whose attributes hold originals, by the address of their attributes.  Classes
+        must learn of changes, as they cache lookups."""
         wanted = {id(attributes) for attributes in self.dicts}
         return {
             id(attributes): cls

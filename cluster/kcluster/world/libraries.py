@@ -229,8 +229,8 @@ def _derived(cls: type) -> list[type]:
 
 
 _stand_ins: Final[dict[type, type]] = {}
-"""The Python twin of each class written in C.  Made once, so that a world finds its own again and
-can take it out."""
+"""The Python twin of each class written in C.  Twins are made once, so that a later world can find
+them in their places and take them out."""
 
 
 def _stand_in(cls: type, reason: str) -> type:
@@ -248,7 +248,7 @@ def _stand_in(cls: type, reason: str) -> type:
 
 
 def pairs() -> list[Replacement]:
-    """The twins of those classes written in C whose modules are imported now."""
+    """The twins of the classes written in C whose modules are imported now."""
     found = []
     for refusal in REFUSALS:
         module = sys.modules.get(refusal.module)

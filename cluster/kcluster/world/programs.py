@@ -85,7 +85,7 @@ class Programs:
         return [life.program.name for life in self._lives if life.program.name not in over]
 
     def time_is_up(self) -> None:
-        """End programs by SIGTERM: those that handle it have GRACE_S to end, the others end at
+        """End programs by SIGTERM: programs that handle it have GRACE_S to end, the others end at
         once.  Called while the cluster runs; without effect once `run` has returned."""
         if not self._is_over:
             self._tell(None)

@@ -139,7 +139,7 @@ class Scheduler:
         self._rng = rng
         self._chance = 0.0 if rng is None else rng.choice(INTERRUPTIONS)
         self.by_ident: dict[int, WorldThread] = {}
-        """The threads that have begun and not ended, by ident, without those that are `outside`
+        """The threads that have begun and not ended, by ident, except threads that are `outside`
         now."""
         self._run_queue: deque[WorldThread] = deque()
         self._timers: list[tuple[int, int, WorldThread, int]] = []

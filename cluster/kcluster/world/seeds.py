@@ -56,8 +56,8 @@ class SeedResult(Struct, frozen=True):
 
 
 class SeedOutcome(Struct, frozen=True):
-    """One child.  `result`: None if the child ended without one; `ended`: then the way in which it
-    ended, in words; `output`: its output, or the end of it."""
+    """One child.  `result`: None if the child ended without one; `ended`: in that case how it
+    ended, in words; `output`: the end of its output, or all of it."""
 
     seed: int
     result: SeedResult | None

@@ -41,7 +41,7 @@ class WorldSelector(selectors.BaseSelector):
 
     def __init__(self) -> None:
         self._keys: dict[int, selectors.SelectorKey] = {}
-        """By descriptor, in the order of results."""
+        """The registered keys by descriptor, in the order of results."""
         self._sockets: dict[int, Pollable] = {}
         self._waiting: WorldThread | None = None
         """The thread that waits in `select`."""

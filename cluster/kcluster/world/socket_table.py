@@ -26,7 +26,7 @@ class Pollable(Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """Whether send would return at once, or an attempt to connect has ended."""
+        """Whether `send` would return at once; for an attempt to connect: whether it has ended."""
 
     def watch(self, on_change: Callable[[], None]) -> None:
         """Call back whenever the socket may have become readable or writable."""

@@ -160,7 +160,7 @@ class WorldSocket(RealSocket):
 
     @property
     def is_writable(self) -> bool:
-        """Whether send would return at once, or an attempt to connect has ended."""
+        """Whether `send` would return at once; for an attempt to connect: whether it has ended."""
         if self._end is None:
             return self._arrived is None
         return not self._end.is_connecting and self._end.is_writable

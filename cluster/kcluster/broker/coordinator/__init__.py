@@ -27,16 +27,15 @@ The path of a heartbeat of a group with epochs:
     consumer/heartbeat.py               decide_heartbeat: RequestRefused, or a CoordinatorResult
     log_shard.py                        write: records, replay, effects; the answer when committed
 
-log_shard.py: a partition as the log of a coordinator of any kind; shards.py: those of one broker.
-records.py: the common part of all records. metadata/placement.py: the partition that coordinates a
-key.  interface.py: the ports to the broker and to the shard, and the results of requests.
-group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
+log_shard.py: a partition as the log of a coordinator of any kind; shards.py: all shards of one
+broker. records.py: the common part of all records. metadata/placement.py: the partition that
+coordinates a key.  interface.py: the ports to the broker and to the shard, and the results of
+requests. group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
 modern/: the common part of groups with epochs; consumer/: consumer groups (KIP-848); share/: share
 groups (KIP-932), with share_state/, the share coordinator, which keeps the state of their share
-partitions; streams/: streams groups (KIP-1071).
-offsets.py: committed offsets.  group_log.py: the records; group_records.py: the readers of all
-kinds.  group_timers.py: a group's timers.  classic_members.py, classic_calls.py: values of classic
-groups.
+partitions; streams/: streams groups (KIP-1071). offsets.py: committed offsets.  group_log.py: the
+records; group_records.py: the readers of all kinds.  group_timers.py: a group's timers.
+classic_members.py, classic_calls.py: values of classic groups.
 """
 
 from kcluster.broker.coordinator.coordinator import GroupCoordinator

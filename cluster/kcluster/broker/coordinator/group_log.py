@@ -69,7 +69,7 @@ class CommittedOffset(Struct, frozen=True):
 
 
 class OffsetRecord(Struct, frozen=True):
-    """`committed` None: a tombstone."""
+    """A record of a committed offset.  `committed` None: a tombstone."""
 
     group_id: str
     topic: str
@@ -78,7 +78,7 @@ class OffsetRecord(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Group, topic, partition."""
+        """(group, topic, partition)."""
         return self.group_id, self.topic, self.partition
 
     def encode(self) -> Encoded:

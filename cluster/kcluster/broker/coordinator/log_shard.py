@@ -76,7 +76,7 @@ class _Write(Struct):
     apply: Callable[[int], None] | None
     """Puts the write into effect; None once it has been called."""
     on_settled: Settled | None
-    """None once it has been called."""
+    """Called when the write is settled; None once it has been called."""
     waiters: list[Settled]
     """Callbacks for the time when this write and all before it are settled."""
     end_offset: int = -1

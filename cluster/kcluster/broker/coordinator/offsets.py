@@ -33,12 +33,12 @@ OffsetKey = tuple[str, str, int]
 
 
 class OffsetStore(Struct):
-    """Offsets by group, topic, partition; in order of first commit."""
+    """The offsets by group, topic and partition, in the order of their first commit."""
 
     by_group: dict[str, dict[str, TopicOffsets]] = {}
     pending: dict[int, dict[OffsetKey, OffsetRecord | None]] = {}
-    """By producer id: the offsets of its open transaction.  None: a later commit outside of the
-    transaction has replaced it."""
+    """The offsets of each producer's open transaction, by producer id.  None: a later commit
+    outside of the transaction has replaced the offset."""
 
     # ------------------------------------------------------------------ in a transaction
 
@@ -142,8 +142,8 @@ class GroupOffsets(Struct, frozen=True):
 
     topics: Mapping[str, TopicOffsets]
     unstable: Collection[tuple[str, int]]
-    """Topic and partition of those that an open transaction may change; of none if that was not
-    asked."""
+    """Topic and partition of the offsets that an open transaction may change; none if they were not
+    requested."""
 
 
 def committed_offset(

@@ -21,16 +21,16 @@ _FEW = 64
 
 @final
 class Backlog:
-    """See the module's head.  Replicas are taken in the order in which they are hosted, as if the
-    task went through all of them."""
+    """The replicas that one task must look at.  They are taken in the order in which they are
+    hosted, as if the task went through all of them."""
 
     __slots__ = ("_changed", "_due", "_heap")
 
     def __init__(self) -> None:
         self._changed: dict[Replica, None] = {}
         self._due: dict[int, tuple[int, Replica]] = {}
-        """The time at which to look at a replica even if nothing changes, by the replica's
-        number."""
+        """The time at which to look at a replica even if nothing changes, by the number of the
+        replica."""
         self._heap: list[tuple[int, int]] = []
         """(due_ms, number) of each entry of `_due`, and stale ones."""
 

@@ -1,8 +1,8 @@
 """The replicas on this broker: finding them by name or id, and completing requests when one has
 moved.
 
-Owns: the set of replicas; those that moved in this step, and completing the requests that wait for
-them; those that changed, for each reader.  Never: creates or deletes a replica by itself
+Owns: the set of replicas; which of them moved in this step, and completing the requests that wait
+for them; which of them changed, for each reader.  Never: creates or deletes a replica by itself
 (publisher.py decides), changes a replica's state.  Kafka: ReplicaManager (getPartitionOrError,
 tryCompleteActions).
 """
@@ -56,7 +56,7 @@ class Replicas:
         self._watchers = watchers
         self._by_key: dict[tuple[bytes, int], Replica] = {}
         self._by_topic: dict[str, dict[int, Replica]] = {}
-        """By topic name, then by partition."""
+        """The replicas, by topic name, then by partition."""
         self._hosted = 0
         """The number of replicas that this broker has hosted so far."""
         self.moved: dict[Replica, None] = {}

@@ -150,7 +150,8 @@ def _read_within(
     end_offset: int,
     last_offset: int | None,
 ) -> PartitionRead:
-    """Do `read_partition` where transactions, or a last offset, may end it before `end_offset`."""
+    """Read as `read_partition` does, where transactions or a last offset may end the read before
+    `end_offset`."""
     log, offset, producers = replica.log, wanted.fetch_offset, replica.log.producer_table
     is_committed = reader.isolation_level == READ_COMMITTED
     stable_offset = replica.last_stable_offset

@@ -82,7 +82,7 @@ class Reader:
 class SessionPartition:
     """One partition as last requested by its fetcher, and what the last answer reported.
 
-    `replica`: the one that serves it, while a session watches that; else None.
+    `replica`: the replica that serves it, while a session watches the replica; else None.
     """
 
     __slots__ = (
@@ -223,7 +223,8 @@ class FetchSession:
 
 
 Watchers = dict[Replica, dict[FetchSession, SessionPartition]]
-"""By replica, the sessions that are notified when it moves, and their partition that it serves."""
+"""The sessions that are notified when a replica moves, each with its partition that the replica
+serves; by replica."""
 
 
 @final
@@ -246,7 +247,7 @@ class FetchSessions:
         self, body: m.FetchRequest, version: int, now_ms: int
     ) -> FetchSession | ErrorCode | None:
         """The session that a fetch starts or continues, updated with the partitions that it names;
-        None: it has none.
+        None: the fetch has no session.
 
         Kafka: FetchManager.newContext.
         """

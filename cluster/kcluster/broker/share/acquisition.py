@@ -127,7 +127,8 @@ class _Acquisition:
     # ------------------------------------------------------------------------- delivered before
 
     def _acquire_again(self, batch: InFlightBatch) -> bool:
-        """Acquire the available records of a batch in flight.  False: no more, of any batch."""
+        """Acquire the available records of a batch in flight.  False: no batch may give further
+        records."""
         limit = self.limits.delivery_count
         first = max(self.first_offset, self.window.start_offset)
         available = [run for run in batch.overlapping(first, self.last_offset) if run.is_available]

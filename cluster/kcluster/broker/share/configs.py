@@ -54,7 +54,7 @@ class ShareConfigs:
         self._broker = broker
         self._known: dict[str, ShareSettings] = {}
         self._known_at = -1
-        """The metadata offset to which they belong."""
+        """The metadata offset at which the settings were read."""
 
     def of(self, group_id: str) -> ShareSettings:
         """The settings in force for a group."""

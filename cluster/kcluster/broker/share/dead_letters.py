@@ -318,8 +318,8 @@ class DeadLetters:
 class _Copies:
     """The original records of some offsets, as far as they fit into `limit` bytes.
 
-    `resolved_offset`: the offset up to which the copies are complete; the rest is for the next
-    round.  A record that is too large by itself, or that cannot be read, has no copy.
+    `resolved_offset`: the offset up to which the copies are complete; the rest is copied in the
+    next round.  A record that is too large by itself, or that cannot be read, has no copy.
     """
 
     __slots__ = ("_end_offset", "_limit", "_size_bytes", "records", "resolved_offset")

@@ -4,12 +4,11 @@ Owns: loading, and storing changes before they are answered.  Never: changes a r
 itself (window.py, acquisition.py), or decides who leads (the replica's role does).  Kafka:
 SharePartition; KIP-932, KIP-1191.
 
-    first fetch            loading: a request for the state to the persister
-    its answer             active, from the stored start offset or the one that the reset chooses
-    acknowledge, release   stored, then answered; undone if it cannot be stored
-    a lock ends            taken back at once, then stored
-    rejected, exhausted    with a dead letter queue: stored as archiving, sent there, then archived
-    leadership lost        fenced: nothing is acquired any more; members' acknowledgements fail
+first fetch            loading: a request for the state to the persister its answer
+active, from the stored start offset, or from the reset's choice acknowledge, release   stored, then
+answered; undone if it cannot be stored a lock ends            taken back at once, then stored
+rejected, exhausted    with a dead letter queue: stored as archiving, sent there, then archived
+leadership lost        fenced: nothing is acquired any more; members' acknowledgements fail
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ _MEANING: Final = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""The meaning of the persister's errors for a member."""
+"""The errors of the persister, in the form that a member gets."""
 FENCING: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.GROUP_ID_NOT_FOUND,
@@ -102,7 +101,7 @@ class ShareLeaderState(Enum):
 
 @final
 class ShareLeader:
-    """See the module's head.  `error`: the error of a failed load, or NONE.
+    """A share partition at its leader.  `error`: the error of a failed load, or NONE.
 
     `on_useless`: called after it has failed, or was fenced by the persister.
     """
@@ -224,8 +223,8 @@ class ShareLeader:
         return found[1]
 
     def fence(self) -> None:
-        """Stop, because this broker does not lead the partition any more, or the state belongs to
-        another leader."""
+        """Stop, because this broker no longer leads the partition, or the state belongs to another
+        leader."""
         if self.state is not ShareLeaderState.FAILED:
             self.state = ShareLeaderState.FENCED
         self._timers.cancel(self._timer)

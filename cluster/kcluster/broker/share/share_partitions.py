@@ -59,7 +59,7 @@ class SharePartitions:
         return self._leaders.get(key)
 
     def get_or_load(self, key: SharePartition, now_ms: int) -> ShareLeader | ErrorCode:
-        """The share partition, which may still be loading; or the error why it is not led here."""
+        """The share partition, which may still be loading; or the error if it is not led here."""
         known = self._leaders.get(key)
         if known is not None:
             return known

@@ -59,9 +59,9 @@ class ShareLimits(Struct, frozen=True):
     record_locks: int = 2_000
     """share.partition.max.record.locks: the number of records that can be in flight."""
     lock_duration_ms: int = 30_000
-    """share.record.lock.duration.ms."""
+    """The value of share.record.lock.duration.ms."""
     is_renewal_enabled: bool = True
-    """share.renew.acknowledge.enable."""
+    """The value of share.renew.acknowledge.enable."""
     has_dead_letters: bool = False
     """Whether errors.deadletterqueue.topic.name is set, and share.version allows it (KIP-1191)."""
 
@@ -110,7 +110,7 @@ _NO_RENEWAL: Final = AcknowledgeOutcome(
 
 @final
 class InFlightWindow:
-    """See the module's head.
+    """The records of a share partition from its start offset to the last fetched one.
 
     Invariants: batches are in order of offset and do not overlap; `start_offset` never decreases;
     without batches `end_offset` is the next offset to be fetched, otherwise the last one fetched.
@@ -330,8 +330,8 @@ class InFlightWindow:
             transition.dead_letters.append(_dead_letters(stored, cause))
 
     def _state_for(self, run: InFlightRun, state: RecordState, limits: ShareLimits) -> RecordState:
-        """`state`; but ARCHIVED instead of available for records that were delivered often enough,
-        or are gone."""
+        """`state`; or ARCHIVED, where a record may not become available: it was delivered often
+        enough, or is gone."""
         if state is not AVAILABLE:
             return state
         if run.last_offset < self.start_offset:
@@ -404,7 +404,7 @@ class InFlightWindow:
         return found
 
     def _from_start(self, batch: InFlightBatch) -> list[InFlightRun]:
-        """The runs of a batch, split where the start offset has moved into it."""
+        """The runs of a batch, split at the start offset if that is within the batch."""
         if batch.first_offset < self.start_offset <= batch.last_offset:
             return batch.within(batch.first_offset, self.start_offset - 1) + batch.within(
                 self.start_offset, batch.last_offset
@@ -429,7 +429,7 @@ class InFlightWindow:
 
     def move_log_start(self, log_start_offset: int) -> None:
         """Settle the records before `log_start_offset`, which the log has lost.  Members keep the
-        ones that they hold until their locks end (KAFKA-19859); the next write stores it."""
+        records that they hold until their locks end (KAFKA-19859); the next write stores it."""
         if log_start_offset <= self.start_offset:
             return
         self.archive(self.start_offset, log_start_offset - 1, AVAILABLE)

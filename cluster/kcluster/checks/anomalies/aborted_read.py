@@ -75,7 +75,7 @@ class AbortedRead(LogAnomaly):
         return f"{records}, {why}, {are(group)} there{place_of(group)}"
 
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
-        """The error of the transaction, else of the send."""
+        """The causes of the findings: the error of the transaction, else of the send."""
         for finding in anomaly.findings:
             send = facts.send(anomaly.partition, finding.value)
             transaction = None if send is None else send.transaction

@@ -35,7 +35,7 @@ from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 
 Places = Mapping[bytes | None, Sequence[int]]
-"""By value, its offsets."""
+"""The offsets of each value."""
 
 
 class Finding(Struct, frozen=True):
@@ -113,7 +113,7 @@ class PartitionHistory(Struct, frozen=True):
     """The limits on deliveries, by share group."""
 
     def is_settled(self, deliveries: Sequence[SharedRecord]) -> bool:
-        """Whether a share group has settled a record, or may have: an acceptance was sent that was
+        """Whether a share group has settled a record, or may have: it sent an acceptance that was
         not refused, or the limit on its deliveries is reached."""
         return any(
             one.count >= self.delivery_limits.get(one.group, UNCHANGED_LIMITS).lowest
@@ -183,7 +183,8 @@ class LogAnomaly(PartitionAnomaly):
 
     @abstractmethod
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
-        """What led to each of its findings, in a line: an election, the error that a client got."""
+        """The cause of each of its findings, in a line: an election, or the error that a client
+        got."""
 
 
 class CommitAnomaly(AnomalyKind):

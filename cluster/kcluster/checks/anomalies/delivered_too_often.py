@@ -15,9 +15,9 @@ from kcluster.clients.ledger import UNCHANGED_LIMITS, Ledger, Partition, SharedR
 
 @anomaly("delivered-too-often", "a share group's record was delivered more often than allowed")
 class DeliveredTooOften(DeliveryAnomaly):
-    """A record was delivered with a count above the group's limit; or it was released, the leader
-    confirmed the release, and the count of a later delivery, by this leader or its successor, is
-    not higher, so that the limit is never reached.
+    """A record was delivered with a count above the group's limit.  Or its count does not grow: the
+    leader confirmed its release, and delivered it again, itself or by its successor, with a count
+    that is not higher.  Then the limit is never reached.
 
         delivered-too-often: orders-0: group g: a received offset 3 with count 6, the limit is 5
     """

@@ -26,11 +26,11 @@ class Leaderships:
         self._lock_ms = ledger.lock_duration_ms
 
     def at_least(self, delivery: SharedRecord) -> int:
-        """The epoch in which the record was delivered, or an older one; -1 if unknown."""
+        """The epoch of the delivery, or an older one; -1 if unknown."""
         return self._epoch(delivery, delivery.asked_ms - 1)
 
     def at_most(self, delivery: SharedRecord) -> int:
-        """The epoch in which its acknowledgement was confirmed, or a later one."""
+        """The epoch of the confirmed acknowledgement, or a later one."""
         return self._epoch(delivery, delivery.ended_ms)
 
     def was_its(self, delivery: SharedRecord, every: Sequence[SharedRecord]) -> bool:

@@ -91,7 +91,7 @@ class LostWrite(LogAnomaly):
             )
 
     def follows(self, finding: Finding, before: Finding) -> bool:
-        """Whether a finding without an offset was sent next after another."""
+        """Whether a finding without an offset directly follows another in the order of sending."""
         if finding.offset == before.offset == -1:
             return finding.other - before.other == 1
         return is_next_offset(finding, before)
@@ -101,7 +101,7 @@ class LostWrite(LogAnomaly):
         return f"{records}, {are(group)} not in the log"
 
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
-        """The election that made the loss final; all records of a batch have the same."""
+        """The election that made the loss final; it is the same for all records of a batch."""
         known: dict[tuple[int, int, int], str] = {}
         for finding in anomaly.findings:
             places = facts.places(anomaly.partition, finding.value)
@@ -196,8 +196,8 @@ def _append_and_ack(
 
 def _acked(facts: Facts, append: Append, send: SentRecord) -> tuple[int, int]:
     """The time of the ack, and the broker that sent it: for the record's own request, or for a
-    later attempt that was answered with its offset, as a duplicate.  Without either: (the time at
-    which the producer knew, -1)."""
+    later attempt that was answered with its offset, as a duplicate.  If neither is known: (the time
+    at which the producer learned of it, -1)."""
     answer = facts.answer(append.request)
     body = None if answer is None else answer[2].body
     if answer is not None and body is not None and not code_of(body, send.partition):

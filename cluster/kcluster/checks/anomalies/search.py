@@ -152,7 +152,7 @@ def _explained(facts: Facts, anomaly: Anomaly) -> Anomaly:
 
 
 def anomalies_of_sends(facts: Facts, anomalies: Iterable[Anomaly]) -> SendAnomalies:
-    """What explained anomalies say of each record that was sent."""
+    """The findings about each record that was sent, from explained anomalies."""
     found: dict[tuple[Partition, bytes | None], dict[str, SendAnomaly]] = {}
     for anomaly in anomalies:
         kind = ANOMALIES[anomaly.name]

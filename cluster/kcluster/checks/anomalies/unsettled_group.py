@@ -1,6 +1,6 @@
 """unsettled-group: a group never settles, and leaves a partition without a member that reads it.
 
-Owns: the check and the text; the story of the group's coordinator.  Never: looks into a node.
+Owns: the check and the text, and the story of the group's coordinator.  Never: looks into a node.
 Kafka: no counterpart.
 """
 

@@ -3,8 +3,8 @@
 Owns: starting this command again with PYTHONHASHSEED.  Never: changes it if the user has set it.
 Kafka: no counterpart.
 
-It does not follow from the seed of the run: children that are forked for many seeds have the hash
-seed of their parent, and a seed that fails there must fail alone too.
+The hash seed does not depend on the seed of the run.  Children that are forked for many seeds share
+their parent's hash seed, and a failing seed must also fail when it is run alone.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ DEFAULT_LIMIT: Final = "1h"
 
 
 class SimulateOptions(Struct, frozen=True):
-    """`words`: the program and its arguments; the others as typed."""
+    """The typed options.  `words`: the program and its arguments."""
 
     words: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
@@ -51,10 +51,10 @@ class SimulateOptions(Struct, frozen=True):
 
 
 class SimulationSetting(Struct, frozen=True):
-    """What is to be simulated.  `shared`: the programs that have a module of theirs in common, by
-    its name; `scenario`: without steps if none is given.  `duration_s`: the time after which it is
-    over even if programs still run, or None; `limit_s`: the time by which they must have ended.
-    `compute`: None to draw it from the seed."""
+    """The simulation to be run.  `shared`: programs that import one module of their own, by the
+    module's name; `scenario`: without steps if none is given.  `duration_s`: the time after which
+    it is over even if programs still run, or None; `limit_s`: the time by which they must have
+    ended. `compute`: None to draw it from the seed."""
 
     programs: tuple[Program, ...]
     shared: dict[str, list[str]]

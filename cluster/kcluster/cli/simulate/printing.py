@@ -21,7 +21,7 @@ from kcluster.world.output import ProgramOutput
 class SimulationOutput:
     """The lines of one simulation, in the order of virtual time.
 
-    `shows_events`: also those of the cluster.
+    `shows_events`: whether the cluster's events are among them.
     """
 
     def __init__(self, simulation: Simulation, shows_events: bool) -> None:

@@ -43,8 +43,8 @@ _SUPERVISOR: Final = threading.main_thread().name
 
 
 class Simulated(Struct):
-    """The result of one simulation.  `ends`: of programs, in order; `running`: those that had not
-    ended; `steps_left`: of the scenario, when the programs ended; `left`: threads that had not
+    """The result of one simulation.  `ends`: of programs, in order; `running`: programs that had
+    not ended; `steps_left`: of the scenario, when the programs ended; `left`: threads that had not
     ended; `refused`: the requests of programs that virtual time cannot serve, even if they went on
     without."""
 
@@ -73,7 +73,7 @@ class Simulated(Struct):
 
     @property
     def was_too_long(self) -> bool:
-        """Whether programs had not ended when they had to."""
+        """Whether programs were still running at the time by which they had to have ended."""
         return any(failed.check == PROGRAMS for failed in self.run.failed)
 
     def record(self) -> RunRecord:
@@ -201,7 +201,7 @@ def _end_text(end: ProgramEnd) -> str:
 
 
 def ends_lines(simulated: Simulated) -> Iterator[str]:
-    """What became of each program and thread."""
+    """The end of each program and thread, in a line."""
     for end in simulated.ends:
         after_s = (end.at_us - simulated.began_us) / 1e6
         yield f"program {end.name}: ended after {after_s:.3f} s, exit code {end.exit_code}"

@@ -41,8 +41,8 @@ def audit_runs(
 
 
 def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
-    """A table of topics' contents: one that `kcluster pipeline ingest` wrote, or any Parquet.  If
-    it has no column `run`, it belongs to the only run."""
+    """A table of topics' contents, from `kcluster pipeline ingest` or any Parquet.  If it has no
+    column `run`, it belongs to the only run."""
     from pyspark.sql import functions as F
 
     if not Path(path).is_dir():

@@ -138,7 +138,7 @@ def tell_the_story(
     before_kill: Callable[[], None] | None,
     quiet: bool,
 ) -> tuple[DemoCount, list[Any]]:
-    """Play the load and the failover; the count, and the moments of the timeline."""
+    """Play the load and the failover.  Returns the count, and the moments of the timeline."""
     ledger, watch = DemoLedger(lines), FailoverWatch(topic)
     cluster.subscribe(lambda entry: watch.on_note(entry.note))
     cluster.driver.dispatcher.reply_sinks += (watch.on_reply,)

@@ -1,4 +1,4 @@
-"""A producer's batches: for each partition, the waiting ones and the ones in flight.
+"""A producer's batches: for each partition, waiting batches and batches in flight.
 
 Owns: ProducerBatch, PartitionQueue with its sequences (KIP-98, KIP-360).  Never: decides when to
 send (sender.py does), when to bump the epoch (identity.py does).

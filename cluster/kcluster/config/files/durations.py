@@ -1,6 +1,6 @@
 """Durations as people write them: `250ms`, `1.5s`, `2m`, `1h`.
 
-Owns: the units, reading and writing one.  Never: knows where it stands.
+Owns: the units, reading and writing one.  Never: knows the place of one in a file.
 Kafka: none; its configs have the unit in their name.
 
 A number without a unit is refused: one reader takes it for seconds, the next for milliseconds.

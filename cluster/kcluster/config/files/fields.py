@@ -574,7 +574,7 @@ def read_fields(
     what: str,
     explain: Callable[[str], str] | None = None,
 ) -> dict[str, Any]:
-    """The values of a Struct's fields by name, without absent ones; None for one that has a
+    """The values of a Struct's fields by name, without absent ones; None for a value that has a
     problem.  `explain`: the message for a key that is not known."""
     known = fields_of(struct)
     wrong_key = explain or (lambda key: _unknown_key(what, key, known))

@@ -26,7 +26,7 @@ _OTHER_WORDS: Final = {
     "bootstrap": "base_port",
     "ports": "base_port",
 }
-"""Words for keys whose spelling is not near to theirs."""
+"""Words that users write for keys with quite another spelling."""
 
 
 class Place(Struct, frozen=True):

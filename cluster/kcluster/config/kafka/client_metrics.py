@@ -121,8 +121,8 @@ class Subscription(Struct, frozen=True):
         return cls(name, config, patterns)
 
     def matches(self, client: Mapping[str, str]) -> bool:
-        """Whether each pattern matches the whole of what the client has; `client`: by the names
-        in MATCHABLE."""
+        """Whether each pattern matches the whole value of its property; `client`: by the names in
+        MATCHABLE."""
         return all(
             pattern.fullmatch(client.get(about, "")) for about, pattern in self.patterns.items()
         )

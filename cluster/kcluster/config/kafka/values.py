@@ -53,11 +53,11 @@ class Spec(Struct, frozen=True):
     """Whether the words of `one_of` may be written in any case; the value is kept as it was
     written."""
     check: Callable[[ConfigDef, Value], str | None] | None = None
-    """A check of what a range cannot express: returns the message, or None."""
+    """A check beyond the range of values: returns the message, or None."""
     dynamic: Dynamic = "read-only"
     scaled: bool = False
-    """Whether `profile: fast` has a hundredth of it, unless `fast` is set, and `slow` three times
-    as much."""
+    """Whether profiles scale the default: `fast` to a hundredth, unless the field `fast` is set,
+    and `slow` to three times as much."""
     fast: int | None = None
     synonyms: tuple[str, ...] = ()
     feature: bool = False
@@ -296,8 +296,8 @@ def parse_overrides(
     what: str,
     release: ReleaseNumber = NEWEST,
 ) -> dict[str, Value]:
-    """Parse `overrides`: values by name; ConfigError for the first bad one, or one that `release`
-    does not have."""
+    """Parse `overrides`: values by name; ConfigError for the first that is invalid or that
+    `release` does not have."""
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         definition = definitions.get(name)

@@ -149,7 +149,7 @@ def unknown_topic_config(written: str) -> str:
 
 
 def _did_you_mean(written: str, known: Mapping[str, ConfigDef]) -> str:
-    """The config that was probably meant, spelled as the wrong name is: the only one that begins
+    """The config that was probably meant, spelled as the wrong name is: the only config that begins
     with it, or the nearest."""
     name = written.replace("_", ".")
     longer = [one for one in known if one.startswith(f"{name}.")]

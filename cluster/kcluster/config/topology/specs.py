@@ -38,7 +38,8 @@ class TopicSpec(Struct, frozen=True):
     name: str
     partitions: int = 1
     replication_factor: int = -1
-    """-1: default.replication.factor decides, as in CreateTopics.  A checked topology has none."""
+    """The number of replicas; -1: default.replication.factor decides, as in CreateTopics.  No topic
+    of a checked topology has -1."""
     assignment: tuple[tuple[int, ...], ...] | None = None
     """Replicas by partition, the preferred leader first; None: placed as Kafka does it."""
     config: dict[str, str] = {}

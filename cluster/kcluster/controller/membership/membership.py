@@ -280,9 +280,9 @@ class Membership:
         now_ms: int,
     ) -> bool:
         """Begin the departure of a broker that is in too many ISRs for one batch: commit `change`,
-        after which it joins no ISR and is not elected, and let it leave step by step.  Until it is
-        out of all ISRs its heartbeats do not change its state.  False: it can leave in one
-        batch."""
+        after which it joins no ISR and leads no further partition; then let it leave step by step.
+        Until it is out of all ISRs its heartbeats do not change its state.  False: it can leave in
+        one batch."""
         self._departures.pop(reason.broker, None)
         partitions = self._partitions.in_sync_on(reason.broker)
         if len(partitions) <= MAX_CHANGES_PER_BATCH:

@@ -27,7 +27,7 @@ _ANY_EPOCH = -1
 
 
 class IsrProposals:
-    """Accepts or refuses proposals of leaders."""
+    """Accepts or refuses the leaders' proposals of an ISR."""
 
     def __init__(self, metadata: MetadataPort, partitions: Partitions) -> None:
         self._metadata = metadata
@@ -41,7 +41,8 @@ class IsrProposals:
     def alter_partition(
         self, request: m.AlterPartitionRequest, _now_ms: int
     ) -> m.AlterPartitionResponse:
-        """Versions: v3 names the broker epoch of each ISR member (KIP-903)."""
+        """Decide on the ISRs that a leader proposes.  Versions: v3 names the broker epoch of each
+        ISR member (KIP-903)."""
         registration = self._image.brokers.get(request.broker_id)
         if registration is None or registration.epoch != request.broker_epoch:
             return m.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)

@@ -36,7 +36,7 @@ _UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
 class Partitions:
-    """See the module's head."""
+    """All partitions of the cluster, by broker, with their reassignments and effective settings."""
 
     def __init__(self, metadata: MetadataPort) -> None:
         self.index = PartitionIndex()

@@ -4,9 +4,9 @@ Owns: a token bucket for each client with such a quota, and the throttle of the 
 Never: knows the partitions (the handlers pass the number of partitions before they act). Kafka:
 ControllerMutationQuotaManager, TokenBucket.
 
-Strict requests, which are those of newer versions, are refused topic by topic once the bucket is
-empty.  Older requests are carried out in full, and their clients are throttled.  A bucket holds as
-many tokens as all windows together allow; the change that empties it may overdraw it.
+Strict requests, which have newer versions, are refused topic by topic once the bucket is empty.
+Older requests are carried out in full, and their clients are throttled.  A bucket holds as many
+tokens as all windows together allow; the change that empties it may overdraw it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TokenBucket:
         self._last_ms = now_ms
 
     def refill(self, rate: float, burst: float, now_ms: int) -> None:
-        """Add the tokens refilled since the last call."""
+        """Add the tokens that are due since the last call."""
         self.tokens = min(burst, self.tokens + rate * (now_ms - self._last_ms) / 1000)
         self._last_ms = now_ms
 

@@ -226,8 +226,8 @@ class Topics:
     # ------------------------------------------------------------------------------- delete
 
     def delete_topics(self, request: m.DeleteTopicsRequest, _now_ms: int) -> m.DeleteTopicsResponse:
-        """Delete topics; each succeeds or fails by itself, and one that is named twice, by name or
-        by id, is not deleted. Versions: v5 error messages, v6 topics by id (KIP-516)."""
+        """Delete topics; each succeeds or fails by itself, and a topic that is named twice, by name
+        or by id, is not deleted. Versions: v5 error messages, v6 topics by id (KIP-516)."""
         wanted: Counter[tuple[str | None, bytes]] = Counter()
         wanted.update((name, _ZERO_ID) for name in request.topic_names)
         wanted.update((topic.name, topic.topic_id) for topic in request.topics)

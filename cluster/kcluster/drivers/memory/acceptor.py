@@ -22,7 +22,7 @@ _READ: Final = 1
 
 
 class CallsBack(Protocol):
-    """The time of the driver."""
+    """A driver's clock, with callbacks."""
 
     @property
     def now_us(self) -> int:
@@ -62,7 +62,7 @@ class BrokerSocket:
         return self.end.write(b"".join(taken))
 
     def close(self) -> None:
-        """Close it."""
+        """Close the broker's end."""
         self.end.close()
 
 
@@ -82,22 +82,22 @@ class EndWatcher:
 
     @property
     def active(self) -> bool:
-        """Whether it was started and not stopped."""
+        """Whether the watcher was started and not stopped."""
         return self._callback is not None
 
     def start(self, callback: Callable[[], object]) -> None:
-        """Begin to call back."""
+        """Start to watch."""
         self._callback = callback
         self._end.watchers[self._look] = None
         self._on_change()
 
     def stop(self) -> None:
-        """Stop calling back."""
+        """Stop watching."""
         self._callback = None
         self._end.watchers.pop(self._look, None)
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop watching for good."""
         self.stop()
 
     def _is_ready(self) -> bool:
@@ -150,7 +150,7 @@ class MemoryAcceptor:
             end.abort()
 
     def arrived(self, end: StreamEnd) -> None:
-        """Take a connection that was made."""
+        """Take a connection that has arrived."""
         self._backlog.append(end)
         self._accept_soon()
 
@@ -183,7 +183,7 @@ class MemoryAcceptor:
         return accepted
 
     def watch(self, sock: BrokerSocket, mode: int) -> EndWatcher:
-        """A stopped watcher: 1 for readable, 2 for writable."""
+        """A watcher of the socket, not started yet.  `mode`: 1 for readable, 2 for writable."""
         return EndWatcher(self._clock, sock.end, mode)
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:

@@ -32,7 +32,7 @@ from kcluster.timers import NEVER_US
 T = TypeVar("T")
 
 SWEEP_US: Final = 1_000_000
-"""The time between two checks for idle connections, if anything happens at all."""
+"""The time between two checks for idle connections; none is made while nothing happens at all."""
 
 
 @final
@@ -181,19 +181,20 @@ class InMemoryDriver(SocketDriver):
         return acceptor
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Outlet: open, close, pause or resume the broker's port and connections."""
+        """Open, close, pause or resume the broker's port and connections.  Part of Outlet."""
         super().process_changed(process, was)
         if process.state is ProcessState.DOWN:
             self._acceptors.pop(process.node_id, None)
 
     def new_port(self, node_id: int) -> int:
-        """Outlet: a port for a broker that is down, or new."""
+        """Assign a port to a broker that is new, or down and about to have another address; returns
+        it.  Part of Outlet."""
         port = self.ports[node_id] = max(self.ports.values()) + 1
         self._set_latency(node_id)
         return port
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: the network node of these clients, created on first use."""
+        """The network node of these outside clients, created on first use.  Part of Outlet."""
         return (self.network.find(pattern, by_host),)
 
     # --------------------------------------------------------------------- steering the clock

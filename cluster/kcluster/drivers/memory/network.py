@@ -54,7 +54,7 @@ PacketSink = Callable[[int, "StreamConnection", bool, bytes], None]
 
 
 class MemoryClock(Protocol):
-    """The time of the driver."""
+    """A driver's clock, with callbacks."""
 
     @property
     def now_us(self) -> int:
@@ -83,20 +83,21 @@ class StreamConnection(CarriedConnection):
         self.client_end = StreamEnd(here, there, self, False)
         self._network = network
         self.syn_was_dropped = True
-        """Whether no SYN was sent yet, or the backlog was full when it arrived."""
+        """Whether the next SYN is due: none was sent yet, or the backlog was full when the last one
+        arrived."""
         self._head: bytes | None = b""
         """The first bytes that the client has sent, until its client.id is known."""
         self._seen_changes = -1
 
     def send(self, sender: StreamEnd, message: Message) -> None:
-        """Cable: over the fabric."""
+        """Send a message over the fabric.  Part of Cable."""
         is_from_client = sender is self.client_end
         if is_from_client and self._head is not None and isinstance(message, Packet):
             self._read_client_id(self._head + message.body)
         self._network.carry(self, is_from_client, message)
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Cable: let the other end write."""
+        """Let the other end write.  Part of Cable."""
         writer = self.broker_end if reader is self.client_end else self.client_end
         if writer is not None:
             writer.may_write(size_bytes)
@@ -215,7 +216,8 @@ class MemoryNetwork:
             self._transit.to_client(connection, message)
 
     def at_broker(self, connection: StreamConnection, message: Any) -> bool:
-        """Ends: take a message that has arrived at the broker's machine, which always answers."""
+        """Take a message that has arrived at the broker's machine, which always answers.  Part of
+        Ends."""
         if message is Signal.SYN:
             self._on_syn(connection)
         elif connection.broker_end is not None:
@@ -223,16 +225,17 @@ class MemoryNetwork:
         return True
 
     def at_client(self, connection: StreamConnection, message: Any) -> None:
-        """Ends: take a message that has arrived at the client's machine."""
+        """Take a message that has arrived at the client's machine.  Part of Ends."""
         connection.client_end.arrive(message)
 
     def close_at_broker(self, connection: StreamConnection) -> None:
-        """Ends: break the broker's end."""
+        """Break the broker's end.  Part of Ends."""
         if connection.broker_end is not None:
             connection.broker_end.reset()
 
     def close_at_client(self, connection: StreamConnection) -> None:
-        """Ends: break the client's end; a connection that is not yet made is tried again."""
+        """Break the client's end; a connection that is not yet made is tried again.  Part of
+        Ends."""
         if connection.client_end.is_connecting:
             connection.begin_again()
             self.carry(connection, True, Signal.SYN)

@@ -136,7 +136,7 @@ class StreamEnd:
         return data
 
     def peek(self, size_bytes: int) -> bytes:
-        """The result that `read` would have; the bytes stay."""
+        """The result of `read`, without taking the bytes."""
         return bytes(self._received[:size_bytes]) if self._received else self._read_nothing()
 
     def _read_nothing(self) -> bytes:
@@ -316,11 +316,11 @@ class _Pair:
         return second if end is first else first
 
     def send(self, sender: StreamEnd, message: Message) -> None:
-        """Cable: deliver at once."""
+        """Deliver a message at once.  Part of Cable."""
         self._other(sender).arrive(message)
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Cable: let the other end write."""
+        """Let the other end write.  Part of Cable."""
         self._other(reader).may_write(size_bytes)
 
 
@@ -331,10 +331,10 @@ class _Nowhere:
     __slots__ = ()
 
     def send(self, sender: StreamEnd, message: Message) -> None:
-        """Cable: drop the message."""
+        """Drop the message.  Part of Cable."""
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Cable: do nothing, as nothing was written."""
+        """Do nothing, as nothing was written.  Part of Cable."""
 
 
 def unanswered_end(here: Address, there: Address) -> StreamEnd:

@@ -207,7 +207,7 @@ class BrokerConnection:
         """The number of bytes read and not yet delivered to the broker."""
         self._memory = listener.memory
         self._counted_bytes = 0
-        """The part of them that the memory has counted."""
+        """The part of the read-ahead bytes that the memory has counted."""
         self._unsent: list[Buffer] = []
         self._unsent_bytes = 0
         self._malformed = ""

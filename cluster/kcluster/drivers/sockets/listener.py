@@ -27,14 +27,14 @@ POLL_MS: Final = 500
 """How long Kafka's acceptor waits in one poll for a new connection."""
 
 PeerAddress = tuple[str, int] | tuple[str, int, int, int]
-"""Its host first, as the standard library gives addresses of IPv4 and IPv6."""
+"""The address of a client of IPv4 or IPv6; its host comes first, as in the standard library."""
 
 
 class AcceptedSocket(Protocol):
     """A socket as its acceptor gives it: of the kernel, or in memory."""
 
     def close(self) -> object:
-        """Close it."""
+        """Close the socket."""
 
 
 class Limits(Struct, frozen=True):
@@ -82,7 +82,7 @@ class Acceptor(Protocol):
         between."""
 
     def watch(self, sock: Any, mode: int) -> IoWatcher:
-        """A stopped watcher: 1 for readable, 2 for writable."""
+        """A watcher of the socket, not started yet.  `mode`: 1 for readable, 2 for writable."""
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
         """Call back after this delay."""
@@ -117,7 +117,7 @@ class Listener:
         """Sockets that are not served and will be closed later."""
         self._throttled_until_ms = 0
         self._polled_ms = 0
-        """The time at which these were last checked."""
+        """The time at which throttled sockets were last checked."""
         self._acceptor = acceptor
         acceptor.open(self)
 
@@ -300,8 +300,8 @@ class Listener:
                 connection.close("more than max.connections")
 
     def close_idle(self, now_ms: int) -> None:
-        """Close connections that were idle for connections.max.idle.ms, and the one that keeps all
-        others waiting for memory, if its client sends nothing more."""
+        """Close connections that were idle for connections.max.idle.ms, and the connection for
+        which all others wait for memory, if its client sends nothing more."""
         limit_ms = self.limits.max_idle_ms
         if self.is_paused:
             return

@@ -122,7 +122,7 @@ class LiveClients:
 
     @property
     def now_us(self) -> int:
-        """Clock: the cluster's time in µs."""
+        """The cluster's time in µs.  Part of Clock."""
         return self.driver.dispatcher.now_us
 
     def enter(self) -> None:
@@ -168,7 +168,8 @@ class LiveClients:
         self.leave()
 
     def at(self, at_us: int, callback: Callable[[], object]) -> None:
-        """Clock: call back at that time, or as soon as the current callback has returned."""
+        """Call back at that time, or as soon as the current callback has returned.  Part of
+        Clock."""
         self._sequence += 1
         heappush(self._heap, (at_us, self._sequence, callback))
         if not self._is_inside:
@@ -197,21 +198,21 @@ class LiveClients:
         self._transit.close_from_broker(sock)
 
     def at_broker(self, connection: ClientSocket, message: _SentRequest) -> bool:
-        """Ends: write a request that has passed the link."""
+        """Write a request that has passed the link.  Part of Ends."""
         connection.write(message.data, message.expected)
         return True
 
     def at_client(self, connection: ClientSocket, message: _SentReply) -> None:
-        """Ends: deliver a reply that has passed the link."""
+        """Deliver a reply that has passed the link.  Part of Ends."""
         client = self.clients[connection.client_id]
         client.on_reply(connection.name, message.correlation_id, message.body, self.now_ms)
 
     def close_at_broker(self, connection: ClientSocket) -> None:
-        """Ends: close the broker's end."""
+        """Close the broker's end.  Part of Ends."""
         connection.close_when_sent()
 
     def close_at_client(self, connection: ClientSocket) -> None:
-        """Ends: deliver the end of a connection that has passed the link."""
+        """Deliver the end of a connection that has passed the link.  Part of Ends."""
         self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
 
     def _on_link_healed(self, link: Link) -> None:

@@ -42,7 +42,7 @@ class ClientConnection(CarriedConnection):
         self.is_accepted = False
         """Whether the broker's process accepted it, when the first message arrived."""
         self.waiting: deque[Request] = deque()
-        """Requests that have arrived and wait for the one in the broker."""
+        """Requests that have arrived and wait while the broker handles another one."""
         self.in_broker: Request | None = None
         self.unanswered = 0
         """Requests of the client without a reply so far."""

@@ -3,7 +3,8 @@
 Owns: these values.  Never: checks anything with them (validation.py, segment.py and log.py do).
 Kafka: LogConfig, as UnifiedLog keeps one.
 
-Reading a field of a TopicConfig costs compiled code 25 ns, one of these 2: docs/decisions/003.
+In compiled code a read of a TopicConfig's field takes 25 ns, a read of a field here 2 ns
+(docs/decisions/003).
 """
 
 from __future__ import annotations

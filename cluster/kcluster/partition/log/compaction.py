@@ -40,11 +40,11 @@ class _Pass(Struct):
     """One cleaning of one log."""
 
     newest: dict[bytes, int]
-    """By key: the offset of its newest record among those that are not yet clean."""
+    """The offset of each key's newest record in the dirty part of the log."""
     high_watermark: int
     """The high watermark; a batch that ends there is kept, even if it is empty."""
     last_offsets: dict[int, int]
-    """By producer id, its last offset.  The batch there is kept for its sequence, even if it is
+    """The last offset of each producer id.  The batch there is kept for its sequence, even if it is
     empty."""
     now_ms: int
     tombstone_ms: int
@@ -101,7 +101,7 @@ def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> 
 
 
 def is_compactable(log: Log) -> bool:
-    """Whether a log has anything that is not yet clean, apart from its newest segment."""
+    """Whether a log has a dirty part, apart from its newest segment."""
     segments = log.segments
     start = max(log.first_dirty_offset, log.log_start_offset)
     return len(segments) > 1 and segments[-1].base_offset > start

@@ -72,7 +72,7 @@ class Segment:
         return now_ms - self.created_ms > rules.segment_ms
 
     def replace(self, batches: list[Batch]) -> None:
-        """Replace the batches by those left after truncation or compaction."""
+        """Replace the batches by the batches that are left after truncation or compaction."""
         self.batches = batches
         self.size_bytes = sum(batch.size_bytes for batch in batches)
         self.max_timestamp = max((batch.max_timestamp for batch in batches), default=NO_TIMESTAMP)

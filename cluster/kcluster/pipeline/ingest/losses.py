@@ -56,7 +56,7 @@ class KnownPartition(Struct):
 
 
 class KnownTopic(Struct):
-    """What is known of a topic.  `gone`: its deletion has been reported."""
+    """The known facts of a topic.  `gone`: its deletion has been reported."""
 
     topic_id: str
     partitions: dict[int, KnownPartition]

@@ -72,7 +72,8 @@ class IngestOptions(Struct, frozen=True):
     kafka: dict[str, str] = {}
     """More options of the source, such as kafka.client.id."""
     isolation: str = "read_uncommitted"
-    """`read_committed`: only records of committed transactions, and those outside transactions."""
+    """`read_committed`: only records of committed transactions, and records outside
+    transactions."""
 
     def check(self) -> None:
         """BadInput for the first invalid value."""

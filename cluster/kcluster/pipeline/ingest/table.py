@@ -47,7 +47,8 @@ _LOSS_IN_FILES: Final = (
 LOSS: Final = f"{_LOSS_IN_FILES}, run string, batch bigint"
 """`first` to `last`, both included; `last` null: the end of the log is unknown."""
 _KEPT_STATES: Final = 100
-"""The same number as Spark keeps (spark.sql.streaming.minBatchesToRetain)."""
+"""The number of states that are kept; Spark keeps as many
+(spark.sql.streaming.minBatchesToRetain)."""
 
 
 class TableInfo(msgspec.Struct, frozen=True):

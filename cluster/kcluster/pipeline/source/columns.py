@@ -59,7 +59,7 @@ def spark_schema(include_headers: bool) -> StructType:
 
 @cache
 def arrow_schema(include_headers: bool) -> pa.Schema:
-    """The same columns as an Arrow schema."""
+    """`spark_schema` as an Arrow schema."""
     import pyarrow as pa
 
     fields = [

@@ -165,8 +165,8 @@ class _Load:
         return answer.responses[0].partitions[0]
 
     def _find(self, deadline: Deadline) -> None:
-        """Connect to the leader, and check that its log is the one that was read.  There is no
-        connection if nothing is left to read."""
+        """Connect to the leader, and check that its log is still the log that was read.  There is
+        no connection if nothing is left to read."""
         wanted = self._range
         while True:
             self._client.refresh([wanted.topic])

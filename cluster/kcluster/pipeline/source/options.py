@@ -195,7 +195,7 @@ class ReadSettings(Struct, frozen=True):
     pattern: str = ""
     assigned: dict[str, list[int]] = {}
     after_last: str = "error"
-    """For a timestamp after the last record: error or latest."""
+    """The offset for a timestamp after the last record: error or latest."""
     fail_on_data_loss: bool = True
     include_headers: bool = False
     max_offsets: int | None = None

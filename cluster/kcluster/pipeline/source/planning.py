@@ -2,7 +2,7 @@
 
 Owns: these two calculations.  Never: asks a broker.
 Kafka: of Spark's connector KafkaMicroBatchStream.rateLimit and KafkaOffsetRangeCalculator; the
-numbers are theirs.
+numbers agree with them.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Cell(Struct, frozen=True):
     latency_ms: Annotated[int, duration()] = 1
     """One way between any two nodes.  With 0, replication and acks take no time."""
     failures: Annotated[int, Whole(0, 1_000)] = 0
-    """The number per run, each of a domain that is up, at uniformly drawn times."""
+    """The number of failures per run.  Each hits a domain that is up, at a uniformly drawn time."""
     mtbf_ms: Annotated[str | int, OrNone(duration(1))] = NONE
     """Mean time between failures of each domain, drawn from an exponential distribution."""
     repair_ms: Annotated[str | int, OrNone(duration(1))] = 10_000

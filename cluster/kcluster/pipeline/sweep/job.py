@@ -59,7 +59,7 @@ class SweepResult(Struct):
     """The outcome of one start of a sweep."""
 
     runs: int
-    """Of the grid."""
+    """The number of runs of the grid."""
     done_before: int
     """Runs that an earlier start had played."""
     played: int

@@ -52,7 +52,8 @@ class RunRow(Struct):
     """Mean over the partitions."""
     reads_unavailable_ms: float = 0
     noticed_ms: list[int] = []
-    """For each leader that went down or was paused: time until the controller fenced its broker."""
+    """The time from a leader's failure (down or paused) until the controller fenced its broker, for
+    each failure."""
     elected_ms: list[int] = []
     """The time until the partition had a leader again."""
     acked_ms: list[int] = []

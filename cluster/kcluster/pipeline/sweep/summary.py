@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 PERCENTS: Final = (50, 95, 99)
 _ACCURACY: Final = 10_000
-"""Of percentile_approx: the relative error is 1 / _ACCURACY, and memory does not grow with runs."""
+"""The accuracy argument of percentile_approx: the relative error is 1 / _ACCURACY, and memory does
+not grow with runs."""
 
 
 class CellSummary(Struct):
@@ -61,11 +62,11 @@ class CellSummary(Struct):
     ack_p99_ms: float | None = None
     """Median of the runs' 99th percentiles."""
     noticed: tuple[float, ...] = ()
-    """From the failure of a leader to the fencing of its broker, if it was not back before."""
+    """The time from a leader's failure to the fencing of its broker, if it was not back before."""
     elected: tuple[float, ...] = ()
-    """From the failure of a leader to the election of its successor."""
+    """The time from a leader's failure to the election of its successor."""
     first_ack: tuple[float, ...] = ()
-    """From the failure of a leader to the first ack of its successor."""
+    """The time from a leader's failure to the first ack of its successor."""
 
     @property
     def loss(self) -> float:
@@ -119,7 +120,8 @@ class Pair(Struct, frozen=True):
 
     @property
     def p_value(self) -> float:
-        """Of the exact sign test; the null hypothesis is that both lose equally often."""
+        """The p-value of the exact sign test; the null hypothesis is that both lose equally
+        often."""
         return exact_sign_test(self.only_a, self.only_b)
 
 

@@ -26,7 +26,7 @@ LZ4: Final = 3
 ZSTD: Final = 4
 
 CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-"""By codec id.  Ids 5 to 7 are undefined."""
+"""The names of codecs by id.  Ids 5 to 7 are undefined."""
 
 CODEC_IDS: Final = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 

@@ -152,7 +152,7 @@ class ProducerSpec(Struct, frozen=True):
         ClientConfigs(ProducerSettings, "producer config"),
         "Other configs of the producer by Kafka's names.",
     ] = {}
-    """By the fields of ProducerSettings."""
+    """The configs, by the fields of ProducerSettings."""
     path: str = ""
     """Where it is in the file, for messages: `workload.producers[1]`."""
 
@@ -206,7 +206,7 @@ class ConsumerSpec(Struct, frozen=True):
         ClientConfigs(ConsumerSettings, "consumer config"),
         "Other configs of the consumer by Kafka's names.",
     ] = {}
-    """By the fields of ConsumerSettings."""
+    """The configs, by the fields of ConsumerSettings."""
     rack: Annotated[
         str | None, text(), "Kafka's client.rack: it may read from a follower in its rack."
     ] = None

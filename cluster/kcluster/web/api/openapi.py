@@ -1,7 +1,7 @@
 """/openapi.json: the routes as an OpenAPI 3.1 document.
 
-Owns: the document, made from the table of routes and the types named there.  Never: says anything
-about a route that its types and its docstring do not say.
+Owns: the document, made from the table of routes and the types named there.  Never: adds facts
+about a route to its types and its docstring.
 Kafka: no counterpart.
 """
 

@@ -51,8 +51,8 @@ class Reading(Struct, gc=False):
 class Feed:
     """The readings of one cluster, for all its watchers.
 
-    Watchers that have read up to the same time share the next reading; those that joined at
-    different times soon do, because a reading ends with the current millisecond.
+    Watchers that have read up to the same time share the next reading; watchers that joined at
+    different times soon do so too, because a reading ends with the current millisecond.
     """
 
     def __init__(self, held: HeldCluster) -> None:

@@ -58,8 +58,8 @@ class WaitAnswer(Struct, frozen=True):
     runs=Runs.WAITING,
 )
 def wait_until(call: ApiCall) -> WaitAnswer:
-    """Wait until a condition holds; 408 with how it stands if it does not in time.  The wait ends
-    with the client's connection."""
+    """Wait until a condition holds; if it does not hold in time, the answer is 408 with the present
+    state. The wait ends with the client's connection."""
     wanted, cluster = call.values(WaitWanted), call.held.cluster
     began_s = time.monotonic()
     limit_s, since = seconds(wanted.within, "within"), wanted.since

@@ -92,7 +92,8 @@ def _acquire_of(kind: Any) -> Acquire:
 
 
 def _is_look(caller: FrameType) -> bool:
-    """Whether code that did not get a lock only looks whether it is free, and may repeat it."""
+    """Whether code that did not get a lock only tests whether it is free, and may repeat the
+    test."""
     if IS_OWNED.is_at(caller):
         return False
     if CONDITION_WAIT.is_at(caller) and caller.f_back is not None:  # called by Semaphore.acquire

@@ -34,7 +34,7 @@ from kcluster.protocol.errors import ErrorCode
 
 
 class MigrationPolicy(StrEnum):
-    """group.consumer.migration.policy."""
+    """The values of group.consumer.migration.policy."""
 
     DISABLED = "disabled"
     DOWNGRADE = "downgrade"

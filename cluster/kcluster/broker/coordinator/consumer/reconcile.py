@@ -1,5 +1,5 @@
-"""A member's way to its target: the partitions that it must revoke first, and those that it may
-have already.
+"""A member's way to its target: the partitions that it must revoke first, and the partitions that
+it may have already.
 
 Owns: that decision.  Never: changes a group, writes a record.
 Kafka: CurrentAssignmentBuilder; KIP-848, KIP-1251 (assignment epochs).

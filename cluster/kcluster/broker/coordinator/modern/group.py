@@ -117,7 +117,7 @@ class ToJoin(Struct, Generic[G], frozen=True):
 
     group: G
     records: Sequence[LogRecord] = ()
-    """Records to write before all others, which turn the group of that id into this one."""
+    """Records to write before all others, which turn another group with this id into this one."""
 
 
 class ModernGroup(Group, Generic[M, T]):
@@ -525,7 +525,8 @@ class ModernGroup(Group, Generic[M, T]):
     def has_checked_metadata(self) -> bool:
         """Whether the hash of the topics has been compared since the cluster's metadata changed.
 
-        A later group epoch than now means that the write of that comparison was refused.
+        If the group epoch noted at the comparison is later than the present one, the write of its
+        result was refused, and it does not count.
         """
         if self._checked is None:
             return False

@@ -49,7 +49,7 @@ class StatePartitions(Struct, frozen=True):
     initializing: Topics = {}
     initialized: Topics = {}
     deleting: frozenset[bytes] = frozenset()
-    """Topic ids."""
+    """The ids of the topics whose states are being deleted."""
 
     @property
     def assignable(self) -> Assignment:
@@ -140,7 +140,7 @@ class StatePartitions(Struct, frozen=True):
 
 
 def state_partitions_of(value: m.ShareGroupStatePartitionMetadataValue) -> StatePartitions:
-    """The value of a record."""
+    """The share partitions in a record."""
 
     def topics(infos: Iterable[TopicPartitionsInfo]) -> Topics:
         return {

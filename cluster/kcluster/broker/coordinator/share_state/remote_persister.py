@@ -338,5 +338,5 @@ def _request(
     group_id: str,
     by_topic: dict[bytes, list[Message]],
 ) -> Message:
-    """A request of this kind, with its struct of a topic."""
+    """Build a request of class `kind`; `topic_data` builds its entry for a topic."""
     return kind(group_id, [topic_data(*topic) for topic in by_topic.items()])

@@ -30,7 +30,7 @@ _INT16: Final = Layout(">h")
 
 
 class SnapshotRecord(Struct, frozen=True):
-    """The whole state.  `state` None: a tombstone."""
+    """The whole state of a share partition.  `state` None: a tombstone."""
 
     partition: SharePartition
     state: ShareState | None

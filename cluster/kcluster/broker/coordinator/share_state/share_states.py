@@ -200,7 +200,7 @@ class ShareStates:
         batches: tuple[StateBatch, ...],
         now_ms: int,
     ) -> StateRecord:
-        """The record of a change: an update, or a snapshot after so many updates."""
+        """The record of a change: an update, or a snapshot after a number of updates."""
         known = entry.state
         if self._is_strict:
             # Writes may come in another order than they were made: there is no way back.

@@ -60,7 +60,8 @@ class StateBatch(NamedTuple):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Of two batches about one record, the one with more progress is right."""
+        """The progress of a batch.  Of two batches about one record, the batch with more progress
+        is right."""
         return self.delivery_count, self.delivery_state
 
     def part(self, first_offset: int, last_offset: int) -> StateBatch:
@@ -82,7 +83,7 @@ class ShareState(Struct, frozen=True):
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
-    """In order of offset, without overlaps."""
+    """The batches, in order of offset, without overlaps."""
     create_timestamp_ms: int
     write_timestamp_ms: int
 
@@ -134,7 +135,7 @@ def _put(batches: list[StateBatch], new: StateBatch) -> None:
     high = low
     pieces: list[StateBatch] = []
     at = new.first_offset
-    """The next offset to be decided."""
+    """The first offset of `new` that is not placed yet."""
     while high < len(batches) and batches[high].first_offset <= new.last_offset:
         old = batches[high]
         high += 1

@@ -294,8 +294,8 @@ class _Assignment:
     def _give_standby_to_least_loaded(
         self, task: Task, by_load: JavaPriorityQueue[_Process]
     ) -> bool:
-        """Give a standby to the least loaded process; returns whether there is one that does not
-        have the task."""
+        """Give a standby to the least loaded process without the task; returns whether there is
+        such a process."""
         having: list[_Process] = []
         process = by_load.poll()
         while task in process.tasks and by_load:

@@ -81,7 +81,8 @@ class ConfiguredTopology(Struct, frozen=True):
 
     epoch: int
     subtopologies: dict[str, ConfiguredSubtopology] | None
-    """By id, in order of ids; None if no numbers of partitions could be decided."""
+    """The subtopologies by id, in order of ids; None if their numbers of partitions could not be
+    decided."""
     missing_topics: dict[str, InternalTopic]
     """The internal topics to create, by name, with their numbers of partitions."""
     problem: StatusDetail | None
@@ -173,7 +174,8 @@ def _check_sources(subtopologies: Iterable[Subtopology], existing: PartitionCoun
 def _repartition_counts(
     subtopologies: list[Subtopology], existing: PartitionCounts
 ) -> dict[str, int]:
-    """By repartition topic; a topic that one subtopology writes may decide for the next one."""
+    """The number of partitions of each repartition topic.  A topic that one subtopology writes may
+    decide for the next one."""
     decided = {
         topic.name: topic.partitions
         for each in subtopologies

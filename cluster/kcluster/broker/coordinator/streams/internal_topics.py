@@ -31,7 +31,8 @@ class InternalTopics:
         self._broker = broker
         self._in_flight: set[str] = set()
         self._errors: dict[str, tuple[int, str]] = {}
-        """By topic: the time at which the error expires, its message."""
+        """The errors of failed creations, by topic: (the time at which the error expires, its
+        message)."""
 
     def create(self, topics: Mapping[str, InternalTopic], errors_ms: int, now_ms: int) -> None:
         """Have the controller create `topics`; remember errors for `errors_ms`."""

@@ -66,7 +66,7 @@ class StreamsMember(Struct, frozen=True):
     process_id: str = ""
     user_endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()
-    """In order of keys."""
+    """The client's tags, in order of keys."""
 
     progress: MemberProgress = NOT_STARTED
 
@@ -210,8 +210,8 @@ def with_reported(
     client_host: str,
     is_endpoint_whole: bool,
 ) -> StreamsMember:
-    """The member after a heartbeat, which reports only changes.  `is_endpoint_whole`: without an
-    endpoint in it the member has none any more."""
+    """The member after a heartbeat, which reports only changes.  `is_endpoint_whole`: a heartbeat
+    without an endpoint removes the member's."""
     changes: dict[str, Any] = {"client_id": client_id, "client_host": client_host}
     if body.instance_id is not None:
         changes["instance_id"] = body.instance_id

@@ -61,8 +61,8 @@ class MarkerSender:
         self._send(sending, now_ms)
 
     def complete_later(self, transaction: Transaction, now_ms: int) -> None:
-        """Call `on_written` again after a pause: the markers are written, but the record of that is
-        not."""
+        """Call `on_written` again after a pause: the markers are written, but not yet the record
+        that they are."""
         sending = self._sendings.get(transaction.transactional_id)
         if sending is not None:
             self._retry(sending, now_ms)

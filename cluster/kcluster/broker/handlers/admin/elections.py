@@ -27,11 +27,10 @@ def elect_leaders(broker: Broker, request: Request, now_ms: int) -> Answer:
     """Elect leaders of the named partitions, or (null) of all.
 
     Behaviour:
-    - as the controller answers; REQUEST_TIMED_OUT for the whole and for every partition named after
-      timeout_ms;
-    - INVALID_REQUEST for an unknown type of election.
-    Versions:
-    - v0: preferred elections only, no error for the whole
+    - as the controller answers; after timeout_ms REQUEST_TIMED_OUT for the whole request and every
+      named partition;
+    - INVALID_REQUEST for an unknown type of election. Versions:
+    - v0: preferred elections only, no error for the whole request
     - v1: unclean elections (KIP-460)
     """
     if request.body.election_type not in (PREFERRED, UNCLEAN):
@@ -41,14 +40,14 @@ def elect_leaders(broker: Broker, request: Request, now_ms: int) -> Answer:
 
 
 def elect_leaders_timed_out(request: m.ElectLeadersRequest) -> m.ElectLeadersResponse:
-    """REQUEST_TIMED_OUT for the whole and for each named partition."""
+    """REQUEST_TIMED_OUT for the whole request and for each named partition."""
     return elect_leaders_failed(request, ErrorCode.REQUEST_TIMED_OUT)
 
 
 def elect_leaders_failed(
     request: m.ElectLeadersRequest, error: ErrorCode, message: str | None = None
 ) -> m.ElectLeadersResponse:
-    """`error` for the whole and for each named partition."""
+    """`error` for the whole request and for each named partition."""
     return m.ElectLeadersResponse(
         error_code=error,
         replica_election_results=[

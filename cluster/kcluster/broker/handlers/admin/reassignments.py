@@ -21,11 +21,10 @@ def alter_partition_reassignments(broker: Broker, request: Request, now_ms: int)
     """Move partitions to other brokers, or cancel such moves.
 
     Behaviour:
-    - as the controller answers; REQUEST_TIMED_OUT for the whole and for each partition after
-      timeout_ms;
+    - as the controller answers; after timeout_ms REQUEST_TIMED_OUT for the whole request and each
+      partition;
     - the answer does not wait for the move;
-    - a request without topics is answered at once.
-    Versions:
+    - a request without topics is answered at once. Versions:
     - v1: allow_replication_factor_change (KIP-860)
     """
     body: m.AlterPartitionReassignmentsRequest = request.body
@@ -50,7 +49,7 @@ def list_partition_reassignments(broker: Broker, request: Request, now_ms: int) 
 def alter_timed_out(
     request: m.AlterPartitionReassignmentsRequest,
 ) -> m.AlterPartitionReassignmentsResponse:
-    """REQUEST_TIMED_OUT for the whole and for each partition."""
+    """REQUEST_TIMED_OUT for the whole request and for each partition."""
     answer = m.AlterPartitionReassignmentsResponse
     return answer(
         error_code=ErrorCode.REQUEST_TIMED_OUT,

@@ -99,7 +99,7 @@ def create_topics_timed_out(request: m.CreateTopicsRequest) -> m.CreateTopicsRes
 
 
 def delete_topics_timed_out(request: m.DeleteTopicsRequest) -> m.DeleteTopicsResponse:
-    """REQUEST_TIMED_OUT for each topic, by name (before v6) or by name or id."""
+    """REQUEST_TIMED_OUT for each topic: by name before v6, later by name or id."""
     return m.DeleteTopicsResponse(
         responses=[
             m.DeleteTopicsResponse.DeletableTopicResult(

@@ -193,7 +193,7 @@ def _check_broker(broker: Broker, resource: _Resource) -> ResourceResult | None:
 def _with_changes(
     settings: BrokerSettings, for_one: bool, resource: _Resource
 ) -> dict[str, str] | ResourceResult:
-    """A level of dynamic configs after the change."""
+    """The dynamic configs of a level, after the change."""
     unknown = [c for c in resource.configs if not SET <= _operation(c) <= SUBTRACT]
     if unknown:
         return _refused(f"there is no operation {_operation(unknown[0])}")

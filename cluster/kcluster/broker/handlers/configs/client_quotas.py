@@ -58,8 +58,8 @@ class _Filter(Struct, frozen=True):
 def describe_client_quotas(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeClientQuotasResponse:
-    """The quotas of all clients that match each component; with `strict`, of those that have no
-    other component.
+    """The quotas of all clients that match each component; with `strict`, only of clients without
+    other components.
 
     Behaviour:
     - INVALID_REQUEST for an invalid filter;

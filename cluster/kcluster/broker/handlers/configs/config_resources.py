@@ -30,7 +30,7 @@ LISTABLE: Final = (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
 )
-"""In the order of the answer."""
+"""The types of resources, in the order of the answer."""
 
 
 @handles(ApiKey.LIST_CONFIG_RESOURCES, versions=(0, 1))

@@ -130,7 +130,7 @@ class CollectedReads:
         self.is_urgent = False
 
     def enough(self, min_bytes: int) -> bool:
-        """Whether there is enough for an answer."""
+        """Whether the records suffice for an answer."""
         return self.is_urgent or self.size_bytes >= min_bytes
 
 

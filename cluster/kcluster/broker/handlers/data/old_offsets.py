@@ -104,8 +104,7 @@ def _offsets_before(replica: Replica, timestamp: int, now_ms: int) -> list[int]:
 
 
 def commit_refused(broker: Broker, request: Request) -> m.OffsetCommitResponse | None:
-    """UNSUPPORTED_VERSION for each partition from a broker without ZooKeeper; None from one with
-    it."""
+    """UNSUPPORTED_VERSION for each partition, if the broker has no ZooKeeper; else None."""
     if not broker.release.is_kraft:
         return None
     return m.OffsetCommitResponse(

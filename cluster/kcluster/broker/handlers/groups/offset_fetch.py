@@ -7,10 +7,9 @@ Behaviour:
 - with require_stable the answer waits for commits that came before the request, and an offset that
   an open transaction may change is UNSTABLE_OFFSET_COMMIT;
 - a group that does not exist has no offsets, without an error;
-- a member of a consumer group must name its current epoch.
-Versions:
+- a member of a consumer group must name its current epoch. Versions:
 - v0 (to 3.9): data/old_offsets.py
-- v2: null topics for all; an error for the whole
+- v2: null topics for all; an error for the whole request
 - v5: leader epoch (KIP-320)
 - v7: require_stable (KIP-447)
 - v8: many groups (KIP-709)

@@ -55,9 +55,10 @@ class OffsetsToCommit(Generic[Sent, Cell, Row]):
         self._row = row
         self._cell = cell
         self._unknown: dict[tuple[str, bytes], list[Cell]] = {}
-        """The results of what does not exist, by (name, topic id)."""
+        """The results for topics and partitions that do not exist, by (name, topic id)."""
         self.known: list[tuple[str, bytes, bytes, list[Sent]]] = []
-        """(name, topic id as the request has it, topic id, partitions) of what exists."""
+        """The topics and partitions that exist: (name, topic id as the request has it, topic id,
+        partitions)."""
         missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for topic in topics:
             name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name

@@ -1,4 +1,4 @@
-"""DescribeCluster (API 60, v0-2): the brokers, and the one that takes admin requests.
+"""DescribeCluster (API 60, v0-2): the brokers, and which of them takes admin requests.
 
 Owns: one answer, from the image.  Never: asks the controller.
 Kafka: KafkaApis.handleDescribeCluster, KIP-700, KIP-919, KIP-1073.

@@ -45,8 +45,7 @@ def metadata(broker: Broker, request: Request, now_ms: int) -> m.MetadataRespons
     - otherwise each topic once: unknown ids first, then known topics, then unknown names; where an
       id is given the name is ignored;
     - a topic that may be created automatically is unknown until the controller has created it;
-    - the controller id is a broker's: KRaft hides its controllers from clients.
-    Versions:
+    - the controller id is a broker's: KRaft hides its controllers from clients. Versions:
     - v0: leaves out replicas that are down, with REPLICA_NOT_AVAILABLE
     - v1: null for all topics
     - v4: allow_auto_topic_creation (KIP-204)
@@ -54,8 +53,8 @@ def metadata(broker: Broker, request: Request, now_ms: int) -> m.MetadataRespons
     - v7: leader epochs (KIP-320)
     - v8-10: cluster operations (KIP-430)
     - v10: topic ids in answers, v12 in requests (KIP-516)
-    - v13: an error for the whole (KIP-1102)
-    Not done: authorization; listeners by name; REBOOTSTRAP_REQUIRED.
+    - v13: an error for the whole request (KIP-1102) Not done: authorization; listeners by name;
+      REBOOTSTRAP_REQUIRED.
     """
     response = build_metadata(broker.image, request.body, request.api_version, broker.cluster_id)
     if not broker.release.is_kraft:

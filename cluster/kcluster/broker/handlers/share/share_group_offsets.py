@@ -51,7 +51,8 @@ EndOffsets = dict[SharePartition, int | ErrorCode]
 def describe_share_group_offsets(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeShareGroupOffsetsResponse | Parked:
-    """Describe each group by itself; the answer is sent when the last is known."""
+    """Describe each group independently; the answer is sent when the offsets of all groups are
+    known."""
     body: m.DescribeShareGroupOffsetsRequest = request.body
     if not body.groups:
         return m.DescribeShareGroupOffsetsResponse()
