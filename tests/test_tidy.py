@@ -230,6 +230,44 @@ def nodes_are_read_by_their_views(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "an untyped node; read Process.broker (broker/node_view.py)"
 
 
+LOADED_LATE = {
+    "kcluster.cli.work.": "the work of a heavy verb: one import where it is called",
+    "kcluster.cli.foreground.": "what `up` loads; a quick `up` does not come by its verb",
+    "kcluster.cli.simulate.hash_seed.": "importlib.metadata: 25 ms, not for `simulate --help`",
+    "kcluster.cli.watching.": "of `status --watch`, not of `status`",
+    "kcluster.demo.spark.": "imports pyspark, an extra",
+    "kcluster.pipeline.session.": "of `demo --spark`, not of `demo`",
+    "kcluster.runs.schema.": "of `schema run`: 45 ms, where the others need 300 ms",
+    "kcluster.scenario.library.": "of `scenario list`: 12 ms, where the others need 500 ms",
+    "kcluster.scenario.search.": "of `scenario show`: 25 ms, where the others need 500 ms",
+    "pyspark.": "an extra",
+    "rich.": "for a terminal, not for a pipe",
+    "yaml.": "of `client start --keys`, not of `client list`",
+}
+"""What functions of verbs and of their work import, and why not at the top."""
+VERBS = tuple(f"{SOURCE}cli/{room}/" for room in ("verbs", "pipeline", "work", "simulate"))
+LATE_IMPORTS_BUDGET = 260
+"""Imports inside functions in the whole package: this number only falls."""
+
+
+def late_imports(module: Module) -> Iterator[tuple[int, str]]:
+    """(line, dotted name and a dot) of each import inside a function, once."""
+    found = {
+        pair
+        for function in module.walk(ast.FunctionDef, ast.AsyncFunctionDef)
+        for pair in imports_of(function)
+    }
+    return ((line, f"{name}.") for line, name in sorted(found))
+
+
+def verbs_import_at_their_top(module: Module) -> Iterator[tuple[int, str]]:
+    """The overview imports no verb, so each imports what it needs at its top.  What takes long is
+    in cli/work/, so that help and completion of the verb do not wait for it."""
+    for line, name in late_imports(module) if module.path.startswith(VERBS) else ():
+        if not name.startswith(tuple(LOADED_LATE)):
+            yield line, f"imports {name[:-1]} in a function; LOADED_LATE has what may be"
+
+
 def no_name_stands_for_any(module: Module) -> Iterator[tuple[int, str]]:
     for node in module.walk(ast.Assign):
         assert isinstance(node, ast.Assign)
@@ -238,6 +276,7 @@ def no_name_stands_for_any(module: Module) -> Iterator[tuple[int, str]]:
 
 
 RULES: tuple[Rule, ...] = (
+    verbs_import_at_their_top,
     handlers_change_no_group,
     compiled_classes_are_collected,
     caught_errors_have_a_name_each,
@@ -314,6 +353,11 @@ def test_tidy__the_code_keeps_the_rule(rule: Rule, all_modules: list[Module]) ->
     assert not broken, "\n" + "\n".join(broken)
 
 
+def test_tidy__late_imports_become_fewer(all_modules: list[Module]) -> None:
+    late = {(m.path, line) for m in all_modules if m.is_ours for line, _ in late_imports(m)}
+    assert len(late) <= LATE_IMPORTS_BUDGET
+
+
 def test_tidy__any_is_said_within_its_budget(all_modules: list[Module]) -> None:
     texts = [module.text for module in all_modules if module.path.startswith("cluster/")]
     assert sum(len(re.findall(r"\bAny\b", text)) for text in texts) <= ANY_BUDGET
@@ -367,6 +411,12 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
         "broker/handlers/share/x.py",
         "if isinstance(broker.coordinator.group('g'), ShareGroup): pass",
         "looks into a group",
+    ),
+    (
+        verbs_import_at_their_top,
+        "cli/verbs/x.py",
+        "def command():\n import msgspec",
+        "imports msgspec in a function",
     ),
     (compiled_classes_are_collected, "contract.py", "@a(acyclic=True)\nclass A: ...", "frees"),
     (

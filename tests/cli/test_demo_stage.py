@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.cli.demo import set_the_stage, survives_a_broker
+from kcluster.cli.work.demo import set_the_stage, survives_a_broker
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
 

@@ -39,7 +39,7 @@ MOMENTS = [
     ("kcluster.cli.verbs.status", "status"),
     ("kcluster.cli.verbs.up", "up -- x.yaml"),
     ("kcluster.cli.foreground", "up -- x.yaml"),
-    ("kcluster.cli.demo", "demo"),
+    ("kcluster.cli.work.demo", "demo"),
     ("gevent", "demo"),
     ("yaml", "scenario run x.yaml"),
     ("kcluster.scenario.language.scenario", "scenario check x.yaml"),

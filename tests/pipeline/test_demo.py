@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kcluster.cli.demo import run
+from kcluster.cli.work.demo import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

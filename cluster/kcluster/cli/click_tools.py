@@ -69,16 +69,16 @@ class Overview(NamedTuple):
     heading: str = _OTHER
 
 
-_COMMAND: Final = re.compile(
-    r'(?:^@section\(Section\.(\w+)\)$.*?)?^@click\.\w+\(.*?^def command\(.*?"""(.*?)"""',
-    re.DOTALL | re.MULTILINE,
+_COMMAND: Final = (
+    r'(?:^@section\(Section\.(\w+)\)$.*?)?^@click\.\w+\(.*?^def command\(.*?"""(.*?)"""'
 )
-"""Finds a verb's section and the help of its command in the source of its module."""
+"""Finds a verb's section and the help of its command in the source of its module.  Not compiled
+here: a verb that is called does not need it."""
 
 
 def overview_of(name: str, source: str) -> Overview:
     """The line of a verb, from the source of its module."""
-    found = _COMMAND.search(source)
+    found = re.search(_COMMAND, source, re.DOTALL | re.MULTILINE)
     assert found is not None, name
     summary = click.Command(name, help=found[2]).get_short_help_str(_UNTRUNCATED)
     return Overview(name, summary, Section[found[1]] if found[1] else _OTHER)

@@ -1,7 +1,7 @@
 """A frame's bytes, each with field path, type and value, in the order of the careful decoder.
 
 Owns: Dump, decoding a request or a response into spans, names beside numbers.  Never: prints
-(cli/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector is similar.
+(cli/work/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector is similar.
 
 Every byte is in exactly one span.  In a malformed frame the spans before the fault are what was
 decoded, and the last span is the rest.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
-from kcluster.cli.pipeline.sweep import _rate
 from kcluster.cli.verbs.pipeline import command as pipeline
+from kcluster.cli.work.sweep import _rate
 from kcluster.pipeline.sweep.columns import Cell
 
 if TYPE_CHECKING:

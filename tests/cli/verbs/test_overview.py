@@ -1,5 +1,7 @@
-"""The overview of `kcluster --help` and of the shell's completion: read from the verbs' sources, so
-that no verb is imported for it."""
+"""The overview of `kcluster --help` and of the shell's completion, and what a start imports.
+
+The overview is read from the verbs' sources, so that no verb is imported for it.
+"""
 
 from __future__ import annotations
 
@@ -58,21 +60,13 @@ def command(
     assert overview_of("x", source) == ("x", "Do it: now and here.", Section.TOOLS)
 
 
-LOADED = "import sys\nfrom kcluster.cli.main import main\ntry: main({words})\n\
-except SystemExit: pass\nprint([x for x in sys.modules if x.startswith({prefix!r})], \
-file=sys.stderr)"
-
-
-@pytest.mark.parametrize(
-    ("words", "environment"),
-    [
-        (["--help"], {}),
-        ([], {"_KCLUSTER_COMPLETE": "bash_complete", "COMP_WORDS": "kcluster ", "COMP_CWORD": "1"}),
-    ],
-    ids=["help", "completion"],
-)
-def test_overview__imports_no_verb(words: list[str], environment: dict[str, str]) -> None:
-    script = LOADED.format(words=words, prefix="kcluster.cli.verbs.")
+def loaded(words: list[str], **environment: str) -> set[str]:
+    """The modules that a command line imports."""
+    script = (
+        "import sys\nfrom kcluster.cli.main import main\n"
+        f"try: main({words})\nexcept SystemExit: pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, **environment},
@@ -81,5 +75,25 @@ def test_overview__imports_no_verb(words: list[str], environment: dict[str, str]
         text=True,
         timeout=50,
     )
-    assert "scenario" in done.stdout
-    assert done.stderr == "[]\n"
+    return set(done.stderr.split())
+
+
+COMPLETION = {"_KCLUSTER_COMPLETE": "bash_complete", "COMP_WORDS": "kcluster ", "COMP_CWORD": "1"}
+
+
+def test_overview__imports_no_verb() -> None:
+    for modules in (loaded(["--help"]), loaded([], **COMPLETION)):
+        assert "kcluster.cli.click_tools" in modules
+        assert [name for name in modules if name.startswith("kcluster.cli.verbs.")] == []
+
+
+HEAVY = {"asyncio", "gevent", "http.client", "importlib.metadata", "msgspec", "rich", "yaml"}
+
+
+@pytest.mark.parametrize("verb", ["kill 1", "status", "start 1", "version", "scenario run --help"])
+def test_start__a_quick_verb_imports_nothing_heavy(verb: str) -> None:
+    # The cluster is looked for and not found, so nothing is asked.
+    modules = loaded(verb.split(), KCLUSTER_NAME="no-such-cluster")
+    assert f"kcluster.cli.verbs.{verb.split()[0]}" in modules
+    assert modules & HEAVY == set()
+    assert not any(name.startswith("kcluster.cli.work") for name in modules)

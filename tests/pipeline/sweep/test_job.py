@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from kcluster.cli.pipeline.sweep import report_errors
+from kcluster.cli.work.sweep import report_errors
 from kcluster.pipeline.shipping import ARCHIVE
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.grid import Grid, parse_grid, with_seeds

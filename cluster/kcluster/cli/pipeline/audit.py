@@ -1,20 +1,11 @@
 """`kcluster pipeline audit RUN…`: the fate of every record of these runs.
 
-Owns: the verb's options, how sums and findings are shown and written.  Never: audits
-(pipeline/audit.py).
+Owns: the verb's options.  Never: audits (work/audit.py).
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import click
-
-from kcluster.cli.spark_job import refuse, report_problems, spark_job
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
 
 
 @click.command("audit")
@@ -37,69 +28,6 @@ def command(
 
     RUN is a run directory, or a directory that contains some.
     """
-    with spark_job(paths, master, verbose) as job:
-        from kcluster.pipeline.audit import audit
-        from kcluster.pipeline.progress import Progress
+    from kcluster.cli.work.audit import audit_runs
 
-        with Progress("reading the ledger", job.spark) as progress:
-            names = [run.name for run in job.runs]
-            contents = _contents(job.spark, table, names) if table else None
-            result = audit(job.tables, late_ms, contents)
-            lines = [_total(row) for row in result.totals.collect()]
-            if out:
-                progress.part("writing the fates")
-                for name in ("fates", "summary", "totals"):
-                    getattr(result, name).write.mode("overwrite").parquet(f"{out}/{name}")
-        report_problems(job)
-        for line in lines:
-            print(line)
-        for row in result.summary.toLocalIterator():
-            print(_finding(row))
-
-
-def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
-    """A table of topics' contents, from `kcluster pipeline ingest` or any Parquet.  If it has no
-    column `run`, it belongs to the only run."""
-    from pyspark.sql import functions as F
-
-    from kcluster.pipeline.ingest.options import BadInput
-    from kcluster.pipeline.ingest.table import INFO, read_records
-
-    if not Path(path).is_dir():
-        refuse(f"{path}: no such directory")
-    is_ingested = (Path(path) / INFO).exists()
-    try:
-        table = read_records(spark, path) if is_ingested else spark.read.parquet(path)
-    except BadInput as error:
-        refuse(str(error))
-    if is_ingested or "run" not in table.columns:  # the ingest's column run has its own starts
-        if len(runs) != 1:
-            refuse(f"{path}: the contents of one run, but there are {len(runs)} runs")
-        table = table.withColumn("run", F.lit(runs[0]))
-    wanted = ("run", "topic", "partition", "offset", "value")
-    missing = [name for name in wanted if name not in table.columns]
-    if missing:
-        refuse(f"{path}: no column {missing[0]}; it has {', '.join(table.columns)}")
-    return table.select(*wanted[:-1], table["value"].cast("string"))
-
-
-def _total(row: Row) -> str:
-    counts = "  ".join(
-        f"{name.replace('_', ' ')} {row[name]:,}"
-        for name in ("sent", "acked", "lost", "duplicated", "reordered", "aborted_read", "late")
-    )
-    return f"{row['run']}: {row['topic']}-{row['partition']}: {counts}"
-
-
-def _finding(row: Row) -> str:
-    where = f"{row['topic']}-{row['partition']}"
-    if row["epoch"] is not None:
-        where += f", epoch {row['epoch']}"
-    if row["first"] is not None:
-        where += f", offsets {row['first']} to {row['last']}"
-    allowed = f" ({row['allowed']})" if row["allowed"] else ""
-    fate = row["fate"].replace("_", " ")
-    return (
-        f"  {fate} {row['records']:,} of {row['producer']} in {row['run']}: {where}:"
-        f" {row['cause']}{allowed}"
-    )
+    audit_runs(paths, out, table, late_ms, master, verbose)

@@ -1,14 +1,11 @@
 """`kcluster pipeline timeline RUN…`: statistics of many runs, as tables and one page.
 
-Owns: the verb's options, what is printed.  Never: makes the tables (pipeline/timeline.py) or the
-page (pipeline/charts.py).
+Owns: the verb's options.  Never: sums up (work/timeline.py).
 """
 
 from __future__ import annotations
 
 import click
-
-from kcluster.cli.spark_job import report_problems, spark_job
 
 
 @click.command("timeline")
@@ -23,16 +20,6 @@ def command(paths: tuple[str, ...], out: str, master: str, verbose: bool) -> Non
 
     RUN is a run directory, or a directory that contains some.
     """
-    with spark_job(paths, master, verbose) as job:
-        from kcluster.pipeline.charts import write_page
-        from kcluster.pipeline.progress import Progress
-        from kcluster.pipeline.timeline import read, timeline, write
+    from kcluster.cli.work.timeline import sum_up_runs
 
-        with Progress("reading runs", job.spark) as progress:
-            tables = timeline(job.tables)
-            progress.part("writing tables")
-            places = write(tables, out)
-            places.append(write_page(read(job.spark, out), out, len(job.runs)))
-        report_problems(job)
-        for place in places:
-            print(place)
+    sum_up_runs(paths, out, master, verbose)

@@ -6,8 +6,9 @@ Owns: the verb.  Never: completes a word (click does, with cli/completion.py).  
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
-from kcluster.cli.click_tools import Section, section
+from kcluster.cli.click_tools import Section, kcluster, section
 
 
 @section(Section.TOOLS)
@@ -19,10 +20,6 @@ def command(shell: str) -> None:
     For bash, in ~/.bashrc: eval "$(kcluster completion bash)".  For zsh the same in ~/.zshrc.  For
     fish: kcluster completion fish | source
     """
-    from click.shell_completion import get_completion_class
-
-    from kcluster.cli.click_tools import kcluster
-
     found = get_completion_class(shell)
     assert found is not None, shell
     print(found(kcluster, {}, "kcluster", "_KCLUSTER_COMPLETE").source())

@@ -1,12 +1,10 @@
 """`kcluster decode SOURCE`: a request or response, byte by byte.
 
-Owns: the verb's options and exit code.  Never: reads or shows bytes (cli/decode.py), decodes them
-(protocol/hexdump.py).  Kafka: no counterpart; `xxd`, if it knew the protocol.
+Owns: the verb's options.  Never: reads or shows bytes (work/decode.py).
+Kafka: no counterpart; `xxd`, if it knew the protocol.
 """
 
 from __future__ import annotations
-
-import sys
 
 import click
 
@@ -53,15 +51,6 @@ def command(
     request names its API and version; for a response give --api and --version, or the --request.
     The exit code is 1 if the bytes are malformed; the output shows where.
     """
-    from kcluster.cli.decode import api_of_response, print_dumps, print_dumps_as_json, read_bytes
-    from kcluster.protocol.hexdump import dump_frames
+    from kcluster.cli.work.decode import decode_source
 
-    api_and_version = api_of_response(response, api, version, request, form)
-    data = read_bytes(source, form)
-    dumps = dump_frames(data, api_and_version, sized)
-    if as_json:
-        print_dumps_as_json(dumps)
-    else:
-        print_dumps(dumps, data, in_full)
-    if any(dump.error is not None for dump in dumps):
-        sys.exit(1)
+    decode_source(source, response, api, version, request, form, sized, in_full, as_json)

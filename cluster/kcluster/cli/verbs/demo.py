@@ -1,6 +1,6 @@
 """`kcluster demo`: real clients, a leader killed under load, the timeline, and the count.
 
-Owns: the verb's options and exit code.  Never: plays the demo (cli/demo.py, demo/).
+Owns: the verb's options and exit code.  Never: plays the demo (work/demo.py, demo/).
 Kafka: no counterpart.
 """
 
@@ -12,6 +12,8 @@ import click
 
 from kcluster.cli.click_tools import Section, fail, section
 from kcluster.cli.errors import CommandError
+from kcluster.config.files.problems import TopologyError
+from kcluster.operations.errors import ClusterError
 
 
 @section(Section.CLUSTER)
@@ -39,9 +41,7 @@ def command(
 
     The records are the lines of FILE.txt, by default 20,000 orders.
     """
-    from kcluster.cli.demo import run
-    from kcluster.config.files.problems import TopologyError
-    from kcluster.operations.errors import ClusterError
+    from kcluster.cli.work.demo import run
 
     try:
         nothing_was_lost = run(file, topology, profile, spark, quiet, as_json)

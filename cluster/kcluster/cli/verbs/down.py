@@ -6,6 +6,8 @@ Kafka: kafka-server-stop.sh.
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
@@ -23,8 +25,6 @@ def command(out: str | None, name: str | None, as_json: bool) -> None:
     A cluster of `up --out` has its run directory already: --out must name the same DIR, or be left
     out.
     """
-    import os
-
     remote, place = Remote(name), None if out is None else os.path.realpath(out)
     answer = remote.ask("DELETE", "", {"out": place}, options={"*": ""}, until_exit=True)
     if as_json:

@@ -1,17 +1,13 @@
 """`kcluster explain RUN`: what happened in a run, and why, from its directory.
 
-Owns: the verb: its options, colours, errors about directories that cannot be read.  Never: finds
-causes (runs/explain.py).  Kafka: no counterpart.
+Owns: the verb's options.  Never: explains (work/explain.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from kcluster.cli.click_tools import Section, fail, section
-from kcluster.cli.errors import CommandError
+from kcluster.cli.click_tools import Section, section
 
 
 @section(Section.SCENARIOS)
@@ -25,27 +21,6 @@ def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
 
     RUN is a directory written by `kcluster scenario run --out`, or one that contains `latest`.
     """
-    from kcluster.config.files.problems import unknown
-    from kcluster.plain_output import plain_console
-    from kcluster.runs.directory import RunError, find_run, read_run, write_page
-    from kcluster.runs.explain import explain, partitions_of
+    from kcluster.cli.work.explain import explain_run
 
-    try:
-        record, problems = read_run(run)
-    except RunError as error:
-        fail(CommandError(str(error), 2))
-    for problem in problems:
-        print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
-    if as_page:
-        try:
-            print(write_page(find_run(run).resolve(), record))
-        except OSError as error:
-            fail(CommandError(f"{error.filename}: {error.strerror}", 2))
-        return
-    names = partitions_of(record)
-    if partition and partition not in names:
-        text = f"{partition}: {unknown('partition in this run', partition, names)}"
-        fail(CommandError(text, 2))
-    console = plain_console(highlight=False, soft_wrap=True, no_color=no_colour)
-    for line in explain(record, partition):
-        console.print(line)
+    explain_run(run, partition, as_page, no_colour)

@@ -1,6 +1,6 @@
 """`kcluster fault 'isolate: leader(orders-0)'`: any action of a scenario, on the running cluster.
 
-Owns: the verb: its options, the list of actions.  Never: carries an action out (actions/).
+Owns: the verb: its options, its help.  Never: carries an action out (actions/).
 Kafka: no counterpart.
 """
 
@@ -25,14 +25,12 @@ class FaultCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
-        from kcluster.scenario.language.reference import action_lines, pages
-        from kcluster.scenario.language.reference_text import as_text
+        from kcluster.cli.work.fault import help_of, list_lines
 
-        actions = dict(action_lines())
-        for word in ctx.meta.get(_TYPED, []):
-            if word in actions:
-                return as_text(pages()[word])
-        lines = (f"  {verb:<16} {text}" for verb, text in actions.items())
+        found = help_of(ctx.meta.get(_TYPED, []))
+        if found is not None:
+            return found
+        lines = (f"  {line}" for line in list_lines())
         more = "kcluster fault slow --help shows the keys of slow."
         return "\n".join([super().get_help(ctx), "", "Actions:", *lines, "", more])
 
@@ -58,6 +56,6 @@ def command(
     if words:
         act(" ".join(words), name, as_json, wait=wait, duration=duration)
         return
-    from kcluster.scenario.language.reference import action_lines
+    from kcluster.cli.work.fault import list_lines
 
-    print("\n".join(f"{verb:<16} {text}" for verb, text in action_lines()))
+    print("\n".join(list_lines()))

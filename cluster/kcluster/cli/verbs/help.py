@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.click_tools import Section, section
+from kcluster.cli.click_tools import Section, kcluster, section
 
 
 @section(Section.TOOLS)
@@ -18,6 +18,4 @@ def command(verb: tuple[str, ...]) -> None:
 
     kcluster help kill is kcluster kill --help.
     """
-    from kcluster.cli.click_tools import kcluster
-
     kcluster.main(args=[*verb, "--help"], prog_name="kcluster")

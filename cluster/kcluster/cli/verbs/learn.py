@@ -1,28 +1,14 @@
 """`kcluster learn`: the lessons of the course, in the terminal.
 
-Owns: the verb: its options, asking the questions, what is printed.  Never: plays a lesson
-(learn/playing.py), knows an answer.
+Owns: the verb's options.  Never: takes a student through a lesson (work/learn.py).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
-
 import click
 
-from kcluster.cli.click_tools import Section, fail, print_json, section
-from kcluster.cli.errors import CommandError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from kcluster.learn.lesson import Question
-    from kcluster.learn.live import LiveLesson
-    from kcluster.learn.playing import LessonPlayed, PartPlayed
-    from kcluster.web.lesson_card import LessonCard
+from kcluster.cli.click_tools import Section, section
 
 
 @section(Section.SCENARIOS)
@@ -41,193 +27,16 @@ def command(lesson: str | None, shows_answers: bool, with_page: bool, as_json: b
     a live cluster plays along, with Kafka's own time constants: it waits while you read.
     """
     if lesson is None:
-        _list(as_json)
-        return
-    from kcluster.learn.course import lesson_of
-    from kcluster.learn.playing import AmbiguousQuestionError, play_lesson
-    from kcluster.scenario.language.loader import ScenarioError
+        from kcluster.cli.work.lessons import list_lessons
 
-    try:
-        played = play_lesson(lesson_of(lesson))
-    except (LookupError, ScenarioError, AmbiguousQuestionError) as error:
-        fail(CommandError(str(error.args[0]), 2))
+        list_lessons(as_json)
+        return
+    from kcluster.cli.work.learn import played_lesson, tell
+
+    played = played_lesson(lesson)
     if with_page:
-        _tell_with_page(played, shows_answers)
+        from kcluster.cli.work.lesson_page import tell_with_page
+
+        tell_with_page(played, shows_answers)
     else:
-        _tell(played, shows_answers)
-
-
-def _list(as_json: bool) -> None:
-    from kcluster.learn.course import all_lessons
-
-    lessons = all_lessons()
-    if as_json:
-        for each in lessons:
-            values = {"number": each.number, "name": each.name, "title": each.title}
-            print_json({**values, "minutes": each.keys.minutes})
-        return
-    print("Lessons (kcluster learn 1):")
-    for each in lessons:
-        print(f"  {each.number}  {each.title}")
-    print("\nExercises, one per lesson: kcluster exercise list")
-
-
-def _tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
-    from kcluster.learn.live import LiveLesson
-    from kcluster.operations.errors import ClusterError
-    from kcluster.web.held import HeldCluster
-    from kcluster.web.server import WebServer
-
-    try:
-        with LiveLesson(played.lesson) as live:
-            server = WebServer(can_create=False)
-            held = HeldCluster(played.lesson.name, live.cluster, stop=_nothing)
-            server.clusters.add(held)
-            server.start()
-            try:
-                print(f"The cluster is live; open its page: {server.page_url(held.id)}", flush=True)
-                _tell(played, shows_answers, LessonStage(live, held.lessons.show))
-            finally:
-                server.stop()
-    except ClusterError as error:
-        fail(CommandError(str(error)))
-
-
-class LessonStage(NamedTuple):
-    """A live cluster that plays a lesson, and the page beside it."""
-
-    live: LiveLesson
-    show_card: Callable[[LessonCard], None]
-
-    def show(self, title: str, each: PartPlayed, shows_answer: bool = False) -> None:
-        """Show a part on the page: before it is played, or with the answer."""
-        from kcluster.web.lesson_card import LessonCard
-
-        part, ask = each.part, each.part.ask
-        self.show_card(
-            LessonCard(
-                lesson=title,
-                part=part.title,
-                text=part.text,
-                question="" if ask is None else ask.question,
-                choices=() if ask is None else tuple(choice.text for choice in ask.choices),
-                right=each.right if shows_answer else None,
-                because=ask.because if ask is not None and shows_answer else "",
-                after=part.after if shows_answer else "",
-            )
-        )
-
-
-def _nothing() -> None:
-    """The lesson ends its cluster itself."""
-
-
-def _tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = None) -> None:
-    from kcluster.learn.telling import head_of
-
-    lesson = played.lesson
-    right = asked = 0
-    _print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
-    for number, each in enumerate(played.parts, 1):
-        _print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
-        if stage is not None:
-            if number > 1 and not shows_answers:
-                _pause()  # the page still shows the answer of the part before
-            stage.show(lesson.title, each)
-        given = None
-        if each.part.ask is not None:
-            given = _ask(each.part.ask, shows_answers)
-            asked += given is not None
-            right += given is not None and given == each.right
-        elif not shows_answers:
-            _pause()
-        if stage is not None:
-            print(f"\nThe cluster runs to second {each.part.until_ms / 1000:g}.", flush=True)
-            stage.live.play(each.part)
-            stage.show(lesson.title, each, shows_answer=True)
-        _show(each, played)
-        _answer(each, given)
-        _print_markdown(each.part.after)
-    _print_markdown(f"## What to remember\n\n{lesson.keys.summary}")
-    if asked:
-        print(f"You answered {right} of {asked} questions correctly.")
-    if lesson.number:
-        print(f"Exercise: kcluster exercise show {lesson.number}")
-
-
-def _ask(question: Question, shows_answers: bool) -> int | None:
-    """The place of the student's choice; None if nobody answers."""
-    from kcluster.learn.telling import question_lines
-
-    _print_lines(["", *question_lines(question)])
-    while not shows_answers:
-        line = _line(f"Your answer (1 to {len(question.choices)}, Enter for none): ")
-        if not line:
-            return None
-        if line.isdecimal() and 1 <= int(line) <= len(question.choices):
-            return int(line) - 1
-        print(f"{line}: there are the answers 1 to {len(question.choices)}")
-    return None
-
-
-def _pause() -> None:
-    if sys.stdin.isatty():
-        _line("Press Enter to go on. ")
-
-
-def _line(prompt: str) -> str:
-    """A line that the user types; empty at the end of the input."""
-    try:
-        return input(prompt).strip()
-    except EOFError:
-        print()
-        return ""
-
-
-def _show(each: PartPlayed, played: LessonPlayed) -> None:
-    from kcluster.learn.telling import log_lines, seen_lines
-    from kcluster.runs.bars import block, digit
-
-    print()
-    _print_lines(f"    {line}" for line in seen_lines(each, played.result))
-    if not sys.stdout.isatty():
-        _print_lines(f"    {line}" for line in log_lines(each, digit))
-        return
-    console = _console()
-    for line in log_lines(each, block):
-        console.print(f"    {line}")
-
-
-def _answer(each: PartPlayed, given: int | None) -> None:
-    from kcluster.learn.telling import answer_line
-
-    question = each.part.ask
-    if question is None or each.right is None:
-        return
-    print()
-    print(answer_line(question, each.right, given))
-    _print_markdown(question.because)
-
-
-def _print_markdown(text: str) -> None:
-    """Rendered on a terminal, as it is in a pipe."""
-    if not text.strip():
-        return
-    if not sys.stdout.isatty():
-        print(f"\n{text.strip()}")
-        return
-    from rich.markdown import Markdown
-
-    print()
-    _console().print(Markdown(text))
-
-
-def _console() -> Console:
-    from kcluster.plain_output import plain_console
-
-    return plain_console(highlight=False, soft_wrap=False, width=None)
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(line)
+        tell(played, shows_answers)

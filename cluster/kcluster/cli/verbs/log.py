@@ -14,7 +14,11 @@ import click
 from kcluster.cli.click_tools import Section, control_options, print_json, section
 from kcluster.cli.completion import complete_partitions
 from kcluster.cli.remote import Remote, quoted
+from kcluster.cli.watching import watch
 from kcluster.json_types import JsonObject
+from kcluster.plain_output import plain_console
+from kcluster.runs.bars import digit
+from kcluster.runs.log_drawing import drawing_of
 
 
 @section(Section.CLUSTER)
@@ -41,8 +45,6 @@ def command(partition: str, watched: bool, name: str | None, as_json: bool) -> N
             print_logs(logs)
 
     if watched:
-        from kcluster.cli.watching import watch
-
         watch(read, show)
     else:
         read()
@@ -51,14 +53,9 @@ def command(partition: str, watched: bool, name: str | None, as_json: bool) -> N
 
 def print_logs(logs: JsonObject) -> None:
     """Print the drawing: with colours on a terminal, with digits in a pipe."""
-    from kcluster.runs.bars import digit
-    from kcluster.runs.log_drawing import drawing_of
-
     if not sys.stdout.isatty():
         print("\n".join(drawing_of(logs, digit)))
         return
-    from kcluster.plain_output import plain_console
-
     console = plain_console(highlight=False, soft_wrap=True)
     for line in drawing_of(logs):
         console.print(line)

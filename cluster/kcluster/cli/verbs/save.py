@@ -7,6 +7,8 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from kcluster.cli.click_tools import Section, control_options, print_json, section
@@ -29,8 +31,6 @@ def command(directory: str | None, scenario: str | None, name: str | None, as_js
     cluster runs on. With --scenario, `kcluster scenario run FILE` repeats kills, cuts and other
     actions at their times; what clients sent is not part of the file.
     """
-    import os
-
     if directory is None and scenario is None:
         raise CommandError("name a directory, or --scenario FILE, or both", 2)
     given = {"directory": directory, "scenario": scenario}

@@ -1,29 +1,20 @@
 """`kcluster scenario`: run, check, list, show and begin scenario files; the help on their keys.
 
-Owns: the verb's options, progress, what is printed, the exit code: 0 all as expected, 1 not (or a
-bug of kcluster ended a run), 2 a file is wrong or a run proved nothing.  Never: runs a scenario
-itself (scenario/play/running.py).
+Owns: the verbs' options.  Never: reads or runs a scenario (work/scenario.py).  Exit codes: 0 all as
+expected, 1 not (or a bug of kcluster ended a run), 2 a file is wrong or a run proved nothing.
 Kafka: Trogdor's coordinator.
 """
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, refuse_both, section
+from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, section
 from kcluster.cli.errors import CommandError
-from kcluster.collector import collect_after_run
-
-if TYPE_CHECKING:
-    from kcluster.scenario.language.scenario import Scenario
-    from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.skeleton import skeleton
 
 CLOCKS: Final = ("virtual", "live", "both")
 
@@ -41,8 +32,9 @@ def check(files: tuple[str, ...]) -> None:
 
     Each problem is one line on stderr; the exit code is 2 if there is any.
     """
-    scenarios = read_all(files)
-    print(f"{len(scenarios)} scenario{'s' if len(scenarios) > 1 else ''}: no problems")
+    from kcluster.cli.work.scenario_files import check_files
+
+    check_files(files)
 
 
 @command.command("run")
@@ -84,37 +76,9 @@ def run(
     A scenario is a file, or the NAME of one that ships with kcluster; of a DIR all scenario files
     in it are run.  Each is run on each clock with each seed; the last line is a summary.
     """
-    from kcluster.cli.topology_choice import without_effect_line
+    from kcluster.cli.work.scenario import run_files
 
-    refuse_both(verbose, quiet)
-    scenarios = read_all(files)
-    for line in dict.fromkeys(without_effect_line(each.topology) for each in scenarios):
-        if line is not None:
-            print(line, file=sys.stderr)
-    plan = [
-        (scenario, on, scenario.first_seed(seed) + number)
-        for scenario in scenarios
-        for on in (("virtual", "live") if clock == "both" else (clock,))
-        if clock != "both" or on in scenario.clocks
-        for number in range(runs)
-    ]
-    failed = inconclusive = crashed = 0
-    for each in plan:
-        result = _one(*each, as_json, out, verbose, quiet, len(plan) == 1)
-        if result is None:
-            crashed += 1
-        else:
-            failed += not result.passed
-            inconclusive += result.has_problems or (
-                not result.passed and result.verdict.outcome == "unknown"
-            )
-        del result
-        if len(plan) > 1:
-            collect_after_run()
-    if len(plan) > 1 and not as_json:
-        crashes = f", {crashed} crashed (a bug in kcluster)" if crashed else ""
-        print(f"\n{len(plan)} runs, {failed} not as expected{crashes}")
-    sys.exit(1 if crashed else 2 if inconclusive else 1 if failed else 0)
+    run_files(files, clock, seed, runs, as_json, out, verbose, quiet)
 
 
 @command.command("list")
@@ -165,8 +129,6 @@ def new(file: str, topology: str | None, lose: str | None) -> None:
     With --topology and --lose: a drill on this topology. Each topic has a producer and a group of
     readers; then the brokers lose power, and come back.
     """
-    from kcluster.scenario.skeleton import skeleton
-
     if (topology is None) != (lose is None):
         raise click.UsageError(
             "--topology and --lose go together: --topology t.yaml --lose 'rack b'"
@@ -174,7 +136,9 @@ def new(file: str, topology: str | None, lose: str | None) -> None:
     if topology is None or lose is None:
         text = skeleton(shlex.quote(file))
     else:
-        text = _drill(file, topology, lose)
+        from kcluster.cli.work.drill import drill_text
+
+        text = drill_text(file, topology, lose)
     try:
         with open(file, "x", encoding="utf-8") as opened:
             opened.write(text)
@@ -185,33 +149,6 @@ def new(file: str, topology: str | None, lose: str | None) -> None:
     print(f"{file} is written; run it: kcluster scenario run {shlex.quote(file)}")
 
 
-def _drill(file: str, topology: str, lost: str) -> str:
-    """The text of a drill; its problems go to stderr, with exit code 2."""
-    from kcluster.config.files.problems import TopologyError
-    from kcluster.config.topology.model import Topology
-    from kcluster.operations.targets import targets
-    from kcluster.scenario.drill import drill
-    from kcluster.scenario.language.loader import ScenarioError
-    from kcluster.scenario.language.scenario import Scenario
-
-    try:
-        targets(lost)
-    except ValueError as error:
-        fail(CommandError(f"--lose {shlex.quote(lost)}: {error}", 2))
-    try:
-        loaded = Topology.load(topology)
-    except TopologyError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    path = os.path.relpath(topology, os.path.dirname(file) or ".")
-    text = drill(loaded, path, lost, shlex.quote(file))
-    try:
-        Scenario.parse(text, file)
-    except ScenarioError as error:
-        fail(CommandError(f"--lose {shlex.quote(lost)}: {error.problems[0].text}", 2))
-    return text
-
-
 @command.command("help")
 @click.argument("word", required=False)
 @click.option("--markdown", is_flag=True, help="Print the whole reference as Markdown.")
@@ -220,100 +157,6 @@ def help_(word: str | None, markdown: bool) -> None:
 
     Without WORD, all of them are listed.
     """
-    from kcluster.config.files.problems import unknown
-    from kcluster.scenario.language.reference import pages
-    from kcluster.scenario.language.reference_text import as_markdown, as_text, overview
+    from kcluster.cli.work.scenario_help import print_help
 
-    found = pages()
-    if markdown:
-        print(as_markdown(), end="")
-    elif word is None:
-        print(overview())
-    elif word in found:
-        print(as_text(found[word]))
-    else:
-        fail(CommandError(f"{word}: {unknown('word of scenario files', word, found)}", 2))
-
-
-def read_all(words: Sequence[str]) -> list[Scenario]:
-    """The scenarios of files, names and directories.  All problems go to stderr; exit code 2 if
-    there is any."""
-    from kcluster.scenario.language.loader import ScenarioError
-    from kcluster.scenario.language.scenario import Scenario
-    from kcluster.scenario.search import scenario_files
-
-    problems: list[str] = []
-    scenarios = []
-    for word in words:
-        for file in scenario_files(word, problems):
-            try:
-                scenarios.append(Scenario.load(file))
-            except ScenarioError as error:
-                problems.append(str(error))
-    if problems:
-        print("\n".join(problems), file=sys.stderr)
-        sys.exit(2)
-    return scenarios
-
-
-def _one(
-    scenario: Scenario,
-    clock: str,
-    seed: int,
-    as_json: bool,
-    out: str | None,
-    verbose: bool,
-    quiet: bool,
-    alone: bool,
-) -> RunResult | None:
-    """The result of one run, printed; None if a bug of kcluster ended it."""
-    from kcluster.scenario.play.phases import RunCrash
-    from kcluster.scenario.play.running import try_scenario
-    from kcluster.scenario.report import crash_lines, crash_values, result_lines, result_values
-
-    with _progress(scenario.name, quiet=as_json) as progress:
-        result = try_scenario(scenario, clock, seed, progress=progress)
-    if isinstance(result, RunCrash):
-        if as_json:
-            print_json(crash_values(result))
-        else:
-            print("\n".join(crash_lines(result)))
-        return None
-    unwritten = None
-    if out is not None:
-        from kcluster.cli.writing import writing
-        from kcluster.runs.directory import write_run
-
-        try:
-            with writing(out):
-                path = write_run(out, result.record())
-            if not as_json:
-                print(f"run directory: {path}")
-        except CommandError as error:
-            unwritten = error  # the result comes first
-    if as_json:
-        print_json(result_values(result))
-    else:
-        is_short = quiet or (result.passed and not alone and not verbose)
-        print("\n".join(result_lines(result, verbose, is_short)))
-    if unwritten is not None:
-        fail(unwritten, as_json)
-    return result
-
-
-@contextmanager
-def _progress(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar of the scenario's time, on a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda passed_ms, all_ms: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    from kcluster.plain_output import plain_console
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.1f} s"))
-    with Progress(*columns, transient=True, console=plain_console(to_stderr=True)) as bar:
-        task = bar.add_task(name)
-        yield lambda passed_ms, all_ms: bar.update(
-            task, completed=passed_ms / 1000, total=all_ms / 1000
-        )
+    print_help(word, markdown)

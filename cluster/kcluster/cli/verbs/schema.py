@@ -1,6 +1,6 @@
 """`kcluster schema KIND`: the JSON Schema of files of a kind, for editors and readers.
 
-Owns: the verb.  Never: the schemas (scenario/language/schema.py, runs/schema.py).
+Owns: the verb.  Never: makes a schema (work/schema.py).
 Kafka: no counterpart.
 """
 
@@ -11,7 +11,6 @@ import json
 import click
 
 from kcluster.cli.click_tools import Section, section
-from kcluster.json_types import JsonObject
 
 
 @section(Section.TOOLS)
@@ -22,22 +21,12 @@ def command(kind: str) -> None:
 
     The same schemas are in docs/schema/.
     """
-    print(json.dumps(_schema(kind), indent=1))
-
-
-def _schema(kind: str) -> JsonObject:
     if kind == "run":
         from kcluster.runs.schema import run_schema
 
-        return run_schema()
-    from kcluster.scenario.language.schema import keys_schema, scenario_schema, topology_schema
+        schema = run_schema()
+    else:
+        from kcluster.cli.work.schema import schema_of
 
-    if kind == "lesson":
-        from kcluster.learn.lesson import LessonKeys
-
-        return keys_schema(kind, LessonKeys)
-    if kind == "exercise":
-        from kcluster.learn.exercises import ExerciseKeys
-
-        return keys_schema(kind, ExerciseKeys)
-    return topology_schema() if kind == "topology" else scenario_schema()
+        schema = schema_of(kind)
+    print(json.dumps(schema, indent=1))

@@ -1,18 +1,16 @@
 """`kcluster simulate app.py`: whole programs, unmodified, in virtual time.
 
-Owns: the verb: its options, its exit code.  Never: runs a program (cli/simulate/).
+Owns: the verb's options.  Never: runs a program (work/simulate.py).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
-from kcluster.cli.click_tools import Section, fail, section
-from kcluster.cli.errors import CommandError
+from kcluster.cli.click_tools import Section, section
 
 
 @section(Section.SCENARIOS)
@@ -90,22 +88,6 @@ def command(**options: Any) -> None:
     from kcluster.cli.simulate.hash_seed import fix_hash_seed
 
     fix_hash_seed()  # before all that is imported twice
-    from kcluster.cli.simulate.command import run
-    from kcluster.cli.simulate.options import SimulateOptions
-    from kcluster.config.files.problems import ProblemsError
-    from kcluster.operations.errors import ClusterError
-    from kcluster.scenario.language.loader import ScenarioError
+    from kcluster.cli.work.simulate import simulate_programs
 
-    try:
-        exit_code = run(SimulateOptions(**options))
-    except (ProblemsError, ScenarioError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of the pipe has closed it
-        sys.exit(1)
-    except CommandError as error:
-        fail(error)
-    except ClusterError as error:
-        fail(CommandError(str(error)))
-    sys.exit(exit_code)
+    simulate_programs(options)

@@ -1,13 +1,11 @@
 """`kcluster status`: brokers, partitions and the faults in force, now or at a moment of the past.
 
 Owns: the verb's options.  Never: looks into a broker (the cluster's status has it
-all), makes a moment (cli/moment_status.py), lays it out (cli/status_tables.py).
+all), finds a moment (work/past_status.py), lays it out (cli/status_tables.py).
 Kafka: kafka-topics.sh --describe.
 """
 
 from __future__ import annotations
-
-import sys
 
 import click
 
@@ -55,10 +53,12 @@ def command(
     if at is not None:
         if watched:
             raise CommandError("--watch shows what changes, --at what was: use one of them", 2)
+        from kcluster.cli.work.past_status import past_of_cluster, past_of_run
+
         found = (
-            _of_past(Remote(name), at, topic)
+            past_of_cluster(Remote(name), at, topic)
             if directory is None
-            else _of_run(directory, at, topic)
+            else past_of_run(directory, at, topic)
         )
         if as_json:
             print_json(found["moment"])
@@ -96,70 +96,3 @@ def print_status(status: JsonObject, topic: str | None) -> None:
     print_tables(tables_of(status, topic))
     for line in notices(status, topic):
         print(line)
-
-
-def _of_past(remote: Remote, at: str, topic: str | None) -> JsonObject:
-    """The status at a moment of the past; `moment` has all that is known of it, `when` is a line
-    about it."""
-    import msgspec
-
-    from kcluster.cli.moment_status import moment_ms, status_values, when_text
-    from kcluster.runs.moment import ClusterMoment
-
-    now, began_ms = remote.get(), remote.get("clock")["began_ms"]
-    at_ms = moment_ms(at, began_ms, now["at_ms"])
-    values = remote.get("at", {"ms": at_ms})
-    moment = msgspec.convert(values, ClusterMoment)
-    addresses = {
-        broker["id"]: (broker["host"], broker["port"], broker["kafka_version"])
-        for broker in now["brokers"]
-    }
-    status = status_values(moment, addresses)
-    _only(status, topic)
-    return {
-        "name": remote.name,
-        "bootstrap": now["bootstrap"],
-        "when": when_text(moment, began_ms, now["at_ms"]),
-        "moment": values,
-        **status,
-    }
-
-
-def _of_run(directory: str, at: str, topic: str | None) -> JsonObject:
-    """The status at a moment of a run directory, with the same keys."""
-    from kcluster.cli.moment_status import (
-        addresses_of,
-        moment_ms,
-        moment_values,
-        status_values,
-        when_text,
-    )
-    from kcluster.runs.directory import RunError, read_run
-    from kcluster.runs.moment import moment_of
-
-    try:
-        record, problems = read_run(directory)
-    except RunError as error:
-        raise CommandError(str(error), 2) from None
-    for problem in problems:
-        print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
-    began_ms, ended_ms = record.info.began_ms, record.info.ended_ms
-    moment = moment_of(record, moment_ms(at, began_ms, ended_ms))
-    values = status_values(moment, addresses_of(record))
-    _only(values, topic)
-    return {
-        "name": record.info.name,
-        "bootstrap": "",
-        "when": when_text(moment, began_ms, ended_ms),
-        "moment": moment_values(moment),
-        **values,
-    }
-
-
-def _only(values: JsonObject, topic: str | None) -> None:
-    """Keep the partitions of this topic, if there is one; CommandError if it did not exist."""
-    if topic is None:
-        return
-    values["partitions"] = [one for one in values["partitions"] if one["topic"] == topic]
-    if not values["partitions"]:
-        raise CommandError(f"--topic {topic}: there was no such topic", 2)

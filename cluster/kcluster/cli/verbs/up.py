@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from kcluster.cli.click_tools import Section, section
+from kcluster.cli.main import STARTED_S
 from kcluster.cli.up_options import UpOption, UpOptions, declared
 
 
@@ -47,6 +48,5 @@ def command(**options: Any) -> None:
     FILE is a topology; without it topology.yaml is used if it exists, else 3 brokers are started.
     """
     from kcluster.cli.foreground import run_reporting
-    from kcluster.cli.main import STARTED_S
 
     sys.exit(run_reporting(UpOptions(**options), STARTED_S))

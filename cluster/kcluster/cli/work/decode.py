@@ -19,6 +19,7 @@ import click
 from kcluster.cli.click_tools import print_json
 from kcluster.config.files.problems import unknown
 from kcluster.json_types import JsonObject
+from kcluster.plain_output import plain_console
 from kcluster.protocol.apis import APIS, is_known
 from kcluster.protocol.hexdump import Dump, Span, dump_frames
 
@@ -39,6 +40,29 @@ _STYLES: Final = {
 
 
 # --------------------------------------------------------------------------------------- input
+
+
+def decode_source(
+    source: str,
+    response: bool,
+    api: str | None,
+    version: int | None,
+    request: str | None,
+    form: str,
+    sized: bool | None,
+    in_full: bool,
+    as_json: bool,
+) -> None:
+    """Print the fields of the bytes in `source`; exit code 1 if they are malformed."""
+    api_and_version = api_of_response(response, api, version, request, form)
+    data = read_bytes(source, form)
+    dumps = dump_frames(data, api_and_version, sized)
+    if as_json:
+        print_dumps_as_json(dumps)
+    else:
+        print_dumps(dumps, data, in_full)
+    if any(dump.error is not None for dump in dumps):
+        sys.exit(1)
 
 
 def api_of_response(
@@ -156,8 +180,6 @@ def _field(span: Span) -> JsonObject:
 def print_dumps(dumps: list[Dump], data: bytes, in_full: bool) -> None:
     """All frames as lines: offset, bytes, field, type, value."""
     from rich.text import Text
-
-    from kcluster.plain_output import plain_console
 
     console = plain_console(highlight=False, soft_wrap=True)
     for number, dump in enumerate(dumps):

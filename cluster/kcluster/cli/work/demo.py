@@ -6,6 +6,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import threading
@@ -18,6 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.cli.errors import CommandError
+from kcluster.cli.topology_choice import choose_topology
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.demo.count import DemoCount, DemoLedger, count_lines
 from kcluster.demo.load import (
     ABANDON_S,
@@ -31,6 +34,12 @@ from kcluster.demo.load import (
     wait_until_complete,
 )
 from kcluster.demo.orders import lines_of, orders
+from kcluster.demo.story import DemoStory
+from kcluster.demo.watch import FailoverWatch
+from kcluster.events.render import plain
+from kcluster.events.timeline import timeline_lines
+from kcluster.handle.cluster import Cluster
+from kcluster.plain_output import plain_console
 
 if TYPE_CHECKING:
     from kcluster.config.topology.model import Topology
@@ -73,7 +82,6 @@ def run(
         logging.CRITICAL
     )  # the timeline already shows what it would log
     lines = read_lines(file)
-    from kcluster.handle.cluster import Cluster
 
     topology, topic = set_the_stage(topology_file, profile)
     say = (lambda text: None) if quiet or as_json else print
@@ -131,9 +139,6 @@ def tell_the_story(
     quiet: bool,
 ) -> tuple[DemoCount, list[Any]]:
     """Play the load and the failover.  Returns the count, and the moments of the timeline."""
-    from kcluster.demo.story import DemoStory
-    from kcluster.demo.watch import FailoverWatch
-
     ledger, watch = DemoLedger(lines), FailoverWatch(topic)
     cluster.subscribe(lambda entry: watch.on_note(entry.note))
     cluster.driver.dispatcher.reply_sinks += (watch.on_reply,)
@@ -167,8 +172,6 @@ def show(result: DemoResult, quiet: bool, as_json: bool) -> None:
 
 def show_story(result: DemoResult) -> None:
     """Print the timeline and the counts."""
-    from kcluster.events.timeline import timeline_lines
-
     for line in ("", *timeline_lines(result.moments), "", *count_lines(result.count)):
         print(line)
     if result.audited is not None:
@@ -197,9 +200,6 @@ def set_the_stage(topology_file: str | None, profile: str) -> tuple[Topology, st
 
     The file's ports are left alone: clients of another cluster may be looking for a broker there.
     """
-    from kcluster.cli.topology_choice import choose_topology
-    from kcluster.config.topology.specs import TopicSpec
-
     topology = choose_topology(topology_file, profile=profile)
     if len(topology.brokers) < 2:
         raise CommandError("with one broker no other can take over; the demo needs at least two", 2)
@@ -231,8 +231,6 @@ def progress(ledger: DemoLedger, quiet: bool) -> Iterator[Callable[[str], None]]
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from kcluster.plain_output import plain_console
-
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, transient=True, console=plain_console()) as bar:
         task = bar.add_task("", total=len(ledger.lines))
@@ -253,10 +251,6 @@ def progress(ledger: DemoLedger, quiet: bool) -> Iterator[Callable[[str], None]]
 
 def print_result(result: DemoResult) -> None:
     """`{"timeline": […], "count": {…}, "spark": {…}, "producer": …}` on one line."""
-    import json
-
-    from kcluster.events.render import plain
-
     values = {
         "producer": PRODUCER_ID,
         "timeline": plain(result.moments),

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kcluster.cli.click_tools import kcluster
-from kcluster.cli.verbs.exercise import seeds_of
+from kcluster.cli.work.exercise import seeds_of
 from kcluster.learn.exercises import Exercise, all_exercises
 
 
