@@ -99,6 +99,9 @@ class LiveDriver(SocketDriver):
         """How much later than `_armed_us` the timer rings."""
         self._was_woken = True
         """Whether bytes or a command have arrived since the timer last rang."""
+        self._may_await = True
+        """Whether a client may wait for an answer: none did at the last look if this is False, and
+        none begins to before bytes arrive."""
         self._computed_us = 0
         """The driver's CPU time when deadlines were last passed."""
         self._turn_ends_ns = 0
@@ -232,7 +235,7 @@ class LiveDriver(SocketDriver):
         if clock.is_steered:
             now_us = clock.at(now_us - clock.offset_us)
         due_us = dispatcher.quiet_until_us
-        self._was_woken = True
+        self._was_woken = self._may_await = True
         if self._slack_us:
             if now_us >= due_us:
                 self._begin_turn()
@@ -319,8 +322,15 @@ class LiveDriver(SocketDriver):
             or self._step is not None
             or self.dispatcher.is_cut_short
             or self.dispatcher.calls_back
-            or any(listener.awaits_reply for listener in self.listeners.values())
+            or self._clients_wait()
         )
+
+    def _clients_wait(self) -> bool:
+        """Whether a client waits for an answer.  An idle cluster does not go through its thousands
+        of connections at each wake-up."""
+        if self._may_await:
+            self._may_await = any(listener.awaits_reply for listener in self.listeners.values())
+        return self._may_await
 
     def _on_timer(self) -> None:
         self._armed_us = NEVER_US
