@@ -48,10 +48,10 @@ T = TypeVar("T")
 AFTER_SOCKETS: Final = -1
 """The priority of the timer's watcher: in a turn of the loop, sockets come first."""
 
-TURN_NS: Final = 50_000_000
+TURN_NS: Final = 20_000_000
 """The time after which a dispatch is interrupted to read sockets."""
 
-MAX_TURNS_CUT: Final = 100
+MAX_TURNS_CUT: Final = 250
 """The number of interrupted turns after which one takes as long as it needs."""
 
 SLACK_US: Final = 20_000

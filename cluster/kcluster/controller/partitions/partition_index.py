@@ -85,7 +85,8 @@ class PartitionIndex:
 def _outside_isr(partition: PartitionRegistration | None) -> tuple[int, ...]:
     if partition is None or len(partition.isr) == len(partition.replicas):
         return ()
-    return tuple(broker for broker in partition.replicas if broker not in partition.isr)
+    # A list first: compiled, a generator costs three times as much.
+    return tuple([broker for broker in partition.replicas if broker not in partition.isr])
 
 
 def _move(
