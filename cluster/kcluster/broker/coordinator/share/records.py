@@ -1,6 +1,6 @@
 """The records of share groups on __consumer_offsets, in Kafka's formats.
 
-Owns: those records.  Never: decides what is written.
+Owns: these records.  Never: decides what is written.
 Kafka: CoordinatorRecordType 10-15, GroupCoordinatorRecordHelpers.
 """
 

@@ -3,7 +3,8 @@
 Owns: `Holders`, kept up to date as members' assignments change.  Never: assigns a task.  Kafka:
 StreamsGroup.currentActiveTaskToProcessId and its siblings.
 
-A task counts as held until its member no longer reports it, even if it is asked to give it back.
+A task counts as held until its member no longer reports it, even if the member has been asked to
+give the task back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The records of streams groups on __consumer_offsets, in Kafka's formats.
 
-Owns: those records.  Never: decides what is written.
+Owns: these records.  Never: decides what is written.
 Kafka: StreamsCoordinatorRecordHelpers, StreamsGroup*Key/Value; CoordinatorRecordType 17 to 23.
 """
 

@@ -37,9 +37,10 @@ _PRODUCER_AT: Final = 43
 class VerifiedPartitions:
     """The partitions of one transactional Produce.
 
-    `errors`: why a partition must not be appended to; `verified`: the guard of a partition whose
-    first batch this is.  A partition that is in neither has the transaction open, or no
-    transactional batch.  `has_many_producers`: nothing of the request may be appended.
+    `errors`: the reasons why partitions must not be appended to; `verified`: the guard of each
+    partition for which this is the first batch of the transaction.  A partition in neither is
+    already in the transaction, or gets no transactional batch.  `has_many_producers`: no batch of
+    the request may be appended.
     """
 
     __slots__ = ("errors", "has_many_producers", "is_checked", "producer_id", "verified")
@@ -89,7 +90,7 @@ def verify(
             ):
                 producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
                 if producer_id < 0:
-                    continue  # no transaction's: it is appended as if outside of any
+                    continue  # not in a transaction: it is appended as an ordinary batch
                 producers[ProducerIdentity(producer_id, epoch)] = None
                 if outcome.is_checked:
                     guard = replica.log.producers.verification(producer_id, epoch, sequence, is_v2)

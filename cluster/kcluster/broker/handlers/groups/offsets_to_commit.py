@@ -1,8 +1,8 @@
-"""The offsets of an OffsetCommit or a TxnOffsetCommit, and what becomes of each.
+"""The offsets of an OffsetCommit or a TxnOffsetCommit, and the outcome of each.
 
-Owns: which of them are of partitions that exist, what is stored of them, and the results in the
-order of Kafka.  Never: stores one, decides who may commit (coordinator/ does both).
-Kafka: KafkaApis.handleOffsetCommitRequest, handleTxnOffsetCommitRequest; the Builders of
+Owns: which offsets are of existing partitions, what is stored of them, and the results in Kafka's
+order.  Never: stores an offset, decides who may commit (coordinator/ does both).  Kafka:
+KafkaApis.handleOffsetCommitRequest, handleTxnOffsetCommitRequest; the Builders of
 OffsetCommitResponse and TxnOffsetCommitResponse.
 """
 
@@ -17,14 +17,14 @@ from kcluster.protocol.errors import ErrorCode
 
 
 class _PartitionToCommit(Protocol):
-    """A partition of a request."""
+    """The fields of a requested partition that all versions of both requests have."""
 
     partition_index: int
     committed_metadata: str | None
 
 
 Sent = TypeVar("Sent", bound=_PartitionToCommit)
-"""A request's partition."""
+"""The class of a request's partition."""
 Cell = TypeVar("Cell")
 """A partition's row in the answer."""
 Row = TypeVar("Row")
@@ -32,7 +32,7 @@ Row = TypeVar("Row")
 
 
 class _TopicToCommit(Protocol[Sent]):
-    """A topic of a request."""
+    """The fields of a requested topic that both requests have."""
 
     name: str
     topic_id: bytes
@@ -41,7 +41,8 @@ class _TopicToCommit(Protocol[Sent]):
 
 @final
 class OffsetsToCommit(Generic[Sent, Cell, Row]):
-    """`row`, `cell`: the classes of a topic's and a partition's row in the answer."""
+    """The offsets in one request, and the answer to it.  `row`, `cell`: the classes of a topic's
+    and a partition's row in the answer."""
 
     def __init__(
         self,
@@ -85,8 +86,8 @@ class OffsetsToCommit(Generic[Sent, Cell, Row]):
     def records(
         self, group_id: str, committed: Callable[[Sent, bytes, bytes], CommittedOffset]
     ) -> list[OffsetRecord]:
-        """What can be stored.  `committed`: of (the request's partition, the request's topic id,
-        the topic's id)."""
+        """The offsets that can be stored.  `committed` makes one from (the request's partition, the
+        request's topic id, the topic's id)."""
         return [
             OffsetRecord(group_id, name, one.partition_index, committed(one, sent_id, topic_id))
             for name, sent_id, topic_id, partitions in self.known
@@ -95,8 +96,8 @@ class OffsetsToCommit(Generic[Sent, Cell, Row]):
         ]
 
     def results(self, error: ErrorCode = ErrorCode.NONE) -> list[Row]:
-        """`error` for each partition that exists, or what became of each.  As in Kafka a topic that
-        was named twice is merged only if something does not exist."""
+        """The results: `error` for each existing partition, or each partition's own outcome.  As in
+        Kafka, rows of a topic that was named twice are merged only if something does not exist."""
         found = [
             (name, sent_id, [self._outcome(one, error) for one in partitions])
             for name, sent_id, _, partitions in self.known

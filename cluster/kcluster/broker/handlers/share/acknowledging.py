@@ -1,7 +1,7 @@
 """The acknowledgements in one ShareFetch or ShareAcknowledge request, and their outcomes.
 
-Owns: the detection of malformed ones; the outcome of each partition, once all have one.  Never:
-decides whether a record can be acknowledged (broker/share/window.py does).  Kafka:
+Owns: the detection of malformed acknowledgements; the outcomes, once every partition has one.
+Never: decides whether a record can be acknowledged (broker/share/window.py does).  Kafka:
 KafkaApis.validateAcknowledgementBatches, handleAcknowledgements.
 """
 
@@ -35,7 +35,7 @@ class Acknowledging:
     """One request's acknowledgements.
 
     `outcomes`: by partition; complete when nothing is pending.  `on_settled(now_ms)`: called when
-    the last of them has its outcome, if that is after `start` has returned.
+    the last of them has its outcome, unless that happens within `start`.
     """
 
     def __init__(self, broker: Broker, group_id: str, member_id: str, version: int) -> None:
@@ -82,7 +82,7 @@ class Acknowledging:
     def _checked(
         self, batches: Iterable[_Batch], is_renew_ack: bool
     ) -> list[Acknowledgement] | None:
-        """The acknowledgements of one partition; None if they are malformed, so that none
+        """The acknowledgements of one partition; None if any is malformed, because then none
         counts."""
         highest = AcknowledgeType.RENEW if self._has_renewal else AcknowledgeType.REJECT
         checked: list[Acknowledgement] = []
