@@ -47,8 +47,8 @@ class SharePartitions:
 
     def in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
         """The share partitions that may deliver records later without any action of a member: (key,
-        is it still loading?); one that has loaded has records in flight, maybe locked for members
-        that are gone."""
+        whether it is still loading).  A loaded one is listed while it has unsettled records, maybe
+        locked for members that are gone."""
         for key, leader in self._leaders.items():
             if leader.state is ShareLeaderState.LOADING:
                 yield key, True

@@ -264,8 +264,8 @@ class PendingFetch(ParkedFetch):
         broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)
 
     def is_news(self, replica: Replica, wanted: SessionPartition) -> bool:
-        """Whether a move is news to this fetch.  To a follower that has every record, a moved
-        watermark is not: it learns of it with the next records."""
+        """Whether a move of `replica` is news.  A follower that has every record learns of a moved
+        watermark with its next records."""
         return not (
             self.reader.is_follower
             and replica.is_leader
