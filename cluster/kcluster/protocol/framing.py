@@ -139,7 +139,7 @@ class FrameReader:
         return count
 
     def _room_for(self, arrived: int) -> int:
-        """The bytes of memory for a frame of which `count` bytes have arrived."""
+        """The bytes of memory for a frame of which `arrived` bytes have come."""
         wanted = 4 * arrived if arrived < _LARGE_BYTES else arrived + arrived // 2
         return min(self._size, max(_FIRST_ALLOCATION_BYTES, wanted))
 
