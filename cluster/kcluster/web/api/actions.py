@@ -1,6 +1,6 @@
 """Actions on a cluster, in the grammar of scenarios: perform one, undo one, undo all.
 
-Owns: these routes, the numbers of actions, what is answered about one.  Never: performs an action
+Owns: these routes, the numbers of actions, the answer about an action.  Never: performs an action
 itself (scenario/perform.py does).
 Kafka: an operator with kill -9, iptables and kafka-leader-election.
 """
@@ -256,7 +256,7 @@ def streamed(call: ApiCall, step: Step) -> Iterator[bytes]:
 
 
 def _shown(items: list[Note | ActionProgress], held: HeldCluster) -> Iterator[ActionProgress]:
-    """Lines for the notes, in order, with the rest between them."""
+    """The lines for the notes, in order, with the remaining lines between them."""
     for is_note, group in groupby(items, lambda item: isinstance(item, Note)):
         if is_note:
             notes = [x for x in group if isinstance(x, Note) and not isinstance(x.event, ECHOES)]
@@ -270,7 +270,7 @@ def wait_after(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
     """Wait for the consequences of an action, if the request asks for it."""
     wait, limit_s = call.query.wait, settle_limit_s(cluster, call.query.within)
     if cluster.clock().paused:
-        return  # nothing would follow
+        return  # there would be no consequences
     if wait == SETTLED:
         if not cluster.wait_until_settled(timeout_s=limit_s, after=taken.performed.is_over):
             raise not_in_time(cluster, limit_s, taken.number)
@@ -279,7 +279,7 @@ def wait_after(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
 
 
 def waiting_s(call: ApiCall, cluster: Cluster) -> float:
-    """How long `wait_after` waits at most; 0 if it does not."""
+    """The longest time for which `wait_after` waits; 0 if it does not wait."""
     if call.query.wait == NO_WAIT or cluster.clock().paused:
         return 0
     if call.query.wait == SETTLED and cluster.is_settled():
@@ -342,7 +342,7 @@ def action_answer(
 
 
 def offline_without(dispatcher: Dispatcher, brokers: tuple[int, ...]) -> list[str]:
-    """Partitions that are offline, because their only replica is on one of these brokers."""
+    """The partitions that are offline because their only replica is on one of these brokers."""
     return [
         f"{topic}-{one.partition}"
         for topic, one in offline_partitions(dispatcher)
