@@ -1,4 +1,4 @@
-"""Whether a run is deterministic: two traces of it, compared.
+"""The check that a run is deterministic: two traces of it, compared.
 
 Owns: the first difference, and the advice for it.  Never: runs anything. Kafka: no counterpart;
 FoundationDB's unseed.
@@ -19,7 +19,7 @@ _NOTHING: Final = "(the trace ends here)"
 
 class Difference(Struct, frozen=True):
     """The first line that differs.  `index`: from 0; `before`: the lines before it; `first`,
-    `second`: in each trace this line, and the lines after it."""
+    `second`: this line and the lines after it, in each trace."""
 
     index: int
     before: tuple[str, ...]
