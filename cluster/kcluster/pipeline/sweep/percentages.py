@@ -1,6 +1,6 @@
 """Shares and intervals as text: `28 %`, `24 to 32 %`, `below 0.37 %`.
 
-Owns: how many digits a percentage has.  Never: computes one (estimates.py).
+Owns: the number of digits of a percentage.  Never: computes one (estimates.py).
 Kafka: no counterpart.
 """
 
@@ -14,12 +14,12 @@ PLOT_DIGITS: Final = 2
 
 
 def percent(share: float, digits: int = TABLE_DIGITS) -> str:
-    """`0.25 %`, with at most `digits` significant digits."""
+    """A percentage such as `0.25 %`, with at most `digits` significant digits."""
     return f"{_number(share, digits)} %"
 
 
 def interval_of(interval: tuple[float, float], digits: int = TABLE_DIGITS) -> str:
-    """`0.1 to 2.3 %`, or `below 0.4 %` if the lower end is 0."""
+    """An interval such as `0.1 to 2.3 %`, or `below 0.4 %` if the lower end is 0."""
     low, high = interval
     if low == 0:
         return f"below {_number(high, PLOT_DIGITS)} %"
@@ -27,7 +27,7 @@ def interval_of(interval: tuple[float, float], digits: int = TABLE_DIGITS) -> st
 
 
 def _number(share: float, digits: int) -> str:
-    """A share as a percentage without its sign.  What is below 1 is never rounded up to 100."""
+    """A share as a percentage without its sign.  A share below 1 is never rounded up to 100."""
     value = share * 100
     if not value:
         return "0"
