@@ -1,4 +1,4 @@
-"""Rows with the state of a thing from a time on, kept within a bound.
+"""Rows with the state of an object from a time on, kept within a bound.
 
 Owns: the choice of rows to drop.  Never: interprets a row.  Kafka: no counterpart.
 """
@@ -35,7 +35,7 @@ class StateRows(Generic[K, R]):
         self._weight_of = weight_of
 
     def add(self, row: R) -> None:
-        """Add a row, which is its key's state from now on."""
+        """Add a row, which is the state of its key from now on."""
         self.rows.append(row)
         self.newest[self._key_of(row)] = row
         self._weight += self._weight_of(row)
@@ -47,7 +47,7 @@ class StateRows(Generic[K, R]):
         key_of = self._key_of
         half = len(self.rows) // 2
         older = {key_of(row): row for row in self.rows[:half]}
-        # A key stands at the place of its first row, so the order of time must be restored.
+        # A dict keeps a key at the place of its first row, so the order of time must be restored.
         last = {key: place for place, key in enumerate(map(key_of, self.rows[:half]))}
         kept = [older[key] for key in sorted(older, key=last.__getitem__)] + self.rows[half:]
         weights = list(map(self._weight_of, kept))
