@@ -1,4 +1,4 @@
-"""Performing one action on a stage: from Python values, now, with what can be said of it later.
+"""Performing one action on a stage, from Python values, now; and the facts about it later.
 
 Owns: Performed, reading an action's fields from Python values.  Never: waits, reads YAML
 (scenario/language/loader.py does), knows an action.
@@ -25,8 +25,8 @@ from kcluster.operations.targets import targets_of
 class Performed(Struct):
     """An action that was performed.  `nodes`: the nodes that it names, if it names any;
     `left_alone`: the brokers among them on which it did not act, with their states;
-    `can_be_undone`: there is something to undo; `undo`: undoes it once, called in the driver's
-    thread; `is_over`: whether all of it has been done or refused, called there too."""
+    `can_be_undone`: whether the action can be undone; `undo`: undoes it once, called in the
+    driver's thread; `is_over`: whether all of it has been done or refused, also called there."""
 
     nodes: tuple[int, ...]
     left_alone: tuple[tuple[int, ProcessState], ...]
@@ -43,8 +43,8 @@ class Performed(Struct):
 
 
 def made(verb: str, values: Mapping[str, Any]) -> Action:
-    """An action from Python values of its fields; None stands for the default.  ClusterError for a
-    word that its field does not take."""
+    """An action from Python values of its fields; None stands for the default.  Raises ClusterError
+    for a word that a field does not accept."""
     cls = ACTIONS[verb]
     action = cls(
         **{
@@ -77,8 +77,8 @@ def _value(key: str, kind: Kind, value: Any) -> Any:
 def perform(
     stage: Stage, action: Action, name: str = "", undone_after_ms: int | None = None
 ) -> Performed:
-    """Perform an action now, between two dispatches.  `name`: given to its nodes, for later
-    targets; `undone_after_ms`: it is also undone after this time."""
+    """Perform an action now, between two dispatches.  `name`: a name for its nodes, for later
+    targets; `undone_after_ms`: the time after which it is undone."""
     problems = len(stage.problems)
     doing = stage.doing = Doing()
     try:

@@ -118,7 +118,7 @@ def _read(
 
 
 def _calm_ms(recorder: Recorder) -> int:
-    """The present time, less that of the oldest request without an answer, if every process runs
+    """The present time, less the longest time of a request between brokers, if every process runs
     and no link is impaired; else 0."""
     dispatcher = recorder.dispatcher
     fabric = dispatcher.fabric

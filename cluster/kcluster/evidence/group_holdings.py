@@ -106,8 +106,7 @@ class _Fence(Struct):
     """The end of the member's session."""
     rebalance_timeout_ms: int = 0
     revokes: dict[Partition, int] = {}
-    """The partitions that the member must give up, and the time from which it counts as without
-    them."""
+    """The partitions that the member must give up, each with the time since which it must."""
 
     def is_past(self, partition: Partition, now_ms: int) -> bool:
         since_ms = self.revokes.get(partition, now_ms)

@@ -21,8 +21,8 @@ class StaleImage:
         self._image = copied(node.image)
 
     def answer(self, node: BrokerNodeView, request: Request, now_ms: int) -> Any:
-        """The response that the broker would have given then.  If that requests the creation of a
-        topic, the broker sends the request in its next step."""
+        """The response that the broker would have given at that time.  If serving it requests the
+        creation of a topic, the broker sends the request in its next step."""
         then: Any = _BrokerThen(node, self._image)
         body = SERVED_APIS[request.api_key].handler(then, request, now_ms)
         assert body is not PARKED, request
@@ -30,7 +30,7 @@ class StaleImage:
 
 
 class _BrokerThen:
-    """A broker with an old image, as a handler reads it."""
+    """A broker with an old image, for a handler."""
 
     def __init__(self, node: BrokerNodeView, image: MetadataImage) -> None:
         self.image = image

@@ -1,6 +1,6 @@
 """The stage of a running cluster, on which its handle performs actions.
 
-Owns: the stage's time (from when it was set up), timers and conditions on the cluster's clock.
+Owns: the stage's time (from its creation), timers and conditions on the cluster's clock.
 Never: lets time pass, starts a client.
 Kafka: no counterpart.
 """

@@ -49,7 +49,7 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
     ]
     for caller in callers:
         if caller.at_ms < began_ms:
-            continue  # it belongs to an earlier test
+            continue  # the event belongs to an earlier test
         at_ms = min([caller.at_ms, *(note.at_ms for note in notes[caller.notes_before :][:1])])
         source = f"{caller.source}  raised {caller.error}" if caller.error else caller.source
         line = event_line(at_ms, began_ms, "test", caller.place, source)

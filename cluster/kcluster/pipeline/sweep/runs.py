@@ -32,8 +32,7 @@ class RunRow(Struct):
     """One (cell, seed); the fields are the columns of the table of runs (job.py)."""
 
     format: Annotated[int, Meta(le=(1 << 31) - 1)]
-    """The version of the row's format: an `int` in the table, where other whole numbers are
-    `bigint`."""
+    """The format of the row.  The column is an `int`; other whole numbers are `bigint`."""
     cell: str
     seed: int
     outcome: str
