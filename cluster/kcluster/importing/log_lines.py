@@ -169,7 +169,7 @@ class LogReading(Struct):
 
     facts: list[tuple[LogPlace, LogFact]] = field(default_factory=list)
     unknown: list[LogPlace] = field(default_factory=list)
-    """The number of lines that were not understood, except lines of stack traces."""
+    """The places of the lines that were not understood, except lines of stack traces."""
     lines: int = 0
     """The number of lines that have a time."""
     empty: list[str] = field(default_factory=list)
