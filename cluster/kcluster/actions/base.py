@@ -79,7 +79,7 @@ class Action(Struct, frozen=True):
         yield from ()
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes to which `as` gives a name; it may draw them."""
+        """The nodes to which `as` gives a name.  Finding them may take a random draw."""
         return ()
 
     def about_to_affect(self, stage: Stage) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 class SocketDriver(ABC):
     """A driver of a plan's nodes whose clients send bytes.  The dispatcher's outlet is this driver,
-    or passes other drivers' connections on to it."""
+    or an outlet that passes this driver's connections on to it."""
 
     def __init__(self, plan: Plan, log: Callable[[str], None] | None) -> None:
         self.plan = plan

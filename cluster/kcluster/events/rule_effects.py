@@ -23,8 +23,8 @@ class Half(StrEnum):
 
 
 class CloseTime(StrEnum):
-    """When a connection is closed: before the broker sees the request, or after it has served
-    it."""
+    """The time at which a connection is closed: before the broker sees the request, or after it has
+    served it."""
 
     BEFORE = "before"
     AFTER = "after"

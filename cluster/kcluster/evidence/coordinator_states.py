@@ -115,7 +115,7 @@ class CoordinatorStates:
         return newest is not None and len(newest.members) >= LARGE_GROUP
 
     def trim(self) -> None:
-        """Keep within the bounds."""
+        """Drop rows beyond the bounds."""
         self.groups.trim()
         self.transactions.trim()
 

@@ -91,7 +91,7 @@ class Exchanges:
         self._read_topics(self._new(at_ms, broker, request), request.body)
 
     def trim(self) -> None:
-        """Keep within the bound."""
+        """Drop rows beyond the bound."""
         excess = len(self.rows) - self.max_rows
         if excess > 0:
             half = len(self.rows) // 2

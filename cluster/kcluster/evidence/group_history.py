@@ -193,8 +193,8 @@ def commits_of(recorder: Recorder, answers: Iterable[Answer] | None = None) -> I
 def offsets_written(
     recorder: Recorder, group: str, partition: Partition
 ) -> Iterator[WrittenOffset]:
-    """Every offset that coordinators wrote for this group and partition, in order of time, also by
-    commits whose answer was lost."""
+    """Every offset that coordinators wrote for this group and partition, in order of time,
+    including the offsets of commits whose answer was lost."""
     observed = [x for x in recorder.partitions.values() if x.topic == GROUP_METADATA_TOPIC]
     if not observed:
         return

@@ -41,7 +41,7 @@ class StateRows(Generic[K, R]):
         self._weight += self._weight_of(row)
 
     def trim(self) -> None:
-        """Keep within the bound."""
+        """Drop rows beyond the bound."""
         if self._weight <= self.max_weight:
             return
         key_of = self._key_of

@@ -496,7 +496,7 @@ class SamplingRecorder(Recorder):
         return True
 
     def _count_again(self) -> None:
-        """Count the kept records again."""
+        """Count the kept records afresh."""
         self._kept_records = self._kept_bytes = 0
         for observed in self.partitions.values():
             for append in observed.appends:

@@ -158,7 +158,7 @@ class UserVerbs(VerbPort):
         return chosen
 
     def choose(self, verb: StateVerb, nodes: tuple[int, ...], can_wait: bool = True) -> Chosen:
-        """The nodes on which a verb acts now, and those that it leaves alone."""
+        """The nodes on which a verb acts now, and the nodes that it leaves alone."""
         return self.call(lambda: self.verbs.choose(verb, nodes, can_wait))
 
     def _waits(self, wait: bool | None) -> bool:

@@ -106,7 +106,7 @@ class _Lag(Struct):
     since_ms: int
     leaders: dict[int, None] = {}
     waiting: dict[tuple[str, int], None] = {}
-    """The partitions whose ISR it has left."""
+    """The partitions whose ISR the follower has left."""
 
 
 def steps_of(

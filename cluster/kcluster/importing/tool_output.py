@@ -179,7 +179,7 @@ def topic_line_configs(text: str) -> tuple[DescribedConfig, ...]:
 
 
 def _partition(file: ToolText, number: int, line: str) -> DescribedPartition | None:
-    """A line of a partition; its keys are followed by words up to the next key."""
+    """The partition in a line; each key in it is followed by words up to the next key."""
     keys = list(_PARTITION_KEY.finditer(line))
     ends = [key.start() for key in keys[1:]] + [len(line)]
     values = {

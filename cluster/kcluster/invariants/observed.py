@@ -144,7 +144,7 @@ class ObservedPartition:
         """The offset below which appends are missing: they precede the recorder, or are too old to
         be kept."""
         self.deleted_ms = -1
-        """The time at which its topic was deleted."""
+        """The time at which the partition's topic was deleted."""
 
     @property
     def name(self) -> str:

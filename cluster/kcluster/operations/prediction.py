@@ -45,7 +45,7 @@ class QuestionKind(StrEnum):
     LEADER = "leader"
     """The leader of a partition afterwards."""
     RECORD = "record"
-    """The fate of the last record of a partition's log."""
+    """The times at which the controller may act."""
     WRITES = "writes"
     """The moment at which the controller acts."""
 

@@ -211,7 +211,7 @@ def controller_id(dispatcher: Dispatcher) -> int:
 
 
 def controller_image(dispatcher: Dispatcher) -> MetadataImage:
-    """The newest metadata; while no controller is active, that of the last one."""
+    """The newest metadata; while no controller is active, the newest that the last one had."""
     return _controller(dispatcher).image
 
 

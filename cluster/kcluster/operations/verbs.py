@@ -53,7 +53,7 @@ class Verbs:
     # ------------------------------------------------------------------------ processes
 
     def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
-        """The nodes on which the verb acts now, and those that it leaves alone."""
+        """The nodes on which the verb acts now, and the nodes that it leaves alone."""
         return choose(verb, [(node, self._state(node)) for node in nodes], can_wait)
 
     def chosen(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:

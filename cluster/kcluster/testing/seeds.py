@@ -38,8 +38,8 @@ _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 
 
 def run_with_seeds(item: pytest.Item, nextitem: pytest.Item | None, seeds: range) -> None:
-    """Run an item with its seeds; returns the reports of the first seed that fails, or of the first
-    of all."""
+    """Run an item with its seeds; returns the reports of the first failed seed or, if none failed,
+    of the first seed."""
     run_in_children(item, nextitem, lambda: _run_seeds(item, seeds))
 
 

@@ -90,7 +90,7 @@ def _commit_lines(pending: dict[_COMMITTERS, list[Commit]], began_ms: int) -> It
 
 
 def _different_lookups(recorder: Recorder) -> Iterator[OffsetLookup]:
-    """Lookups whose answer differs from the last one to that client."""
+    """Lookups whose answer differs from the client's last answer."""
     before: dict[tuple[object, ...], int] = {}
     for lookup in lookups_of(recorder):
         key = (lookup.client, lookup.partition, lookup.asked)

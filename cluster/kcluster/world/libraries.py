@@ -120,7 +120,7 @@ class Counting(NamedTuple):
     """The class that has the counter, or "" for the module itself."""
     name: str
     start: Callable[[object], object]
-    """Makes a new counter from the present one."""
+    """Makes a new counter from the current one."""
 
 
 COUNTERS: Final = {

@@ -137,7 +137,7 @@ def _forget_event_loop(undo: ExitStack) -> None:
 
 
 def _collect(undo: ExitStack) -> None:
-    """Collect garbage now, and then only on request until the end: because finalizers would
+    """Collect garbage now, and then only on request until the end, because finalizers would
     otherwise run at moments that differ from run to run.  A collection that the program requests
     looks at its own objects only; all others are frozen.  The first world collects the whole heap,
     later ones only younger objects, which earlier worlds have left."""

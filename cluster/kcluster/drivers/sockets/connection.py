@@ -192,9 +192,9 @@ class BrokerConnection:
         self.client_host = client_host
         self.is_open = True
         self.is_dirty = False
-        """Whether it is on the driver's list of connections to pump."""
+        """Whether the connection is on the driver's list of connections to pump."""
         self.is_unflushed = False
-        """Whether it is on the driver's list of connections to flush."""
+        """Whether the connection is on the driver's list of connections to flush."""
         self.awaits_reply = False
         self._request: Request | None = None
         """The newest request that was delivered."""

@@ -76,7 +76,7 @@ class Acceptor(Protocol):
         """Leave new connections in the backlog."""
 
     def start_accepting(self) -> None:
-        """Accept again, if it was stopped."""
+        """Accept connections again, after `stop_accepting`."""
 
     def take_over(self, accepted: Any) -> ByteSocket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
@@ -323,4 +323,4 @@ class _WaitingConnection(Struct, frozen=True):
     accepted: AcceptedSocket
     address: PeerAddress
     until_ms: int
-    """The time at which it is served, if max.connections allows it."""
+    """The time at which the connection is served, if max.connections allows it."""

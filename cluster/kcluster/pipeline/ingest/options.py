@@ -73,8 +73,8 @@ class IngestOptions(Struct, frozen=True):
     kafka: dict[str, str] = {}
     """More options of the source, such as kafka.client.id."""
     isolation: str = "read_uncommitted"
-    """`read_committed`: only records of committed transactions, and records outside
-    transactions."""
+    """The isolation level.  `read_committed`: only records of committed transactions, and records
+    outside transactions."""
 
     def check(self) -> None:
         """Check the values; BadInput for the first invalid one."""

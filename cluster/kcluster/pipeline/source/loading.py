@@ -119,7 +119,7 @@ class _Load:
                     yield arrow_batch
                 deadline = Deadline(settings.poll_timeout_ms)
         finally:
-            # If a reader stops early, its outstanding answer must not reach the next one.
+            # If a reader stops early, its outstanding answer must not reach the next reader.
             if self._connection is not None and self._connection.is_waiting:
                 self._client.drop(self._node)
         spare_modules()
