@@ -7,10 +7,10 @@ Kafka: TransactionManager of a producer without transactional.id; KIP-98, KIP-36
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
-from kcluster.clients.metadata import NO_BROKER, backoff_ms
+from kcluster.clients.connections import ClientRequest, NetworkClient, RetryBackoff
+from kcluster.clients.metadata import NO_BROKER
 from kcluster.clients.producer.batches import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -20,7 +20,7 @@ from kcluster.clients.producer.batches import (
 from kcluster.clients.producer.settings import MAX_INT, ProducerSettings
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import SEQUENCE_MODULUS
 
 MAX_EPOCH: Final = 32_767
@@ -46,7 +46,7 @@ class Identity:
         """(at_ms, partition) for each restart of a partition's sequences."""
         self._is_id_requested = False
         self._request_after_ms = 0
-        self._failures = 0
+        self._backoff = RetryBackoff(network)
         self._is_bump_requested = False
         self._queues_to_restart: dict[PartitionQueue, None] = {}
         self._unresolved: dict[PartitionQueue, None] = {}
@@ -127,26 +127,18 @@ class Identity:
         )
         self.network.send(broker_id, ApiKey.INIT_PRODUCER_ID, body, now_ms, self._on_id)
 
-    def _on_id(self, request: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+    def _on_id(self, request: ClientRequest, now_ms: int) -> None:
         self._is_id_requested = False
-        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
+        error = self.network.refusal(request, now_ms)
         if not error:
+            response = request.response
             self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
-            self._failures = 0
+            self._backoff.failures = 0
             self._restart(now_ms)
-            return
-        self.network.record_error(now_ms, ApiKey.INIT_PRODUCER_ID, failure or error.name)
-        if not error.retriable:
+        elif error.retriable:
+            self._request_after_ms = self._backoff.after_failure(now_ms)
+        else:
             self.fatal = error.name
-            return
-        settings = self.settings
-        self._request_after_ms = now_ms + backoff_ms(
-            self._failures,
-            settings.retry_backoff_ms,
-            settings.retry_backoff_max_ms,
-            self.network.rng,
-        )
-        self._failures += 1
 
     # --------------------------------------------------------------------------- batches
 
