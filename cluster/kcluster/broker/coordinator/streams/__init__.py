@@ -13,5 +13,5 @@ The path of a StreamsGroupHeartbeat:
     reconciliation.py                  the member's next step towards its target
 
 topology.py: what the application declares.  tasks.py: sets of tasks.  member.py: one member.
-records.py: the records.  internal_topics.py: creating repartition and changelog topics.
+internal_topics.py: creating repartition and changelog topics.
 """
