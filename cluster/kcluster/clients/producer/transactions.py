@@ -2,7 +2,7 @@
 
 Owns: the state of a producer's transactions, FindCoordinator, InitProducerId, AddPartitionsToTxn,
 AddOffsetsToTxn, TxnOffsetCommit, EndTxn, their order, retries and errors.  Never: sends batches
-(sender.py), assigns sequences (transactional_identity.py), decides which records a transaction has
+(sender.py), assigns sequences (identity.py), decides which records a transaction has
 (transactional_workload.py). Kafka: TransactionManager of a producer with transactional.id; KIP-98,
 KIP-360, KIP-447, KIP-890.
 

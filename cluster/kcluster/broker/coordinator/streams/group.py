@@ -27,7 +27,6 @@ from kcluster.broker.coordinator.modern.records import (
     StreamsGroupTopology,
 )
 from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
-from kcluster.broker.coordinator.streams.holders import Holders
 from kcluster.broker.coordinator.streams.member import StreamsMember, TaskOffsets
 from kcluster.broker.coordinator.streams.target import (
     RACK_AWARE_TAGS,
@@ -35,7 +34,14 @@ from kcluster.broker.coordinator.streams.target import (
     new_targets,
     read_partitions,
 )
-from kcluster.broker.coordinator.streams.tasks import NOTHING, Task, Tasks, by_subtopology, tasks_of
+from kcluster.broker.coordinator.streams.tasks import (
+    NOTHING,
+    Holders,
+    Task,
+    Tasks,
+    by_subtopology,
+    tasks_of,
+)
 from kcluster.broker.coordinator.streams.topology import StreamsTopology
 from kcluster.events.clients import AssignedPartitions
 from kcluster.protocol import messages as m
