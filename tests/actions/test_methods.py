@@ -18,7 +18,7 @@ from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.scenario.language.loader import parse_action
-from kcluster.scenario.perform import do, perform_step
+from kcluster.scenario.perform import do
 
 TOPOLOGY = Topology.of(brokers=3, topics={"orders": {"assignment": [[1, 2, 3]]}}, profile="fast")
 
@@ -62,7 +62,7 @@ def test_method__has_the_fields_of_its_action_and_their_defaults(
     [
         lambda cluster: cluster.kill("leader(orders-0)", wait=False),
         lambda cluster: do(cluster, "kill", "leader(orders-0)"),
-        lambda cluster: perform_step(cluster, parse_action("kill: leader(orders-0)")),
+        lambda cluster: cluster.perform_action(parse_action("kill: leader(orders-0)").action),
     ],
     ids=["method", "do", "http"],
 )
@@ -86,17 +86,11 @@ def test_kill__finds_the_leader_and_kills_it_in_one_call(
 DOORS: dict[str, tuple[Callable[[WorldCluster], object], list[str]]] = {
     "python": (lambda cluster: cluster.kill(1, wait=False), ["handle/verbs.py", "handle/port.py"]),
     "http": (
-        lambda cluster: perform_step(cluster, parse_action("kill: 1")),
-        ["scenario/perform.py", "handle/port.py"],
+        lambda cluster: cluster.perform_action(parse_action("kill: 1").action),
+        ["handle/port.py"],
     ),
 }
-WALK = [
-    "actions/performing.py",
-    "actions/brokers.py",
-    "actions/stage.py",
-    "operations/verbs.py",
-    "runtime/dispatch.py",
-]
+WALK = ["actions/stage.py", "actions/brokers.py", "operations/verbs.py", "runtime/dispatch.py"]
 
 
 @pytest.mark.pure_python  # the frames of compiled functions are not to be seen
@@ -117,7 +111,7 @@ def test_kill__the_walk_is_short(cluster: WorldCluster, door: str) -> None:
     act(cluster)
     walked = [file for file in seen if not file.startswith(("drivers/", "kcluster/"))]
     assert walked == [*first, *WALK]
-    assert len(walked) <= 7
+    assert len(walked) <= 6
 
 
 @pytest.mark.parametrize(

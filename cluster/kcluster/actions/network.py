@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Final
 
-from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.base import Action, action
 from kcluster.actions.brokers import KillBrokers
 from kcluster.actions.kinds import BROKERS, TARGETS
 from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, OneOf, duration, fraction, size
 from kcluster.contract import Event
 from kcluster.deaths import DeathKind
