@@ -161,9 +161,12 @@ def _value(field: StructField, value: Any) -> Any:
         return targets_of(value)
     if isinstance(kind, OneOf) and value not in kind.words:
         raise ClusterError(f"{key}={show(str(value))}: {unknown(kind.what, value, kind.words)}")
-    if isinstance(kind, Quantity | Whole) and not kind.low <= value <= kind.high:
-        bound = f"at least {kind.low:g}" if value < kind.low else f"at most {kind.high:g}"
-        raise ClusterError(f"{key}={value:g}: must be {bound}")
+    if isinstance(kind, Quantity | Whole):
+        if not isinstance(value, int | float):
+            raise ClusterError(f"{key}={show(str(value))}: must be a number")
+        if not kind.low <= value <= kind.high:
+            bound = f"at least {kind.low:g}" if value < kind.low else f"at most {kind.high:g}"
+            raise ClusterError(f"{key}={value:g}: must be {bound}")
     if isinstance(kind, Words) and isinstance(value, str):
         try:
             return kind.parse(value)
