@@ -31,7 +31,7 @@ from kcluster.timers import NEVER_MS
 DISCONNECTED: Final = "DISCONNECTED"
 REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
-"""Reasons why a request got no response."""
+"""The reasons for which a request got no response."""
 
 TRANSACTION_VERSION: Final = "transaction.version"
 API_VERSIONS_VERSION: Final = 5
@@ -50,17 +50,17 @@ _SUPPORTED: Final = {
 
 
 def _newest_common(api_keys: Any) -> int:
-    """The newest version of ApiVersions that an older broker also knows; 0 if its response does not
-    say."""
+    """The newest version of ApiVersions that an older broker also knows; 0 if the broker's response
+    does not show one."""
     newest = (one.max_version for one in api_keys if one.api_key == _API_VERSIONS)
     return min(next(newest, 0), API_VERSIONS_VERSION)
 
 
 class NetworkSettings(Struct, frozen=True):
-    """Kafka's names and defaults: request.timeout.ms, reconnect.backoff.ms and .max.ms,
-    socket.connection.setup.timeout.ms and .max.ms, metadata.recovery.rebootstrap.trigger.ms,
-    metadata.cluster.check.enable; `max_in_flight`: max.in.flight.requests.per.connection, 100 in a
-    consumer."""
+    """The settings of a NetworkClient, by Kafka's names and with its defaults: request.timeout.ms,
+    reconnect.backoff.ms and .max.ms, socket.connection.setup.timeout.ms and .max.ms,
+    metadata.recovery.rebootstrap.trigger.ms, metadata.cluster.check.enable; `max_in_flight`:
+    max.in.flight.requests.per.connection, 100 in a consumer."""
 
     request_timeout_ms: int = 30_000
     reconnect_backoff_ms: int = 50
@@ -112,9 +112,9 @@ class ConnectionState:
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self.is_up = False
-        """Connected, or connecting."""
+        """Whether the connection is established, or being established."""
         self.is_ready = False
-        """Connected, and its API versions are known."""
+        """Whether the connection is established and the broker's API versions are known."""
         self.in_flight: deque[ClientRequest] = deque()
         self.versions: dict[int, int] = {}
         self.failures = 0
@@ -133,7 +133,7 @@ class ConnectionState:
 
 
 class NetworkClient:
-    """All connections of one client.  `name`: the client's, for the ledger."""
+    """All connections of one client.  `name`: the client's name, for the ledger."""
 
     def __init__(
         self, name: str, settings: NetworkSettings, metadata: Metadata, ledger: Ledger
@@ -144,14 +144,14 @@ class NetworkClient:
         self.ledger = ledger
         self.closed = False
         self.transaction_version = 0
-        """The finalized feature transaction.version, of the newest response to ApiVersions."""
+        """The finalized feature transaction.version, from the newest response to ApiVersions."""
         self._features_epoch = -1
         self._connections: dict[int, ConnectionState] = {}
         self._next_timeout_ms = NEVER_MS
         self._wake_ms = NEVER_MS
         self._is_metadata_in_flight = False
         self._metadata_hold_ms = 0
-        """The end of a backoff because no broker was ready for a Metadata request."""
+        """The end of a backoff that began because no broker was ready for a Metadata request."""
         self._no_metadata_since_ms = -1
         """The time at which metadata was first needed after the last successful response; for
         rebootstrap."""
@@ -177,7 +177,7 @@ class NetworkClient:
 
     @property
     def due_ms(self) -> int:
-        """When `poll` must be called at the latest; NEVER_MS for never."""
+        """The time at which `poll` must be called at the latest; NEVER_MS for never."""
         due_ms = self._next_timeout_ms
         if self._wake_ms < due_ms:
             due_ms = self._wake_ms
@@ -317,9 +317,10 @@ class NetworkClient:
             self._close_connection(connection, DISCONNECTED, now_ms)
 
     def least_loaded(self, now_ms: int) -> int:
-        """A broker for a request that any broker can serve: the connected one with the fewest
-        requests in flight, else one that is connecting, else the one with the oldest connection
-        attempt; NO_BROKER if all are backing off.  It may not be ready.  Kafka: leastLoadedNode."""
+        """A broker for a request that any broker can serve, though it may not be ready: the
+        connected broker with the fewest requests in flight, else a broker that is connecting, else
+        the broker with the oldest connection attempt; NO_BROKER if all are backing off.  Kafka:
+        leastLoadedNode."""
         brokers = self.metadata.brokers
         count = len(brokers)
         start = self.rng.randrange(count) if count else 0
@@ -456,7 +457,7 @@ class NetworkClient:
         self, connection: ConnectionState, failure: str, now_ms: int, *, hang_up: bool = True
     ) -> None:
         """Fail the requests in flight, oldest first, and back off.  `hang_up`: the broker's end is
-        still open."""
+        still open, and must be closed."""
         lost, connection.in_flight = connection.in_flight, deque()
         connection.is_up = connection.is_ready = False
         connection.last_attempt_ms = now_ms

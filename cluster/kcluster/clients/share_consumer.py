@@ -49,13 +49,13 @@ class SessionOfMember:
     def __init__(self) -> None:
         self.epoch = 0
         self.partitions: dict[Partition, bytes] = {}
-        """The partitions that the broker knows of, each with the id of its topic."""
+        """The partitions that the broker knows, each with the id of its topic."""
         self.acks: dict[Partition, list[SharedRecord]] = {}
         """The acknowledgements for the next fetch."""
         self.is_in_flight = False
         self.fetch_at_ms = 0
         self.answered_ms = -1
-        """The time at which the last answered fetch was sent; -1 after an error, even of one
+        """The time at which the last fetch with an answer was sent; -1 after an error, even of one
         partition."""
 
     def reset(self) -> None:
@@ -77,8 +77,8 @@ class _AskContext(NamedTuple):
 
 class ShareConsumer(ClientBase):
     """A member of a share group and its application.  `release_share`: the share of records that
-    the application releases, so that they are delivered again.  `failed`: the error that ended
-    it."""
+    the application releases, so that they are delivered again.  `failed`: the error that ended the
+    consumer."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ShareConsumer(ClientBase):
         self.settings = settings
         self.failed = ""
         self.active_ms = 0
-        """The time at which it last received or acknowledged a record."""
+        """The time at which the consumer last received or acknowledged a record."""
         self._release_share = release_share
         self._delivered = 0
         self._coordinator = Coordinator(settings, self.metadata, self.network)
@@ -106,8 +106,8 @@ class ShareConsumer(ClientBase):
         self._is_heartbeat_in_flight = False
         self._backoff = RetryBackoff(self.network)
         self._sends_all = True
-        """Whether the next heartbeat has every field: it joins, or the last one had no good
-        answer."""
+        """Whether the next heartbeat has every field: the member joins, or the last heartbeat had
+        no good answer."""
         self._assigned: list[tuple[bytes, list[int]]] = []
         self._sessions: dict[int, SessionOfMember] = {}
         self._start_ms = 0
@@ -129,22 +129,23 @@ class ShareConsumer(ClientBase):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has acknowledged everything that it received."""
+        """Whether the consumer has acknowledged every record that it received."""
         return not any(session.acks or session.is_in_flight for session in self._sessions.values())
 
     def has_asked_since(self, since_ms: int) -> bool:
-        """Whether the leaders of all its partitions have answered a fetch that it sent at this time
-        or later, so that none of them was replaced since, as far as it knows."""
+        """Whether the leaders of all assigned partitions have answered a fetch that was sent at
+        this time or later, so that, as far as the consumer knows, no leader was replaced since
+        then."""
         leaders = {self.metadata.leader(*one): None for one in self.assignment}
         sessions = [self._sessions.get(leader) for leader in leaders]
         return all(one is not None and one.answered_ms >= since_ms for one in sessions)
 
     def position(self, topic: str, partition: int) -> int:
-        """Always -1: positions are the group's, at the leaders."""
+        """Always -1: a share group's positions are kept by the leaders."""
         return -1
 
     def stop(self, now_ms: int) -> None:
-        """Acknowledge what is left, and leave.  Kafka: close()."""
+        """Acknowledge the remaining records, and leave the group.  Kafka: close()."""
         if self._close_at_ms == NEVER_MS:
             self._close_at_ms = now_ms + CLOSE_LIMIT_MS
         self._turn(now_ms)

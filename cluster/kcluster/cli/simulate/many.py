@@ -31,7 +31,7 @@ def run_many(
 ) -> int:
     """Simulate each seed in a child of its own, until one fails; returns the exit code, as
     `simulate` does.  `repeat`: called with the seed that failed, in another child whose output is
-    shown; None: show what the first one printed."""
+    shown; None: show the output of the first child."""
     began_s = time.perf_counter()
     outcome = run_seeds(seeds, _in_child(simulate))
     took = f"in {time.perf_counter() - began_s:.1f} s"

@@ -46,7 +46,7 @@ _RETRIABLE: Final = (
 _OF_MEMBERS: Final = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 _FATAL: Final = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 NO_OFFSET_FOR_PARTITION: Final = "NO_OFFSET_FOR_PARTITION"
-"""The ledger's name of NoOffsetForPartitionException: there is neither a committed offset nor a
+"""The ledger's name for NoOffsetForPartitionException: there is neither a committed offset nor a
 reset policy."""
 
 
@@ -99,7 +99,7 @@ class Commits:
             self.auto_commit_ms = now_ms + self._settings.auto_commit_interval_ms
 
     def commit_if_due(self, now_ms: int) -> None:
-        """Do an auto commit if it is due.  Called in poll()."""
+        """Do an auto commit if one is due.  Called in poll()."""
         if now_ms < self.auto_commit_ms:
             return
         self.restart_timer(now_ms)
@@ -124,7 +124,7 @@ class Commits:
 
     @property
     def sync_due_ms(self) -> int:
-        """When `continue_sync` must be called; NEVER_MS for never."""
+        """The time at which `continue_sync` must be called; NEVER_MS for never."""
         if self._sync_offsets is None:
             return NEVER_MS
         if self._is_sync_in_flight or self._awaits_coordinator:
@@ -170,7 +170,7 @@ class Commits:
         instance_id = None
         if member is not None:
             if member.state is not MemberState.STABLE:
-                # The Java client does not send a request that the coordinator would refuse.
+                # Like the Java client, send no request that the coordinator would refuse.
                 name = ErrorCode.UNKNOWN_MEMBER_ID.name
                 if member.is_rebalancing:
                     name = ErrorCode.REBALANCE_IN_PROGRESS.name

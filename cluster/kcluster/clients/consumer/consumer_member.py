@@ -67,11 +67,12 @@ class EpochMembership(ClientMembership):
         self._is_in_flight = False
         self._backoff = RetryBackoff(self._network)
         self._target: list[tuple[bytes, list[int]]] | None = None
-        """The last assignment, partitions by topic id, until it is reconciled; None: there is none
-        to reconcile."""
+        """The last assignment, partitions by topic id, until it is reconciled; None if there is
+        none to reconcile."""
         self._is_committing = False
         self._sends_all = True
-        """Whether the next heartbeat has every field: it joins, or the last one had no answer."""
+        """Whether the next heartbeat has every field: the member joins, or the last heartbeat had
+        no answer."""
         self._sent_owned: list[Partition] | None = None
 
     @property
@@ -135,7 +136,7 @@ class EpochMembership(ClientMembership):
         self._take(wanted, now_ms)
 
     def _on_committed(self, is_done: bool, can_retry: bool, now_ms: int) -> None:
-        """Continue after the commit before a revocation, which is not repeated."""
+        """Continue after the commit before a revocation; a failed commit is not repeated."""
         self._is_committing = False
         if self._target is None:
             return
@@ -148,7 +149,7 @@ class EpochMembership(ClientMembership):
         self._take(wanted, now_ms)
 
     def _take(self, wanted: list[Partition], now_ms: int) -> None:
-        """Own exactly these partitions, and acknowledge them."""
+        """Own exactly these partitions, and acknowledge them in the next heartbeat."""
         self._target = None
         if sorted(wanted) != sorted(self._positions):
             self._positions.assign(sorted(wanted))

@@ -57,7 +57,7 @@ class MembershipState:
         self.protocol_name = ""
         self.rejoin_needed = True
         self.needs_join_prepare = True
-        """Whether offsets must be committed and partitions revoked before it joins."""
+        """Whether offsets must be committed and partitions revoked before the member joins."""
         self.rejoin_reason = ""
 
     @property
@@ -98,8 +98,8 @@ class MembershipState:
 
 
 class EpochState(MembershipState):
-    """The state of a member of KIP-848 for commits: `generation_id` is its epoch.  An error of a
-    commit changes nothing, because the next heartbeat meets the cause."""
+    """The state of a KIP-848 member, as commits need it: `generation_id` is its epoch.  An error of
+    a commit changes nothing, because the next heartbeat meets the cause."""
 
     def reset_on_error(self, api: str, error: ErrorCode) -> None:
         pass
@@ -109,9 +109,9 @@ class EpochState(MembershipState):
 
 
 class Coordinator:
-    """The group coordinator.  `fatal`: the error that poll() throws, "" for none.  `retry_ms`: when
-    `is_ready` may change without a response; valid for the current turn of the consumer, which
-    resets it."""
+    """The group coordinator.  `fatal`: the error that poll() throws, "" for none.  `retry_ms`: the
+    time at which `is_ready` may change without a response; valid for the current turn of the
+    consumer, which resets it."""
 
     def __init__(
         self, settings: ConsumerSettings, metadata: Metadata, network: NetworkClient
@@ -137,8 +137,8 @@ class Coordinator:
         return NO_BROKER if self._connection == NO_BROKER else broker_of(self._connection)
 
     def is_ready(self, now_ms: int) -> bool:
-        """Whether a request can be sent to it now.  If not, find it or connect to it.
-        Kafka: ensureCoordinatorReady."""
+        """Whether a request can be sent to the coordinator now.  If not, find the coordinator or
+        connect to it.  Kafka: ensureCoordinatorReady."""
         connection = self._connection
         if connection != NO_BROKER:
             network = self._network

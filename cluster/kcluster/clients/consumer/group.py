@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     _Assignment = m.SyncGroupRequest.SyncGroupRequestAssignment
 
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
-"""The response to JoinGroup may arrive this long after the rebalance timeout. Kafka:
+"""How long after the rebalance timeout the response to JoinGroup may arrive.  Kafka:
 AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE."""
 
 _JOIN: Final = int(ApiKey.JOIN_GROUP)

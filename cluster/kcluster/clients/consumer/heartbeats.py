@@ -55,7 +55,7 @@ class Heartbeats:
 
     @property
     def due_ms(self) -> int:
-        """When `run` must be called; NEVER_MS for never."""
+        """The time at which `run` must be called; NEVER_MS for never."""
         if not self._member.sends_heartbeats:
             return NEVER_MS
         return max(

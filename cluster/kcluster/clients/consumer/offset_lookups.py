@@ -23,8 +23,8 @@ from kcluster.timers import NEVER_MS
 EARLIEST_TIMESTAMP: Final = -2
 LATEST_TIMESTAMP: Final = -1
 LOG_TRUNCATION: Final = "LOG_TRUNCATION"
-"""The ledger's name of LogTruncationException: a log was truncated below the position, and there is
-no reset policy."""
+"""The ledger's name for LogTruncationException: a log was truncated below the position, and there
+is no reset policy."""
 
 _CONSUMER: Final = -1
 _LIST_OFFSETS: Final = int(ApiKey.LIST_OFFSETS)
@@ -33,7 +33,7 @@ _OFFSET_FOR_LEADER_EPOCH: Final = int(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 
 class OffsetLookups:
     """The offset lookups of one consumer.  `fatal`: the error that poll() throws, "" for none.
-    `retry_ms`: when `run` must be called without a response; NEVER_MS for never."""
+    `retry_ms`: the time at which `run` must be called without a response; NEVER_MS for never."""
 
     def __init__(
         self,
@@ -125,8 +125,8 @@ class OffsetLookups:
                         _LIST_OFFSETS, position, error_of(partition_response.error_code), now_ms
                     )
                 elif partition_response.offset >= 0:
-                    # Without an epoch, because an offset from the leader itself needs no
-                    # validation.
+                    # The position is set without an epoch, because an offset from the leader itself
+                    # needs no validation.
                     leader = self._metadata.leader(*key), self._metadata.leader_epoch(*key)
                     position.seek(partition_response.offset, NO_EPOCH, *leader)
 

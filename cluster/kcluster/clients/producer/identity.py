@@ -161,7 +161,7 @@ class Identity:
         return not queue.sequenced or queue.sequenced[0] is batch
 
     def assign_sequence(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Give a batch its sequence, unless an earlier attempt had one; with a new sequence, the
+        """Give a batch its sequence, unless an earlier attempt had one; with a new sequence, a
         retry could be appended as a duplicate."""
         if batch.base_sequence != NO_SEQUENCE:
             return
@@ -203,7 +203,7 @@ class Identity:
             return True
         if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             if is_resolved and (batch.sequence_was_reset or not queue.is_next(batch.base_sequence)):
-                return True  # its predecessor is still in flight
+                return True  # the batch before it is still in flight
             if is_resolved or batch.base_sequence == queue.unresolved_sequence:
                 self.request_epoch_bump(queue)
             return True

@@ -114,9 +114,9 @@ class _Request:
 class Transactions:
     """The transactions of one producer, one after the other.
 
-    `error`: Kafka's name of the error that led to ABORTABLE_ERROR or FATAL_ERROR.  `retry_ms`: when
-    `run` must be called without a response.  `is_commit_sent`: EndTxn with the commit of the
-    current transaction was sent, so it may be committed.
+    `error`: Kafka's name of the error that led to ABORTABLE_ERROR or FATAL_ERROR. `retry_ms`: the
+    time at which `run` must be called without a response.  `is_commit_sent`: EndTxn with the commit
+    of the current transaction was sent, so it may be committed.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Transactions:
 
     @property
     def is_fatal(self) -> bool:
-        """Whether nothing is possible but to close the producer."""
+        """Whether the producer can only be closed."""
         return self.state is ClientTransactionState.FATAL_ERROR
 
     @property
@@ -174,13 +174,13 @@ class Transactions:
         return any(x.api_key in (_ADD_OFFSETS, _TXN_OFFSET_COMMIT) for x in requests)
 
     def initialize(self) -> None:
-        """initTransactions()."""
+        """Start initTransactions()."""
         assert self.state is ClientTransactionState.UNINITIALIZED, self.state
         self.state = ClientTransactionState.INITIALIZING
         self._request_id(_Priority.INIT_PRODUCER_ID)
 
     def begin(self) -> None:
-        """beginTransaction()."""
+        """Do beginTransaction()."""
         assert self.state is ClientTransactionState.READY, self.state
         self.state = ClientTransactionState.IN_TRANSACTION
         self.is_commit_sent = False
@@ -199,7 +199,7 @@ class Transactions:
             self._new_partitions[partition] = None
 
     def send_offsets(self, offsets: TransactionOffsets) -> None:
-        """sendOffsetsToTransaction()."""
+        """Start sendOffsetsToTransaction()."""
         assert self.state is ClientTransactionState.IN_TRANSACTION, self.state
         if self.version >= TRANSACTIONS_V2:
             self._is_started = True
@@ -223,7 +223,7 @@ class Transactions:
         self._pending.append(_Request(_Priority.ADD, _ADD_OFFSETS, body, handle, None))
 
     def end(self, *, commit: bool) -> None:
-        """commitTransaction() or abortTransaction()."""
+        """Start commitTransaction() or abortTransaction()."""
         if commit:
             assert self.state is ClientTransactionState.IN_TRANSACTION, self.state
             self.state = ClientTransactionState.COMMITTING
@@ -277,7 +277,7 @@ class Transactions:
         return False
 
     def _send(self, request: _Request, now_ms: int) -> bool:
-        """Send a request to its coordinator; False if that is not possible yet."""
+        """Send a request to its coordinator; False if the request cannot be sent yet."""
         network, api_key = self._network, request.api_key
         broker_id = self._coordinators.get(request.group, NO_BROKER)
         if broker_id == NO_BROKER:

@@ -1,6 +1,6 @@
 """Consumer groups (KIP-848): members with epochs, assigned by the coordinator.
 
-Owns: such groups.  Never: reads or writes the log itself (shard.py does).
+Owns: consumer groups with epochs.  Never: reads or writes the log itself (shard.py does).
 Kafka: coordinator.group.modern.consumer, GroupMetadataManager.consumerGroup*.
 
 The path of a ConsumerGroupHeartbeat:

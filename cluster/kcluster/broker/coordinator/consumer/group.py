@@ -183,8 +183,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return member.topics if resolved is None else resolved.topics.union(member.topics)
 
     def subscribed_topics(self, *changes: tuple[ConsumerMember, int]) -> set[str]:
-        """The topics of all members, by name and by regular expression, after these subscriptions
-        have come (1) or gone (-1)."""
+        """The topics to which any member subscribes, by name and by regular expression, if the
+        subscriptions given as 1 had come and those given as -1 had gone."""
         by_name, by_regex = Counter(self.topic_counts), Counter(self.regex_counts)
         for member, by in changes:
             for name in member.topics:

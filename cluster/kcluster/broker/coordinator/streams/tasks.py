@@ -52,7 +52,7 @@ class HeldTasks(Struct, frozen=True):
     """Tasks that a member holds, or must still give back."""
 
     active: dict[Task, int] = {}
-    """Active tasks with the epoch at which each was assigned: a commit from before it is
+    """Active tasks with the epoch at which each was assigned: a commit of an earlier epoch is
     refused."""
     standby: TaskSet = NO_TASKS
     warmup: TaskSet = NO_TASKS
@@ -61,7 +61,7 @@ class HeldTasks(Struct, frozen=True):
         return bool(self.active or self.standby or self.warmup)
 
     def intersects(self, tasks: Tasks) -> bool:
-        """Whether one of `tasks` is among these, in its role."""
+        """Whether one of `tasks` is held, in its role."""
         return not (
             tasks.active.isdisjoint(self.active)
             and tasks.standby.isdisjoint(self.standby)
@@ -69,7 +69,7 @@ class HeldTasks(Struct, frozen=True):
         )
 
     def contains(self, tasks: Tasks) -> bool:
-        """Whether all of `tasks` are among these, in their roles."""
+        """Whether all `tasks` are held, in their roles."""
         return (
             tasks.active.issubset(self.active)
             and tasks.standby <= self.standby
@@ -97,7 +97,7 @@ def tasks_of(listed: Iterable[TaskIds] | None) -> TaskSet:
 
 
 def by_subtopology(tasks: Iterable[Task]) -> dict[str, list[int]]:
-    """Partitions in order, by subtopology in order."""
+    """Partitions by subtopology, both in order."""
     listed: dict[str, list[int]] = {}
     for task in sorted(tasks):
         listed.setdefault(task.subtopology_id, []).append(task.partition)

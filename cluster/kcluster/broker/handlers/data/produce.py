@@ -64,7 +64,7 @@ _PRODUCER: Final = Layout(">qhi")
 _PRODUCER_AT: Final = 43
 ZSTD: Final = 4
 _ATTRIBUTES_LOW_BYTE: Final = 22
-"""Where a v2 batch holds its compression type and flags: the low byte of its attributes."""
+"""The place of a v2 batch's compression type and flags: the low byte of its attributes."""
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _NO_SUCH_PARTITION: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
@@ -240,7 +240,8 @@ def _find_leader(
         return replica
     records = data.records
     if not records and (records is None or request.api_version >= FIRST_PRODUCE_OF_BATCHES):
-        # DIFFERS: 4.3.1 does not answer null records at all; it means to answer an error.
+        # DIFFERS: 4.3.1 does not answer null records at all; its code intends to answer with an
+        # error.
         return ErrorCode.INVALID_RECORD
     if len(records) > _ATTRIBUTES_LOW_BYTE and request.api_version >= FIRST_PRODUCE_OF_BATCHES:
         attributes = records[_ATTRIBUTES_LOW_BYTE]
@@ -263,8 +264,8 @@ def _find_leader(
 
 
 def _header_of(records: bytes | bytearray | memoryview | None) -> bytes | None:
-    """The header of refused records: enough to recognize a batch that is sent again
-    (evidence/attempts.py), without its frame."""
+    """The header of refused records.  It is enough to recognize a batch that is sent again
+    (evidence/attempts.py), and does not hold the frame in memory."""
     return None if records is None else bytes(records[:CRC_START])
 
 
@@ -280,8 +281,9 @@ def _failed(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceR
 
 
 def _of_many_producers(body: m.ProduceRequest) -> m.ProduceResponse:
-    """Kafka: the InvalidPidMappingException of ReplicaManager.handleProduceAppend, which fails the
-    whole request."""
+    """The answer to a request with batches of several producers.  Kafka: the
+    InvalidPidMappingException of ReplicaManager.handleProduceAppend, which fails the whole
+    request."""
     text = "Batches of more than one producer are in one transactional request."
     topics = []
     for topic in body.topic_data:
@@ -343,7 +345,7 @@ def _with_hints(broker: Broker, request: Request, response: m.ProduceResponse) -
 
 
 def _silent(broker: Broker, request: Request, response: m.ProduceResponse) -> registry.Answer:
-    """Send nothing, for acks=0; an error closes the connection."""
+    """Send nothing to an acks=0 producer; an error closes its connection."""
     failed = [
         f"{topic.name}-{answer.index}: {error_of(answer.error_code).name}"
         for topic in response.responses

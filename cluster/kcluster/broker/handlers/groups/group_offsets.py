@@ -74,7 +74,7 @@ def offset_commit(broker: Broker, request: Request, now_ms: int) -> m.OffsetComm
     expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
 
     def committed(partition: CommitPartition, sent_id: bytes, _topic_id: bytes) -> CommittedOffset:
-        has_timestamp = partition.commit_timestamp >= 0  # only version 1 has
+        has_timestamp = partition.commit_timestamp >= 0  # only version 1 has one
         at_ms = partition.commit_timestamp if has_timestamp else now_ms
         return committed_offset(partition, sent_id, at_ms, expire_ms)
 

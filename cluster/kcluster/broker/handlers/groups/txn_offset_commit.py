@@ -71,7 +71,7 @@ class PendingTxnOffsets:
         )
 
     def answer(self, error: ErrorCode = ErrorCode.NONE) -> m.TxnOffsetCommitResponse:
-        """The response: `error` for each partition that exists, or what became of each."""
+        """The response: `error` for each partition that exists, or each partition's own outcome."""
         return m.TxnOffsetCommitResponse(topics=self.offsets.results(error))
 
     def _finish(self, error: ErrorCode, _now_ms: int) -> None:
