@@ -8,7 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kcluster.cli.click_tools import print_json
@@ -19,6 +19,7 @@ from kcluster.json_types import JsonObject
 from kcluster.operations.states import StateVerb
 
 PARTITIONS_NAMED: Final = 5
+NO_OPTIONS: Final[Mapping[str, str]] = {}
 _NOTICES: Final = "the cluster notices"
 _IN_SYNC: Final = "all replicas are in sync"
 
@@ -54,6 +55,7 @@ def act(
     resume: bool = False,
     remark: str = "",
     otherwise: str = "",
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> None:
     """Perform an action of scenario files on the cluster called `name`, and print its consequences:
     each line when it happens or, with `as_json`, the answer as one object.
@@ -61,16 +63,20 @@ def act(
     A `dict` is the action of a verb: a problem with it is shown without its path.
     `duration`: undo it after this time.  `resume`: a paused clock goes on.  `remark`: the words
     after the state of each broker.  `otherwise`: the line if nothing was to be done, in which
-    {broker} is the first of the named brokers.
+    {broker} is the first of the named brokers.  `options`: the option by which each key of the
+    action was given.
     """
     remote = Remote(name)
     query: Query = {"wait": "settled" if wait else "no", "for": duration, "resume": resume or None}
-    options = {"for": "--for"} | ({"*": ""} if isinstance(action, dict) else {})
+    words = {"for": "--for"}
+    if isinstance(action, dict):
+        verb = _verb_of(action)
+        words |= {"*": "", **{f"{verb}.{key}": option for key, option in options.items()}}
     try:
         if as_json:
-            print_json(remote.post("actions", action, query, options=options, timeout_s=None))
+            print_json(remote.post("actions", action, query, options=words, timeout_s=None))
         else:
-            _print_progress(remote, action, query, options, remark, otherwise)
+            _print_progress(remote, action, query, words, remark, otherwise)
     except RefusedByCluster as refusal:
         left_alone = refusal.problem.get("left_alone")
         wording = WORDINGS.get(_verb_of(action))
@@ -79,14 +85,16 @@ def act(
         raise CommandError(next(left_alone_lines(wording.verb, left_alone))) from None
 
 
-def act_on_links(verb: str, keys: JsonObject, options: JsonObject) -> None:
-    """Perform an action on links, with the keys that are set.  `options`: of
-    `network_options`."""
-    if options["one_way"]:
+def act_on_links(
+    verb: str, keys: JsonObject, given: JsonObject, options: Mapping[str, str] = NO_OPTIONS
+) -> None:
+    """Perform an action on links, with the keys that are set.  `given`: the values of
+    `network_options`; `options`: the option by which each key was given."""
+    if given["one_way"]:
         keys["one_way"] = True
-    given = {key: value for key, value in keys.items() if value is not None}
-    wait, duration = options["wait"], options["duration"]
-    act({verb: given}, options["name"], options["as_json"], wait=wait, duration=duration)
+    action = {verb: {key: value for key, value in keys.items() if value is not None}}
+    name, as_json, wait = given["name"], given["as_json"], given["wait"]
+    act(action, name, as_json, wait=wait, duration=given["duration"], options=options)
 
 
 def _verb_of(action: str | JsonObject) -> str:

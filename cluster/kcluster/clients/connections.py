@@ -1,13 +1,14 @@
 """A client's connections to the brokers, and its requests in flight.
 
 Owns: the state and API versions of each connection, requests in flight and their timeouts,
-reconnect backoff, Metadata requests.  Never: interprets responses other than ApiVersions and
-Metadata.
+reconnect backoff, Metadata requests, both forms of FindCoordinator.  Never: interprets responses
+other than ApiVersions and Metadata.
 Kafka: NetworkClient, ClusterConnectionStates, InFlightRequests, NodeApiVersions;
 KIP-580 (exponential backoff), KIP-899 and KIP-1102 (rebootstrap), KIP-1242 (cluster check).
 
 A client calls `poll` at the beginning of each turn, and forwards `on_reply` and `on_disconnected`.
-The `on_response` of a request is called within the same turn.
+The `on_response` of a request is called within the same turn.  A request without a response is in
+the ledger by then; an error in a response is put there by whoever reads it (`refusal`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms
 from kcluster.clients.wire import Wire, broker_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
-from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.messages import Message
 from kcluster.timers import NEVER_MS
 
@@ -36,6 +37,12 @@ TRANSACTION_VERSION: Final = "transaction.version"
 API_VERSIONS_VERSION: Final = 5
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_FIND_COORDINATOR: Final = int(ApiKey.FIND_COORDINATOR)
+_FIRST_VERSION_WITH_MANY_KEYS: Final = 4
+GROUP_KEY: Final = 0
+TRANSACTION_KEY: Final = 1
+"""The types of a key in FindCoordinator: a group id, a transactional id."""
 _SUPPORTED: Final = {
     key: (low, high - APIS[key].is_latest_unstable) for key, (low, high) in VERSIONS.items()
 }
@@ -65,8 +72,8 @@ class NetworkSettings(Struct, frozen=True):
     cluster_check: bool = True
 
 
-class InFlightRequest(Struct):
-    """A request that has no response yet.  `context` belongs to its sender."""
+class ClientRequest(Struct):
+    """A request and what became of it.  `context` belongs to its sender."""
 
     correlation_id: int
     broker_id: int
@@ -76,10 +83,13 @@ class InFlightRequest(Struct):
     timeout_at_ms: int
     on_response: OnResponse
     context: Any
+    response: Any = None
+    failure: str = ""
+    """Why there is no response."""
 
 
-OnResponse = Callable[[InFlightRequest, Any, str, int], None]
-"""Called with (request, response or None, the reason for a missing response or "", now_ms)."""
+OnResponse = Callable[[ClientRequest, int], None]
+"""(request, with its response or its failure; now_ms)."""
 
 
 class ConnectionState:
@@ -105,7 +115,7 @@ class ConnectionState:
         """Whether the connection is established, or being established."""
         self.is_ready = False
         """Whether the connection is established and the broker's API versions are known."""
-        self.in_flight: deque[InFlightRequest] = deque()
+        self.in_flight: deque[ClientRequest] = deque()
         self.versions: dict[int, int] = {}
         self.failures = 0
         self.setup_failures = 0
@@ -255,15 +265,15 @@ class NetworkClient:
             self.settings.request_timeout_ms if timeout_ms < 0 else timeout_ms
         )
         if version < 0:
-            request = InFlightRequest(
+            request = ClientRequest(
                 0, broker_id, api_key, -1, now_ms, timeout_at_ms, on_response, context
             )
-            on_response(request, None, UNSUPPORTED_VERSION, now_ms)
+            self._end_without_response(request, UNSUPPORTED_VERSION, now_ms)
             return
         correlation_id = self.wire.send(broker_id, api_key, version, body, answered=answered)
         if answered:
             connection.in_flight.append(
-                InFlightRequest(
+                ClientRequest(
                     correlation_id,
                     broker_id,
                     api_key,
@@ -276,6 +286,29 @@ class NetworkClient:
             )
             if timeout_at_ms < self._next_timeout_ms:
                 self._next_timeout_ms = timeout_at_ms
+
+    def find_coordinator(
+        self,
+        broker_id: int,
+        key_type: int,
+        key: str,
+        now_ms: int,
+        on_response: OnResponse,
+        context: object = None,
+    ) -> None:
+        """Send FindCoordinator to a broker that `is_ready`.  In every version the response at
+        `on_response` has the fields of one coordinator."""
+        if self.version(broker_id, _FIND_COORDINATOR) < _FIRST_VERSION_WITH_MANY_KEYS:
+            body = m.FindCoordinatorRequest(key=key, key_type=key_type)
+        else:
+            body = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+
+        def handle(request: ClientRequest, then_ms: int) -> None:
+            if not request.failure and request.version >= _FIRST_VERSION_WITH_MANY_KEYS:
+                (request.response,) = request.response.coordinators
+            on_response(request, then_ms)
+
+        self.send(broker_id, _FIND_COORDINATOR, body, now_ms, handle, context=context)
 
     def disconnect(self, broker_id: int, now_ms: int) -> None:
         """Close a connection; its requests in flight end as DISCONNECTED."""
@@ -329,7 +362,8 @@ class NetworkClient:
         throttle_ms = getattr(body, "throttle_time_ms", 0)
         if throttle_ms:
             connection.throttled_until_ms = max(connection.throttled_until_ms, now_ms + throttle_ms)
-        request.on_response(request, body, "", now_ms)
+        request.response = body
+        request.on_response(request, now_ms)
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         """Handle the end of a connection, which the client forwards."""
@@ -381,13 +415,11 @@ class NetworkClient:
             body.node_id = broker_of(broker_id)
         return body
 
-    def _on_versions(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_versions(self, request: ClientRequest, now_ms: int) -> None:
         connection: ConnectionState = request.context
-        if failure:
+        response: Any = request.response
+        if request.failure:
             connection.setup_failures += 1
-            self.record_error(now_ms, _API_VERSIONS, failure)
             return
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and request.version > 0:
             # An older broker answers in version 0 with its own versions (KIP-511).
@@ -443,7 +475,13 @@ class NetworkClient:
             self.metadata.update_failed(now_ms)
         self.metadata.request_update()
         for request in lost:
-            request.on_response(request, None, failure, now_ms)
+            self._end_without_response(request, failure, now_ms)
+
+    def _end_without_response(self, request: ClientRequest, failure: str, now_ms: int) -> None:
+        if request.api_key != _PRODUCE:  # the sender adds the failure for each of its partitions
+            self.record_error(now_ms, request.api_key, failure)
+        request.failure = failure
+        request.on_response(request, now_ms)
 
     # -------------------------------------------------------------------------- metadata
 
@@ -470,12 +508,10 @@ class NetworkClient:
             context=self.metadata.request_version,
         )
 
-    def _on_metadata(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_metadata(self, request: ClientRequest, now_ms: int) -> None:
         self._is_metadata_in_flight = False
-        if failure:
-            self.record_error(now_ms, _METADATA, failure)
+        response: Any = request.response
+        if request.failure:
             self.metadata.update_failed(now_ms)
             return
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
@@ -494,6 +530,18 @@ class NetworkClient:
             self.disconnect(broker_id, now_ms)
         self.metadata.rebootstrap(self.wire.broker_ids)
 
+    # ---------------------------------------------------------------------------- errors
+
+    def refusal(self, request: ClientRequest, now_ms: int) -> ErrorCode:
+        """The error of a whole request, which is put into the ledger; NETWORK_EXCEPTION if there is
+        no response, NONE if all went well."""
+        if request.failure:
+            return ErrorCode.NETWORK_EXCEPTION
+        error = error_of(request.response.error_code)
+        if error:
+            self.record_error(now_ms, request.api_key, error.name)
+        return error
+
     def record_error(
         self, now_ms: int, api_key: int, error: str, partition: Partition | None = None
     ) -> None:
@@ -501,3 +549,23 @@ class NetworkClient:
         self.ledger.errors.append(
             ClientError(now_ms, self.name, APIS[api_key].name, error, partition)
         )
+
+
+class RetryBackoff:
+    """The exponential backoff of one kind of request.  `failures`: how many in a row."""
+
+    def __init__(self, network: NetworkClient) -> None:
+        self.failures = 0
+        self._network = network
+
+    def after_failure(self, now_ms: int) -> int:
+        """The time of the next attempt, after one that has failed now."""
+        settings = self._network.metadata.settings
+        wait_ms = backoff_ms(
+            self.failures,
+            settings.retry_backoff_ms,
+            settings.retry_backoff_max_ms,
+            self._network.rng,
+        )
+        self.failures += 1
+        return now_ms + wait_ms

@@ -28,9 +28,9 @@ from kcluster.clients.ledger import (
     TransactionOffsets,
     TransactionOutcome,
 )
+from kcluster.clients.producer.producer import TransactionalProducer
 from kcluster.clients.producer.sender import Sender
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
-from kcluster.clients.producer.transactional import TransactionalProducer
 from kcluster.clients.producer.transactional_workload import (
     TRANSACTION_ABORTED,
     TransactionalApplication,

@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from kcluster.clients.base import ClientBase
-from kcluster.clients.connections import InFlightRequest
-from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, Coordinator
+from kcluster.clients.connections import ClientRequest, RetryBackoff
+from kcluster.clients.consumer.coordinator import Coordinator
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
-from kcluster.clients.metadata import NO_BROKER, at_once_ms, backoff_ms, is_stale_metadata
+from kcluster.clients.metadata import NO_BROKER, at_once_ms, is_stale_metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -104,7 +104,7 @@ class ShareConsumer(ClientBase):
         self._interval_ms = settings.heartbeat_interval_ms
         self._heartbeat_at_ms = 0
         self._is_heartbeat_in_flight = False
-        self._failures = 0
+        self._backoff = RetryBackoff(self.network)
         self._sends_all = True
         """Whether the next heartbeat has every field: the member joins, or the last heartbeat had
         no good answer."""
@@ -234,15 +234,14 @@ class ShareConsumer(ClientBase):
         self._heartbeat_at_ms = now_ms + self._interval_ms
         self._coordinator.send(_HEARTBEAT, body, now_ms, self._on_heartbeat)
 
-    def _on_heartbeat(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_heartbeat(self, request: ClientRequest, now_ms: int) -> None:
         self._is_heartbeat_in_flight = False
         if self._has_left:
             return
-        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
+        error = self._coordinator.refusal(request, now_ms)
         if not error:
-            self._failures = 0
+            response: m.ShareGroupHeartbeatResponse = request.response
+            self._backoff.failures = 0
             self._epoch = response.member_epoch
             self._interval_ms = response.heartbeat_interval_ms
             if response.assignment is not None:
@@ -254,23 +253,12 @@ class ShareConsumer(ClientBase):
         # The answer to a full request repeats an assignment whose first answer was lost. Kafka:
         # AbstractHeartbeatRequestManager.resetHeartbeatState.
         self._sends_all = True
-        if not failure:
-            self.network.record_error(now_ms, _HEARTBEAT, error.name)
         if error in _FENCED:
             self._epoch = 0
             self._assigned = []
             self._heartbeat_at_ms = at_once_ms(request.sent_ms, now_ms)
-        elif error.retriable or error in COORDINATOR_GONE:
-            if error in COORDINATOR_GONE:
-                self._coordinator.mark_unknown(now_ms)
-            settings = self.settings
-            self._heartbeat_at_ms = now_ms + backoff_ms(
-                self._failures,
-                settings.retry_backoff_ms,
-                settings.retry_backoff_max_ms,
-                self.network.rng,
-            )
-            self._failures += 1
+        elif error.retriable:
+            self._heartbeat_at_ms = self._backoff.after_failure(now_ms)
         else:
             self.failed = error.name
 
@@ -366,15 +354,12 @@ class ShareConsumer(ClientBase):
             topics.setdefault(topic, []).append(entry)
         return [kind(self.metadata.topic_id(topic), entries) for topic, entries in topics.items()]
 
-    def _on_fetched(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_fetched(self, request: ClientRequest, now_ms: int) -> None:
         asked: _AskContext = request.context
         session, acks = asked.session, asked.acks
         session.is_in_flight = False
-        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
+        error = self.network.refusal(request, now_ms)
         if error:
-            self.network.record_error(now_ms, request.api_key, failure or error.name)
             session.reset()
             session.answered_ms = -1
             session.fetch_at_ms = now_ms + self.settings.retry_backoff_ms
@@ -386,7 +371,7 @@ class ShareConsumer(ClientBase):
             session.epoch += 1
             session.answered_ms = asked.at_ms
         has_any = False
-        for topic in response.responses:
+        for topic in request.response.responses:
             name = self.metadata.topic_name(topic.topic_id) or ""
             for data in topic.partitions:
                 key = (name, data.partition_index)

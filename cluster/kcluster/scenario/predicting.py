@@ -40,7 +40,7 @@ def questions_on(stage: ScenarioStage, step: Step) -> list[Prediction]:
     how = _leaving(step)
     if how is None:
         return []
-    brokers = step.action.about_to_affect(stage)
+    brokers = stage.about_to_affect(step.action)
     return predict(cluster_state(stage.plan, stage.dispatcher), brokers, how)
 
 

@@ -1,7 +1,7 @@
 """Many seeds of a simulation, and two runs of one to compare.
 
 Owns: their output, their exit codes.  Never: forks (world/seeds.py), compares traces
-(world/check.py).
+(world/trace.py).
 Kafka: no counterpart.
 """
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from kcluster.plain_output import styled
-from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
+from kcluster.world.trace import compare, difference_lines
 
 CHECK_OPTION: Final = "--check-determinism"
 _NOT_AGAIN: Final = (

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
+from kcluster.clients.connections import ClientRequest, NetworkClient
 from kcluster.clients.consumer.completed_fetch import CompletedFetch, open_records
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import READ_COMMITTED, ConsumerSettings
@@ -158,24 +158,19 @@ class Fetcher:
 
     # -------------------------------------------------------------------------- responses
 
-    def _on_response(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
-        node = request.broker_id
-        del self._pending[node]
+    def _on_response(self, request: ClientRequest, now_ms: int) -> None:
+        del self._pending[request.broker_id]
         context: dict[Partition, tuple[Position, int]] = request.context
-        if failure:
-            self._network.record_error(now_ms, _FETCH, failure)
+        if request.failure:
             for position, _ in context.values():
                 position.preferred_replica = NO_BROKER
             return
-        if response.error_code:
-            self._network.record_error(now_ms, _FETCH, error_of(response.error_code).name)
+        if self._network.refusal(request, now_ms):
             self._metadata.request_update()
             for position, _ in context.values():
                 position.fetch_at_ms = now_ms + ERROR_PAUSE_MS
             return
-        for topic in response.responses:
+        for topic in request.response.responses:
             name = topic.topic or self._metadata.topic_name(topic.topic_id)
             for partition_response in topic.partitions:
                 fetchable = context.get((name or "", partition_response.partition_index))
@@ -187,7 +182,7 @@ class Fetcher:
         position: Position,
         offset: int,
         partition_response: Any,
-        request: InFlightRequest,
+        request: ClientRequest,
         now_ms: int,
     ) -> None:
         if partition_response.error_code:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kcluster.clients.connections import (
     DISCONNECTED,
     REQUEST_TIMED_OUT,
-    InFlightRequest,
+    ClientRequest,
     NetworkClient,
 )
 from kcluster.clients.ledger import Outcome, Partition
@@ -238,10 +238,9 @@ class Sender:
 
     # ------------------------------------------------------------------------- responses
 
-    def _on_produced(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_produced(self, request: ClientRequest, now_ms: int) -> None:
         batches: list[ProducerBatch] = request.context
+        failure = request.failure
         if failure:
             error = _FAILURES.get(failure, ErrorCode.UNSUPPORTED_VERSION)
             for batch in batches:
@@ -251,7 +250,7 @@ class Sender:
             return
         responses: dict[tuple[str | None, int], Any] = {}
         by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-        for topic in response.responses:
+        for topic in request.response.responses:
             name = self.metadata.topic_name(topic.topic_id) if by_id else topic.name
             for partition_response in topic.partition_responses:
                 responses[name, partition_response.index] = partition_response

@@ -46,12 +46,12 @@ def release_of(text: str) -> str:
     """A release of Kafka, by its name in the table; ValueError if there is none."""
     release = find_release(text)
     if release is None:
-        raise ValueError(unknown_version(text))
+        raise ValueError(f"{show(text)}: {unknown_version(text)}")
     return release.name
 
 
 def unknown_version(text: str) -> str:
-    """The message for an unknown version, with the nearest known one."""
+    """Why a text is no known version, with the nearest one."""
     names = list(releases())
     parts = text.split(".")
     if 2 <= len(parts) <= 4 and all(part.isascii() and part.isdecimal() for part in parts):
@@ -60,8 +60,8 @@ def unknown_version(text: str) -> str:
             releases().values(),
             key=lambda known: (abs(known.number[0] - number[0]), abs(known.number[1] - number[1])),
         )
-        return f"{show(text)}: no such version; the nearest is {near.name}"
-    return f"{show(text)}: not a version; it must be one from {names[0]} to {names[-1]}, like 2.8"
+        return f"no such version; the nearest is {near.name}"
+    return f"not a version; it must be one from {names[0]} to {names[-1]}, like 2.8"
 
 
 def host_problem(host: str) -> str | None:

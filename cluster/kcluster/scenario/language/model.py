@@ -283,6 +283,11 @@ class StepOptions(Struct, frozen=True):
     for_: Annotated[MomentRange | None, MOMENT, "Undo the action after this time."] = None
     as_: Annotated[str, text(), "A name for the affected brokers, for later steps."] = ""
 
+    @property
+    def undone_after_ms(self) -> int | None:
+        """The time of `for`, where nothing draws it."""
+        return None if self.for_ is None else self.for_.low_ms
+
 
 class Step(Struct, frozen=True):
     """One action, and the trigger on which it is performed."""

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kcluster.actions.base import Action, Undo
-from kcluster.actions.stage import Stage
+from kcluster.actions.base import Action
+from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, StoryText, Whole
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.words import MOMENT, MomentRange

@@ -17,7 +17,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.actions.base import Undo, repair_all
+from kcluster.actions.base import repair_all
+from kcluster.actions.stage import Undo
 from kcluster.config.files.problems import Place
 from kcluster.events.steps import StepSkipped
 from kcluster.operations.errors import ClusterError
@@ -176,11 +177,8 @@ class Runner:
     def _do(self, index: int, step: Step) -> None:
         stage = self.stage
         try:
-            nodes = step.action.about_to_affect(stage)
-            if step.options.as_:
-                stage.remember(step.options.as_, nodes)
             at_ms = stage.now_ms
-            undo = step.action.do(stage)
+            nodes, undo = stage.begin(step.action, step.options.as_)
             self.played.append(Played(at_ms, index, self._name(step), nodes))
         except ClusterError as error:
             self._not_done(step, error)

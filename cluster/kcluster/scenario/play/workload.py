@@ -14,9 +14,8 @@ from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import NEVER, READ_COMMITTED, ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.processor import Processor
-from kcluster.clients.producer.producer import Producer
+from kcluster.clients.producer.producer import Producer, TransactionalProducer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
-from kcluster.clients.producer.transactional import TransactionalProducer
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.scenario.language.client_configs import ClientSettings, defaults_of

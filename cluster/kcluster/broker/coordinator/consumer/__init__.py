@@ -11,5 +11,5 @@ The path of a ConsumerGroupHeartbeat:
     reconcile.py      the partitions that the member may have or must revoke on its way there
     log_shard.py      the records are appended and replayed; timers; the answer, when committed
 
-member.py: a member's value and its records.  records.py: the records.
+member.py: a member's value and its records.
 """

@@ -14,10 +14,10 @@ from kcluster.broker.coordinator.group import Committer
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import GroupHome, Settled
 from kcluster.broker.coordinator.modern.partition_group import PartitionGroup
+from kcluster.broker.coordinator.modern.records import SHARE, ShareGroupStatePartitionMetadata
 from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.broker.coordinator.share.assignor import ShareMemberSpec, assign_simply
 from kcluster.broker.coordinator.share.member import ShareMember
-from kcluster.broker.coordinator.share.records import TYPES, ShareGroupStatePartitionMetadata
 from kcluster.broker.coordinator.share.state_partitions import (
     StatePartitions,
     Topics,
@@ -45,7 +45,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
     interval_config = "share.assignment.interval.ms"
     heartbeat_config = "share.heartbeat.interval.ms"
     size_config = "group.share.max.size"
-    record_types = TYPES
+    record_types = SHARE
     member_type = ShareMember
 
     def __init__(self, group_id: str, home: GroupHome) -> None:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kcluster.broker.coordinator.modern.records import ShareGroupStatePartitionMetadata
 from kcluster.broker.coordinator.modern.topics import Assignment
-from kcluster.broker.coordinator.share.records import ShareGroupStatePartitionMetadata
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
 

@@ -20,22 +20,28 @@ from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import GroupHome, RequestRefused, ignore_outcome
 from kcluster.broker.coordinator.modern.configs import group_config
 from kcluster.broker.coordinator.modern.group import FIRST_EPOCH, ModernGroup, ToJoin
-from kcluster.broker.coordinator.modern.records import GroupMetadata
-from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
-from kcluster.broker.coordinator.streams.holders import Holders
-from kcluster.broker.coordinator.streams.member import StreamsMember, TaskOffsets
-from kcluster.broker.coordinator.streams.records import (
-    TYPES,
+from kcluster.broker.coordinator.modern.records import (
+    STREAMS,
+    GroupMetadata,
     StreamsGroupMetadata,
     StreamsGroupTopology,
 )
+from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
+from kcluster.broker.coordinator.streams.member import StreamsMember, TaskOffsets
 from kcluster.broker.coordinator.streams.target import (
     RACK_AWARE_TAGS,
     STANDBYS,
     new_targets,
     read_partitions,
 )
-from kcluster.broker.coordinator.streams.tasks import NOTHING, Task, Tasks, by_subtopology, tasks_of
+from kcluster.broker.coordinator.streams.tasks import (
+    NOTHING,
+    Holders,
+    Task,
+    Tasks,
+    by_subtopology,
+    tasks_of,
+)
 from kcluster.broker.coordinator.streams.topology import StreamsTopology
 from kcluster.events.clients import AssignedPartitions
 from kcluster.protocol import messages as m
@@ -71,7 +77,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     interval_config = "streams.assignment.interval.ms"
     heartbeat_config = "streams.heartbeat.interval.ms"
     size_config = "group.streams.max.size"
-    record_types = TYPES
+    record_types = STREAMS
     member_type = StreamsMember
     nothing = NOTHING
     yields_to_classic = True

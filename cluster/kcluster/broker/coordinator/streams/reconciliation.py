@@ -17,8 +17,7 @@ from enum import IntEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.streams.holders import Holders
-from kcluster.broker.coordinator.streams.tasks import HeldTasks, Tasks
+from kcluster.broker.coordinator.streams.tasks import HeldTasks, Holders, Tasks
 
 
 class StreamsMemberState(IntEnum):

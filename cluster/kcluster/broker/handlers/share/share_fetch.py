@@ -18,7 +18,7 @@ from typing import Final, final
 
 from kcluster.broker import registry
 from kcluster.broker.broker import Broker
-from kcluster.broker.handlers.share.acknowledging import (
+from kcluster.broker.handlers.share.share_acknowledge import (
     FIRST_VERSION_WITH_RENEWAL,
     Acknowledging,
     is_member_id,
