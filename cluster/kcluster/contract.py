@@ -26,7 +26,8 @@ What every driver guarantees
      a PeerDisconnected, because the messages under way over it are lost.
 What no driver guarantees
   - that a PeerRequest gets its PeerResponse (links are cut): its sender needs its own timeout;
-  - that a Tick is on time; - any order between messages of different senders.
+  - that a Tick is on time;
+  - any order between messages of different senders.
 """
 
 from __future__ import annotations

@@ -7,11 +7,13 @@ iptables and tc on the machines of clients.
 
 Only a request names its client, so it is read from the socket first, and then withheld from the
 broker for the time that the link would have taken.  Replies are withheld from clients in this way,
-too.  A broken connection is closed, as with the project's own clients. # DIFFERS: a connection can
-be made across a cut, and only its first request is lost. # DIFFERS: pipelined requests on a slow
-link arrive one at a time, each after the reply to its #   predecessor. # DIFFERS: the end of a
-connection is neither delayed nor lost in a cut: a client learns at once #   that its broker has
-died, and a reply that is under way then is lost.
+too.  A broken connection is closed, as with the project's own clients.
+
+# DIFFERS: a connection can be made across a cut, and only its first request is lost.
+# DIFFERS: pipelined requests on a slow link arrive one at a time, each after the reply to its
+#   predecessor.
+# DIFFERS: the end of a connection is neither delayed nor lost in a cut: a client learns at once
+#   that its broker has died, and a reply that is then under way is lost.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ KIP-966.
 
     metadata names this broker      -> lead(): epoch starts at the log end, followers unknown
     metadata names another one      -> follow(): the ISR proposal is void, waiting acks fail
-    a follower fetches at offset x -> record_fetch(): it has all records before x; watermark may
-    move follower caught up -> propose_expansion(): counts for the watermark at once follower behind
-    for too long -> propose_shrink(): counts for the watermark until committed controller agreed /
-    refused -> commit_isr() / drop_proposal()
+    a follower fetches at offset x  -> record_fetch(): it has all records before x; the watermark
+                                       may move
+    follower caught up              -> propose_expansion(): counts for the watermark at once
+    follower behind for too long    -> propose_shrink(): counts for the watermark until committed
+    controller agreed / refused     -> commit_isr() / drop_proposal()
 """
 
 from __future__ import annotations

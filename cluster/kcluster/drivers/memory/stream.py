@@ -6,8 +6,9 @@ client and a broker.
 
 Errors come as on Linux.  Bytes that arrived before a reset can still be read; the next call raises
 the error; after it, reading returns the end of the stream and writing raises BrokenPipeError. After
-a FIN, reading never raises. # DIFFERS: written bytes leave at once, as with TCP_NODELAY, which
-clients of Kafka set.
+a FIN, reading never raises.
+
+# DIFFERS: written bytes leave at once, as with TCP_NODELAY, which clients of Kafka set.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ Address = tuple[str, int]
 
 CAPACITY_BYTES: Final = 1 << 20
 """The number of bytes that one end may write before the other has read them: send buffer plus
-receive buffer. # DIFFERS: Linux lets both grow, on loopback to about 4 MB together."""
+receive buffer.
+
+# DIFFERS: Linux lets both grow, on loopback to about 4 MB together."""
 
 _TEXTS: Final = {
     errno.ECONNREFUSED: "Connection refused",

@@ -4,7 +4,7 @@ Owns: `StatePartitions`, its changes and its record.  Never: has a state initial
 (group.py does), keeps one (share_state/ does).
 Kafka: ShareGroup.ShareGroupStatePartitionMetadataInfo, GroupMetadataManager.combineInitMaps.
 
-    initializing   the persister has been asked; and is asked again after
+    initializing   the persister is asked, and asked again after
                    group.share.initialize.retry.interval.ms
     initialized    may be assigned to members
     deleting       the persister has been asked to delete the states of a topic
