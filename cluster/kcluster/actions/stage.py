@@ -36,10 +36,10 @@ class Performable(Protocol):
 
 
 class Performed(Struct):
-    """An action that was performed.  `nodes`: the nodes that it names, if it names any;
+    """An action that was performed.  `nodes`: the nodes that it names, if any;
     `left_alone`: the brokers among them on which it did not act, with their states;
-    `can_be_undone`: there is something to undo; `undo`: undoes it once, called in the driver's
-    thread; `is_over`: whether all of it has been done or refused, called there too."""
+    `can_be_undone`: whether it can be undone; `undo`: undoes it once, called in the driver's
+    thread; `is_over`: whether all of it has been done or refused, also called there."""
 
     nodes: tuple[int, ...]
     left_alone: tuple[tuple[int, ProcessState], ...]

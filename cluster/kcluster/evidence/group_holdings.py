@@ -69,7 +69,7 @@ class HeldTwice(Struct, frozen=True):
 
 
 _Member = tuple[str, str]
-"""(group, member id)."""
+"""A member's key: (group, member id)."""
 
 
 class _Said(Struct, frozen=True):

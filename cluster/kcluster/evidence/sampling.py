@@ -54,7 +54,8 @@ MAX_RECORDS: Final = 100_000
 """The number of sent or read records that are kept with their requests; beyond it, the older half
 is merged."""
 MAX_BYTES: Final = 256 << 20
-"""The bytes of such records, and of requests for offsets, beyond which the older half is merged."""
+"""The limit of the bytes of kept records, and of kept requests for offsets, beyond which the older
+half is merged."""
 MAX_CLIENTS: Final = 30_000
 """The number of client ids, and of producer ids, of which more is kept than their latest
 requests."""

@@ -1,4 +1,5 @@
-"""One test with many seeds: each in a forked child, the report of the first failing one complete.
+"""One test with many seeds: each runs in a forked child, with the whole report of the first failing
+seed.
 
 Owns: the division of a test between this process and a child, the return of reports.  Never: forks
 itself (world/seeds.py does), knows a fixture.  Kafka: no counterpart.

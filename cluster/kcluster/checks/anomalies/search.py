@@ -37,8 +37,8 @@ from kcluster.evidence.rows import SendAnomalies, SendAnomaly
 def find_anomalies(
     ledger: Ledger, final: Mapping[Partition, FinalLog], drained: bool = False
 ) -> list[Anomaly]:
-    """Every anomaly, by partition and then in the order of ANOMALIES; those of commits come last.
-    `drained`: consumers had the time to read to the end."""
+    """Every anomaly, by partition and then in the order of ANOMALIES; anomalies of commits come
+    last.  `drained`: consumers had the time to read to the end."""
     sends: dict[Partition, list[SentRecord]] = {partition: [] for partition in final}
     reads: dict[Partition, list[ReadRecord]] = {partition: [] for partition in final}
     for send in ledger.sends:

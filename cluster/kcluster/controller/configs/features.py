@@ -7,9 +7,9 @@ Two levels change the behaviour of the controller: eligible.leader.replicas.vers
 and off (KIP-966), kraft.version lets voters be added and removed (quorum.py).  The coordinators
 obey transaction.version, group.version, share.version and streams.version.
 
-# DIFFERS: the level of metadata.version decides only on the levels of features in a new cluster, and
-# whether controllers can be unregistered: records and messages between nodes are always those of
-# 4.4.  So a broker of a release before that level may register.
+# DIFFERS: the level of metadata.version decides only on the levels of features in a new cluster,
+# and whether controllers can be unregistered: records and messages between nodes are always those
+# of 4.4.  So a broker of a release before that level may register.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ SimpleMemoryPool, Selector's mute for lack of memory; queued.max.request.bytes.
 # DIFFERS: -1, the default, is no bound in Kafka.  A broker here has 256 MiB: all brokers are in one
 # process, and it is often a laptop's.
 # DIFFERS: Kafka counts a request with its whole size once its length is read, so a hundred clients
-# that announce 100 MB and send nothing leave none for others.  Here only arrived bytes count.  While
-# they are too many, only connections in the middle of a request wait, so that small requests are
-# served.  The first of them reads on, whatever the size of its request, so that some request is
+# that announce 100 MB and send nothing leave none for others.  Here only arrived bytes count.
+# While they are too many, only connections in the middle of a request wait, so that small requests
+# are served.  The first of them reads on, whatever the size of its request, so that some request is
 # always completed; if its client sends nothing for `STALL_MS`, it is closed.
 """
 

@@ -113,7 +113,8 @@ class Cell(Struct, frozen=True):
     replica_lag_ms: Annotated[int, duration(1)] = 30_000
     """replica.lag.time.max.ms."""
     latency_ms: Annotated[int, duration()] = 1
-    """One way between any two nodes.  With 0, replication and acks take no time."""
+    """The latency of one direction between any two nodes.  With 0, replication and acks take no
+    time."""
     failures: Annotated[int, Whole(0, 1_000)] = 0
     """The number of failures per run.  Each hits a domain that is up, at a uniformly drawn time."""
     mtbf_ms: Annotated[str | int, OrNone(duration(1))] = NONE
