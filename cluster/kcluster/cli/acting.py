@@ -25,7 +25,8 @@ _IN_SYNC: Final = "all replicas are in sync"
 
 
 class Wording(NamedTuple):
-    """How an action on brokers is worded.  `waits_until`: the cluster has settled."""
+    """The words about an action on brokers.  `waits_until`: the event that it awaits, such as a
+    settled cluster."""
 
     verb: StateVerb
     done: str
@@ -59,10 +60,11 @@ def act(
     """Perform an action of scenario files on the cluster called `name`, and print its consequences:
     each line when it happens or, with `as_json`, the answer as one object.
 
-    A `dict` is the action of a verb: a problem with it is shown without its path there.
-    `duration`: undo it after this time.  `resume`: a paused clock goes on.  `remark`: follows on
-    the state of each broker.  `otherwise`: shown if nothing was to be done; in it {broker} is the
-    first that was meant.  `options`: the options by which keys of the action were given.
+    A `dict` is the action of a verb: a problem with it is shown without its path.
+    `duration`: undo it after this time.  `resume`: a paused clock goes on.  `remark`: the words
+    after the state of each broker.  `otherwise`: the line if nothing was to be done, in which
+    {broker} is the first of the named brokers.  `options`: the option by which each key of the
+    action was given.
     """
     remote = Remote(name)
     query: Query = {"wait": "settled" if wait else "no", "for": duration, "resume": resume or None}
@@ -86,8 +88,8 @@ def act(
 def act_on_links(
     verb: str, keys: JsonObject, given: JsonObject, options: Mapping[str, str] = NO_OPTIONS
 ) -> None:
-    """Perform an action on links, with those of its keys that are set.  `given`: the values of
-    `network_options`; `options`: as of `act`."""
+    """Perform an action on links, with the keys that are set.  `given`: the values of
+    `network_options`; `options`: the option by which each key was given."""
     if given["one_way"]:
         keys["one_way"] = True
     action = {verb: {key: value for key, value in keys.items() if value is not None}}
@@ -109,7 +111,7 @@ def _print_progress(
 ) -> None:
     """Print the lines of an answer as they come."""
     early: list[str] = []
-    """The lines of events that come before it is known which brokers were left alone."""
+    """The lines of events that come before it is known which brokers the action left alone."""
     is_performed = has_changed = False
     with remote.asked("POST", "actions", query, action, options=options) as answer:
         for text in answer.lines():
@@ -143,7 +145,7 @@ def print_now(lines: list[str]) -> None:
 
 
 def left_alone_of(answer: JsonObject) -> Iterator[str]:
-    """The brokers on which there was nothing to do, and why."""
+    """The brokers for which there was nothing to do, with the reasons."""
     wording = WORDINGS.get(answer["text"])
     if wording is not None:
         yield from left_alone_lines(wording.verb, answer["left_alone"])
@@ -152,7 +154,7 @@ def left_alone_of(answer: JsonObject) -> Iterator[str]:
 
 
 def done_lines(answer: JsonObject, name: str) -> Iterator[str]:
-    """The lines about what was done, and about the wait that follows."""
+    """The lines about the performed action, and about the wait that follows."""
     wording, waits_s = WORDINGS.get(answer["text"]), answer["waits_s"]
     if wording is None:
         if waits_s:

@@ -29,7 +29,8 @@ def action_verb(name: str) -> click.Command | None:
 
 
 def _command(name: str, cls: type[Action]) -> click.Command:
-    """An argument for the action's short value and each field that it needs, options for others."""
+    """An argument for the action's short value and each field that it needs, options for all other
+    fields."""
     known = fields_of(cls)
     options = {field.key: _option(field) for field in known if not _is_argument(field, cls)}
 
@@ -97,7 +98,7 @@ def _is_mapping(field: StructField) -> bool:
 
 
 def _value(field: StructField, given: Any) -> Any:
-    """The value in the action for the typed one."""
+    """The value in the action for a typed value."""
     if not _is_mapping(field):
         return given
     pairs = [str(pair).partition("=") for pair in given]

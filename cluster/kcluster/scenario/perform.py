@@ -26,7 +26,7 @@ from kcluster.scenario.play.running_stage import RunningStage
 
 
 class _ClientsStage(Struct):
-    """The part of a cluster's handle in which its stage for clients is kept."""
+    """The part of a cluster's handle that keeps the stage for its clients."""
 
     stage: RunningStage
 
@@ -59,7 +59,7 @@ def running_stage(cluster: ClusterVerbs) -> RunningStage:
 
     def make() -> _ClientsStage:
         stage = new_stage(cluster)
-        stage.clients = cluster.stage.clients  # by these names targets of actions find them
+        stage.clients = cluster.stage.clients  # targets of actions find the clients by these names
         return _ClientsStage(stage)
 
     return cluster.parts.of(_ClientsStage, make).stage
@@ -69,7 +69,7 @@ def new_stage(cluster: ClusterVerbs) -> RunningStage:
     """A stage whose time begins now.  Called in the driver's thread."""
     if isinstance(cluster, Cluster):
         return LiveStage(cluster, cluster.seed, Ledger())
-    # Imported here: a live cluster has no use for virtual time.
+    # Imported here, because a live cluster does not need virtual time.
     from kcluster.handle.world_cluster import WorldCluster
     from kcluster.scenario.play.world import WorldStage
 

@@ -263,7 +263,7 @@ def streamed(call: ApiCall, step: Step) -> Iterator[bytes]:
 
 
 def _shown(items: list[Note | ActionProgress], held: HeldCluster) -> Iterator[ActionProgress]:
-    """Lines for the notes, in order, with the rest between them."""
+    """The lines for the notes, in order, with the remaining lines between them."""
     for is_note, group in groupby(items, lambda item: isinstance(item, Note)):
         if is_note:
             notes = [x for x in group if isinstance(x, Note) and not isinstance(x.event, ECHOES)]
@@ -277,7 +277,7 @@ def wait_after(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
     """Wait for the consequences of an action, if the request asks for it."""
     wait, limit_s = call.query.wait, settle_limit_s(cluster, call.query.within)
     if cluster.clock().paused:
-        return  # nothing would follow
+        return  # there would be no consequences
     if wait == SETTLED:
         if not cluster.wait_until_settled(timeout_s=limit_s, after=taken.performed.is_over):
             raise not_in_time(cluster, limit_s, taken.number)
@@ -286,7 +286,7 @@ def wait_after(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
 
 
 def waiting_s(call: ApiCall, cluster: Cluster) -> float:
-    """How long `wait_after` waits at most; 0 if it does not."""
+    """The longest time for which `wait_after` waits; 0 if it does not wait."""
     if call.query.wait == NO_WAIT or cluster.clock().paused:
         return 0
     if call.query.wait == SETTLED and cluster.is_settled():
@@ -349,7 +349,7 @@ def action_answer(
 
 
 def offline_without(dispatcher: Dispatcher, brokers: tuple[int, ...]) -> list[str]:
-    """Partitions that are offline, because their only replica is on one of these brokers."""
+    """The partitions that are offline because their only replica is on one of these brokers."""
     return [
         f"{topic}-{one.partition}"
         for topic, one in offline_partitions(dispatcher)
