@@ -1,4 +1,5 @@
-"""What executors on other machines get from the driver: the package, and its dependencies if asked.
+"""The archive that executors on other machines get from the driver: the package, and its
+dependencies if requested.
 
 Owns: both archives, and the error of a worker whose Python cannot import them.  Never: starts a
 session (session.py), chooses the workers' Python (PYSPARK_PYTHON does).
@@ -28,7 +29,7 @@ COMPILED: Final = (".pyc", ".so", ".pyd")
 
 def write_archive(place: Path, ships_dependencies: bool) -> None:
     """Write a zip file with the package, and with its dependencies if wanted.  The package comes
-    without its C extension, as the workers' platform may be another one."""
+    without its C extension, because the workers' platform may differ."""
     root = Path(kcluster.__file__).parent
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         for file in sorted(root.rglob("*")):
@@ -36,13 +37,14 @@ def write_archive(place: Path, ships_dependencies: bool) -> None:
                 packed.write(file, Path("kcluster") / file.relative_to(root))
         for each in dependencies() if ships_dependencies else ():
             for path in each.files or ():
-                # Scripts lie outside of the directory of packages: ../../../bin/x.
+                # The paths of scripts lie outside of the directory of packages: ../../../bin/x.
                 if ".." not in path.parts and path.suffix != ".pyc":
                     packed.write(path.locate(), path)
 
 
 def dependencies(name: str = DISTRIBUTION) -> Iterator[Distribution]:
-    """The installed distributions that one needs, without extras, each once; not itself."""
+    """The installed distributions that a distribution requires, without extras, each once; not the
+    distribution itself."""
     from packaging.requirements import Requirement
 
     seen, waiting = {name}, [name]

@@ -1,8 +1,7 @@
 """`format("kcluster")` for Spark: the classes of the Data Source API, as thin wrappers.
 
-Owns: these classes, and how workers find the package.  Never: reads or writes itself (stream.py,
-loading.py, writer.py).
-Kafka: of Spark's connector KafkaSourceProvider.
+Owns: these classes, and the way in which workers find the package.  Never: reads or writes itself
+(stream.py, loading.py, writer.py).  Kafka: of Spark's connector KafkaSourceProvider.
 
 The classes are made in a function, so that they are pickled by value: a worker can unpickle them
 before it has found the package, which their methods then import.

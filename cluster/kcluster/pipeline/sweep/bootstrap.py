@@ -1,8 +1,8 @@
 """The function that a Spark worker calls first: it finds the shipped package, then runs the cells.
 
-Owns: that function, which is pickled by value; all others are pickled by name; what it raises if
-the worker's Python lacks a module.  Never: imports the package before `sys.path` has it.
-Kafka: no counterpart.
+Owns: that function, which is pickled by value; all others are pickled by name; the error if the
+worker's Python lacks a module.  Never: imports the package before `sys.path` has it.  Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class WorkerLacksModule(Exception):
-    """The worker's Python cannot import what a run needs; the text names it, and what to do."""
+    """The error for a worker's Python that cannot import a module that a run needs; the text names
+    the module and the remedy."""
 
 
 def partition_function(
@@ -28,7 +29,7 @@ def partition_function(
     seeds: Broadcast[Sequence[int]],
     play: Play | None,
 ) -> Callable[[Iterable[tuple[int, int]]], Iterable[tuple[object, ...]]]:
-    """The function for RDD.mapPartitions: ranges of run numbers in, rows out.
+    """The function for RDD.mapPartitions: it takes ranges of run numbers, and yields rows.
 
     `archive`: the directory of the unpacked package, "" where it is installed.  `done`, `cells`,
     `seeds`: broadcasts.  `play`: runs one (cell, seed); None: kcluster.pipeline.sweep.runs.play.
