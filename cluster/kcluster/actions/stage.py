@@ -79,8 +79,8 @@ class Doing(Struct):
 class Stage:
     """One cluster, for the actions on it.  All of it is used in the driver's thread.
 
-    `problems`: the reasons why actions could not be performed, one line each.  `began_ms`: the time of the
-    clock at which the stage was set up.
+    `problems`: the reasons why actions could not be performed, one line each.  `began_ms`: the
+    time of the clock at which the stage was set up.
     """
 
     def __init__(
