@@ -13,7 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from kcluster.contract import Note
 from kcluster.handle.driver import HandleDriver
@@ -23,15 +24,30 @@ from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 
 if TYPE_CHECKING:
-    from kcluster.actions.performing import Performed
-    from kcluster.actions.stage import Stage
+    from kcluster.actions.base import Action
+    from kcluster.actions.stage import Performed, Stage
     from kcluster.operations.targets import Nodes
 
+C = TypeVar("C")
+Q = TypeVar("Q")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MAX_EVENTS_KEPT: Final = 100_000
 CLOCK_POLL_S: Final = 0.05
 """How often a verb that waits checks a clock that was paused or slowed down meanwhile."""
+
+
+def forwarded(
+    part: Callable[[C], Q], method: Callable[Concatenate[Q, P], T]
+) -> Callable[Concatenate[C, P], T]:
+    """The method of a cluster that is a method of one of its parts, under a name of its own."""
+
+    @wraps(method)
+    def forward(cluster: C, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(part(cluster), *args, **kwargs)
+
+    return forward
 
 
 class Parts:
@@ -81,11 +97,17 @@ class VerbPort(ABC):
 
     def perform(self, verb: str, **values: Any) -> Performed:
         """Perform an action with these values of its fields, by their names; ClusterError if it
-        cannot be performed.  Its nodes are found, checked and changed in one call."""
-        from kcluster.actions import performing
+        cannot be performed."""
+        from kcluster.actions import made
 
-        action = performing.made(verb, values)
-        return self.call(lambda: performing.perform(self.stage, action))
+        return self.perform_action(made(verb, values))
+
+    def perform_action(
+        self, action: Action, name: str = "", undone_after_ms: int | None = None
+    ) -> Performed:
+        """Perform an action; see `Stage.perform`.  Its nodes are found, checked and changed in one
+        call."""
+        return self.call(lambda: self.stage.perform(action, name, undone_after_ms))
 
     def find(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
         """The ids of the nodes that are meant now.  `nodes`: ids, words (`"leader(orders-0)"`,

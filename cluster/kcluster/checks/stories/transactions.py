@@ -28,7 +28,7 @@ SEEN: Final = {
 
 
 def name_of(transaction: ClientTransaction) -> str:
-    """`transaction 3 of shop`."""
+    """The transaction's name in sentences: `transaction 3 of shop`."""
     return f"transaction {transaction.number} of {transaction.producer}"
 
 
@@ -39,7 +39,7 @@ def group_of(transaction: ClientTransaction) -> str:
 
 def transaction_story(facts: Facts, transaction: ClientTransaction) -> Iterator[Link]:
     """The story of a transaction from its beginning to its end, with the coordinator's decisions
-    meanwhile and later."""
+    during it and later."""
     name = name_of(transaction)
     number, epoch = transaction.producer_id, transaction.producer_epoch
     began_ms = transaction.began_ms
@@ -99,7 +99,7 @@ def _error_of(transaction: ClientTransaction) -> str:
 def _end_requests(
     facts: Facts, transaction: ClientTransaction, from_ms: int, to_ms: int
 ) -> Iterator[Link]:
-    """The answers to EndTxn of the same transactional id in that time."""
+    """The answers to EndTxn of the transaction's transactional id in that time."""
     for at_ms, broker, reply in facts.recorder.answers:
         request = reply.request
         if request.api_key != ApiKey.END_TXN or not from_ms <= at_ms <= to_ms:
