@@ -7,7 +7,6 @@ performed; Performed.  Never: has a clock, knows an action, waits, starts a clie
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
 from typing import Protocol
@@ -33,6 +32,20 @@ class Performable(Protocol):
 
     def do(self, stage: Stage) -> Undo | None:
         """Perform it now; returns what undoes it."""
+
+
+class StageClock(Protocol):
+    """The clock of a cluster, in ms; used in the driver's thread."""
+
+    @property
+    def now_ms(self) -> int:
+        """The time in the cluster."""
+
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+        """Call `callback` at this time."""
+
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        """Call `callback` as soon as `holds()`."""
 
 
 class Performed(Struct):
@@ -63,16 +76,21 @@ class Doing(Struct):
     awaited: list[Callable[[], bool]] = field(default_factory=list)
 
 
-class Stage(ABC):
+class Stage:
     """One cluster, for the actions on it.  All of it is used in the driver's thread.
 
-    `problems`: the reasons why actions could not be performed, one line each.
+    `problems`: the reasons why actions could not be performed, one line each.  `began_ms`: the
+    time of the clock at which the stage was set up.
     """
 
-    def __init__(self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, seed: int) -> None:
+    def __init__(
+        self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, clock: StageClock, seed: int
+    ) -> None:
         self.plan = plan
         self.dispatcher = dispatcher
         self.verbs = verbs
+        self._clock = clock
+        self.began_ms = clock.now_ms
         self.rng = Random(f"{seed}/scenario")
         self.problems: list[str] = []
         self.doing: Doing | None = None
@@ -85,17 +103,17 @@ class Stage(ABC):
     # ------------------------------------------------------------------------------ the clock
 
     @property
-    @abstractmethod
     def now_ms(self) -> int:
         """The time since the stage was set up."""
+        return self._clock.now_ms - self.began_ms
 
-    @abstractmethod
     def at(self, at_ms: int, callback: Callable[[], None]) -> None:
         """Call `callback` at this time, in the ms of `now_ms`."""
+        self._clock.at(self.began_ms + at_ms, callback)
 
-    @abstractmethod
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
         """Call `callback` as soon as `holds()`."""
+        self._clock.when(holds, callback)
 
     # ------------------------------------------------------------------------------ the nodes
 

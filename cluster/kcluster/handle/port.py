@@ -12,7 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from kcluster.contract import Note
 from kcluster.handle.driver import HandleDriver
@@ -26,12 +27,27 @@ if TYPE_CHECKING:
     from kcluster.actions.stage import Performed, Stage
     from kcluster.operations.targets import Nodes
 
+C = TypeVar("C")
+Q = TypeVar("Q")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MAX_EVENTS_KEPT: Final = 100_000
 CLOCK_POLL_S: Final = 0.05
 """The time between two checks, by a verb that waits, of a clock that was paused or slowed down
 meanwhile."""
+
+
+def forwarded(
+    part: Callable[[C], Q], method: Callable[Concatenate[Q, P], T]
+) -> Callable[Concatenate[C, P], T]:
+    """The method of a cluster that is a method of one of its parts, under a name of its own."""
+
+    @wraps(method)
+    def forward(cluster: C, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(part(cluster), *args, **kwargs)
+
+    return forward
 
 
 class Parts:

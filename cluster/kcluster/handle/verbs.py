@@ -11,15 +11,15 @@ and raises ClusterError, with the reason, if that takes too long or the operatio
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial, wraps
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.deaths import DeathKind
 from kcluster.faults.rules import Rule
 from kcluster.handle.network import Network
-from kcluster.handle.port import VerbPort
+from kcluster.handle.port import VerbPort, forwarded
 from kcluster.operations.admin import OnEnd
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import partition_in
@@ -31,23 +31,14 @@ if TYPE_CHECKING:
     from kcluster.operations.targets import Nodes
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 EXTRA_WAIT_S: Final = 10.0
 """The time that is added to the session timeout, for the consequences of a broker's death."""
 _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 
-def _of_network(
-    method: Callable[Concatenate[Network, P], T],
-) -> Callable[Concatenate[UserVerbs, P], T]:
-    """The method of the cluster that belongs to its network."""
-
-    @wraps(method)
-    def forward(cluster: UserVerbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return method(cluster.network, *args, **kwargs)
-
-    return forward
+def _network(cluster: UserVerbs) -> Network:
+    return cluster.network
 
 
 class UserVerbs(VerbPort):
@@ -59,13 +50,13 @@ class UserVerbs(VerbPort):
         """The links between nodes."""
         return Network(self)
 
-    cut = _of_network(Network.cut)
-    isolate = _of_network(Network.isolate)
-    bridge = _of_network(Network.bridge)
-    slow_link = _of_network(Network.slow_link)
-    lose = _of_network(Network.lose)
-    limit_bandwidth = _of_network(Network.limit_bandwidth)
-    heal = _of_network(Network.heal)
+    cut = forwarded(_network, Network.cut)
+    isolate = forwarded(_network, Network.isolate)
+    bridge = forwarded(_network, Network.bridge)
+    slow_link = forwarded(_network, Network.slow_link)
+    lose = forwarded(_network, Network.lose)
+    limit_bandwidth = forwarded(_network, Network.limit_bandwidth)
+    heal = forwarded(_network, Network.heal)
 
     # -------------------------------------------------------------------------- processes
 

@@ -16,7 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.extras import how_to_install
-from kcluster.pipeline.shipping import ARCHIVE, write_archive
+from kcluster.pipeline.shipping import lacking, ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,11 +81,11 @@ def open_session(
     master: str = "local[*]",
     settings: dict[str, str] | None = None,
     verbose: bool = False,
-    ships_dependencies: bool = False,
+    needs: Sequence[str] = (),
 ) -> SparkSession:
     """A new session, or the existing one.  `settings` override the defaults; `verbose`: Spark logs
-    to stderr.  `ships_dependencies`: workers of a cluster get the package's dependencies, too.  A
-    task has TRIES attempts, on local masters too.  SessionError."""
+    to stderr.  Workers of a cluster get the package, and the distributions `needs` with their
+    dependencies (shipping.py).  A task has TRIES attempts, on local masters too.  SessionError."""
     if not has_java():
         raise SessionError(JAVA_HELP)
     try:
@@ -103,7 +103,7 @@ def open_session(
     if is_local(master):
         spark.sparkContext.pythonExec = _worker_python()  # for an existing session, too
     else:
-        _ship(spark, ships_dependencies)
+        ship(spark, needs)
     _look_up_once(spark)
     return spark
 
@@ -150,15 +150,24 @@ def waits_for_executors(spark: SparkSession) -> bool:
 def why(error: Exception) -> str:
     """The line of a Spark error that names the problem: a worker's Python error if there is one,
     without Java's stack."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in str(error).splitlines() if line.strip()]
     traces = [at for at, line in enumerate(lines) if "Traceback (most recent" in line]
     if traces:
         for line in lines[traces[-1] + 1 :]:
-            if not line.startswith(("File ", "^", "~")) and ": " in line.split(" ")[0] + " ":
-                return line
+            # Indented: a place in the program, or its source.
+            if not line[0].isspace() and ": " in line.split(" ")[0] + " ":
+                return lacking(line, _workers_python())
     # Py4J's first lines only say that something was thrown.
-    text = next((line for line in lines if "xception: " in line), lines[0] if lines else "")
+    text = next((line for line in lines if "xception: " in line), "".join(lines[:1])).strip()
     return text.rpartition("xception: ")[2] or type(error).__name__
+
+
+def _workers_python() -> str:
+    """The program that runs Python on the workers, as the session names it."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return context.pythonExec if context is not None else "python3"
 
 
 @cache
@@ -277,10 +286,3 @@ def _check_master(master: str) -> None:
         raise SessionError(
             f"no Spark at {master}: {reasons[0] if reasons else 'no host:port in it'}"
         )
-
-
-def _ship(spark: SparkSession, dependencies: bool) -> None:
-    """Ship the package to the workers, which need its dependencies and the same Python."""
-    place = Path(mkdtemp(prefix="kcluster-")) / "package.zip"
-    write_archive(place, dependencies)
-    spark.sparkContext.addArchive(f"{place}#{ARCHIVE}")

@@ -39,9 +39,8 @@ from kcluster.events.rule_effects import (
     StaleMetadata,
     ThrottleClient,
 )
-from kcluster.faults.calls import call_of, is_answered, named, with_error
+from kcluster.faults.calls import StaleImage, call_of, is_answered, named, with_error
 from kcluster.faults.rules import ActiveRule, Rule, RuleBook
-from kcluster.faults.stale import StaleImage
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.error_answers import ErrorAnswers, is_read
 from kcluster.protocol.messages import Message

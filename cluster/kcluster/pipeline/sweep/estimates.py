@@ -1,7 +1,8 @@
-"""Statistics of a setting from counts of runs: shares with intervals, rates, figures per year.
+"""Statistics of a setting from counts of runs: shares with intervals, rates, figures per year; and
+their text: `28 %`, `24 to 32 %`, `below 0.37 %`.
 
-Owns: the formulas.  Never: reads a table, knows Spark or a run; imports scipy, which is slow to
-import, before a formula needs it.
+Owns: the formulas, how many digits a percentage has.  Never: reads a table, knows Spark
+or a run; imports scipy, which is slow to import, before a formula needs it.
 Kafka: no counterpart.  Sources: Wilson 1927 and Clopper & Pearson 1934 as in Brown, Cai, DasGupta,
 "Interval Estimation for a Binomial Proportion" (2001), both by scipy.stats.binomtest; Cochran,
 "Sampling Techniques" (1977), 6.4.
@@ -73,3 +74,32 @@ def _binomtest(hits: int, runs: int) -> Any:
     from scipy.stats import binomtest
 
     return binomtest(hits, runs)
+
+
+TABLE_DIGITS: Final = 3
+PLOT_DIGITS: Final = 2
+
+
+def percent(share: float, digits: int = TABLE_DIGITS) -> str:
+    """`0.25 %`, with at most `digits` significant digits."""
+    return f"{_number(share, digits)} %"
+
+
+def interval_of(interval: tuple[float, float], digits: int = TABLE_DIGITS) -> str:
+    """`0.1 to 2.3 %`, or `below 0.4 %` if the lower end is 0."""
+    low, high = interval
+    if low == 0:
+        return f"below {_number(high, PLOT_DIGITS)} %"
+    return f"{_number(low, digits)} to {_number(high, digits)} %"
+
+
+def _number(share: float, digits: int) -> str:
+    """A share as a percentage without its sign.  What is below 1 is never rounded up to 100."""
+    value = share * 100
+    if not value:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(value)))
+    text = f"{value:.{places}f}"
+    if float(text) >= 100 > value:
+        return ">99" if digits <= 2 else f">99.{'9' * (digits - 2)}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

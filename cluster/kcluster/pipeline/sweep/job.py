@@ -27,9 +27,8 @@ from msgspec import Struct, field
 
 from kcluster.pipeline.progress import POLL_S
 from kcluster.pipeline.progress import tasks_of as tasks_of_spark
-from kcluster.pipeline.session import is_local, why
-from kcluster.pipeline.shipping import ARCHIVE
-from kcluster.pipeline.sweep import bootstrap
+from kcluster.pipeline.session import why
+from kcluster.pipeline.sweep.bootstrap import partition_function
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.grid import Grid
 from kcluster.pipeline.sweep.runs import ERROR, FORMAT, RunRow
@@ -105,13 +104,9 @@ def _run(
     progress: Progress,
     play: Play | None,
 ) -> None:
-    from pyspark import cloudpickle
-
     context = spark.sparkContext
     ranges = tasks_of(grid, done, context.defaultParallelism)
-    cloudpickle.register_pickle_by_value(bootstrap)  # type: ignore[no-untyped-call]  # has no types
-    work = bootstrap.partition_function(
-        "" if is_local(context.master or "") else ARCHIVE,
+    work = partition_function(
         context.broadcast(bytes(done)),
         context.broadcast(msgspec.json.encode(grid.cells)),
         context.broadcast(grid.seeds),
@@ -239,9 +234,7 @@ def spark_errors_as_sweep_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        text = why(error)
-        lacking = text.partition(f"{bootstrap.WorkerLacksModule.__name__}: ")[2]
-        raise SweepError(lacking or text) from None
+        raise SweepError(why(error)) from None
 
 
 class _ProgressWatcher:

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kcluster.pipeline.sweep.estimates import PLOT_DIGITS, interval_of, percent
 from kcluster.pipeline.sweep.grid import Grid
-from kcluster.pipeline.sweep.percentages import PLOT_DIGITS, interval_of, percent
 from kcluster.pipeline.sweep.summary import CellSummary
 
 if TYPE_CHECKING:

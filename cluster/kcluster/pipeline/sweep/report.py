@@ -19,10 +19,9 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.pipeline.sweep.cells import text_of
-from kcluster.pipeline.sweep.estimates import MS_PER_YEAR
+from kcluster.pipeline.sweep.estimates import MS_PER_YEAR, interval_of, percent
 from kcluster.pipeline.sweep.figures import figures_of, write_figures
 from kcluster.pipeline.sweep.grid import Grid
-from kcluster.pipeline.sweep.percentages import interval_of, percent
 from kcluster.pipeline.sweep.plots import can_draw, write_plots
 from kcluster.pipeline.sweep.summary import PERCENTS, CellSummary, Pair
 
