@@ -11,7 +11,7 @@ LINKS = {"bridge", "cut", "heal", "isolate", "limit_bandwidth", "lose", "slow_li
 RULES = {"add_rule", "clear_rules", "remove_rule"}
 BROKERS = {"kill", "pause", "restart", "resume", "rolling_restart", "start"}
 TOPICS = {"advertise", "create_topic", "delete_topic", "elect", "move"}
-BOTH = {"do", "perform", "repair", *LINKS, *RULES, *BROKERS, *TOPICS}
+BOTH = {"do", "perform", "perform_action", "repair", *LINKS, *RULES, *BROKERS, *TOPICS}
 LIVE = {"new_topic", "play"}
 VIRTUAL = {"consumer", "producer"}
 

@@ -1,6 +1,7 @@
 """What an action is: a Struct whose fields are its keys, performed on a stage.
 
-Owns: Action, the table of actions by name.  Never: performs one.
+Owns: Action, the table of actions by name, an action from Python values.  Never: performs one
+(stage.py does), reads YAML (scenario/language/loader.py does).
 Kafka: Trogdor's FaultSpec and TaskSpec.
 
 To add an action: a class with `@action("name", short="field", example="name: 1")` in a file of this
@@ -10,7 +11,7 @@ Python and on the command line follow from its fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
@@ -18,12 +19,22 @@ from msgspec import Struct
 from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
 from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording
-from kcluster.actions.stage import Stage
-from kcluster.config.files.fields import Kind, Quantity, Words, fields_of, key_of
+from kcluster.actions.stage import Stage, Undo
+from kcluster.config.files.fields import (
+    Kind,
+    OneOf,
+    Quantity,
+    StructField,
+    Whole,
+    Words,
+    fields_of,
+    key_of,
+)
+from kcluster.config.files.problems import show, unknown
 from kcluster.contract import Event
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.targets import targets_of
 from kcluster.operations.verbs import Verbs
-
-Undo = Callable[[], None]
 
 
 class Action(Struct, frozen=True):
@@ -81,15 +92,6 @@ class Action(Struct, frozen=True):
         """The nodes to which `as` gives a name; it may draw them."""
         return ()
 
-    def about_to_affect(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes on which `do` acts if it is called next: it repeats the random draw made
-        here."""
-        state = stage.rng.getstate()
-        try:
-            return self.affected(stage)
-        finally:
-            stage.rng.setstate(state)
-
 
 def menu_items() -> list[tuple[str, MenuItem]]:
     """The entries of all menus with their actions' verbs, in the order in which they are shown."""
@@ -135,3 +137,39 @@ def action(verb: str, short: str = "", *, example: str) -> Callable[[A], A]:
         return cls
 
     return register
+
+
+def made(verb: str, values: Mapping[str, Any]) -> Action:
+    """An action from Python values of its fields; None stands for the default.  ClusterError for a
+    value that its field does not take."""
+    cls = ACTIONS[verb]
+    action = cls(
+        **{
+            field.name: _value(field, value)
+            for field in fields_of(cls)
+            if (value := values.get(field.name)) is not None
+        }
+    )
+    for key, problem in action.problems():
+        raise ClusterError(f"{key}={values.get(key)}: {problem}")
+    return action
+
+
+def _value(field: StructField, value: Any) -> Any:
+    key, kind = field.name, field.kind
+    if kind is TARGETS or kind is BROKERS:
+        return targets_of(value)
+    if isinstance(kind, OneOf) and value not in kind.words:
+        raise ClusterError(f"{key}={show(str(value))}: {unknown(kind.what, value, kind.words)}")
+    if isinstance(kind, Quantity | Whole):
+        if not isinstance(value, int | float):
+            raise ClusterError(f"{key}={show(str(value))}: must be a number")
+        if not kind.low <= value <= kind.high:
+            bound = f"at least {kind.low:g}" if value < kind.low else f"at most {kind.high:g}"
+            raise ClusterError(f"{key}={value:g}: must be {bound}")
+    if isinstance(kind, Words) and isinstance(value, str):
+        try:
+            return kind.parse(value)
+        except ValueError as error:
+            raise ClusterError(f"{key}={show(value)}: {error}") from None
+    return value

@@ -1,7 +1,7 @@
 """Where actions are performed: one cluster, its clock, the words for its nodes.
 
-Owns: Stage: random sequence, names that steps give, why actions could not be performed.
-Never: owns a clock, starts a client (scenario/play/stage.py does).
+Owns: Stage: random sequence, names that steps give, why actions could not be performed; Performed.
+Never: owns a clock, knows an action, waits, starts a client (scenario/play/stage.py does).
 Kafka: no counterpart.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
+from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -20,6 +21,38 @@ from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
+
+Undo = Callable[[], None]
+
+
+class Performable(Protocol):
+    """An action, as its stage sees it."""
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        """The nodes that it names; it may draw them."""
+
+    def do(self, stage: Stage) -> Undo | None:
+        """Perform it now; returns what undoes it."""
+
+
+class Performed(Struct):
+    """An action that was performed.  `nodes`: the nodes that it names, if it names any;
+    `left_alone`: the brokers among them on which it did not act, with their states;
+    `can_be_undone`: there is something to undo; `undo`: undoes it once, called in the driver's
+    thread; `is_over`: whether all of it has been done or refused, called there too."""
+
+    nodes: tuple[int, ...]
+    left_alone: tuple[tuple[int, ProcessState], ...]
+    can_be_undone: bool
+    undo: Undo
+    is_over: Callable[[], bool]
+    is_undone: bool = False
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """The nodes on which the action acted."""
+        left_alone = [node for node, _ in self.left_alone]
+        return tuple(node for node in self.nodes if node not in left_alone)
 
 
 class Doing(Struct):
@@ -71,15 +104,56 @@ class Stage(ABC):
         `may_be_none`."""
         return self._finder.find(targets, may_be_none)
 
-    def remember(self, name: str, nodes: tuple[int, ...]) -> None:
-        """Give these nodes a name, which later targets may use."""
-        self._finder.names[name] = nodes
-
     def client_ids(self) -> dict[str, int]:
         """The ids of the workload's clients in the fabric, by name."""
         return dict(self.clients)
 
     # ---------------------------------------------------------------------------- performing
+
+    def perform(
+        self, action: Performable, name: str = "", undone_after_ms: int | None = None
+    ) -> Performed:
+        """Perform an action by hand.  `name`: given to its nodes, for later targets;
+        `undone_after_ms`: it is also undone after this time.  ClusterError if it cannot be
+        performed."""
+        problems = len(self.problems)
+        doing = self.doing = Doing()
+        try:
+            nodes, undo = self.begin(action, name)
+        finally:
+            self.doing = None
+        if len(self.problems) > problems:
+            raise ClusterError(self.problems.pop())
+
+        def is_over() -> bool:
+            return bool(self.problems) or all(holds() for holds in doing.awaited)
+
+        def undo_once() -> None:
+            if undo is not None and not performed.is_undone:
+                performed.is_undone = True
+                undo()
+
+        performed = Performed(nodes, doing.left_alone, undo is not None, undo_once, is_over)
+        if undone_after_ms is not None:
+            self.at(self.now_ms + undone_after_ms, undo_once)
+        return performed
+
+    def begin(self, action: Performable, name: str) -> tuple[tuple[int, ...], Undo | None]:
+        """Perform an action, and give its nodes this name, if it is not empty; returns the nodes,
+        and what undoes it."""
+        nodes = self.about_to_affect(action)
+        if name:
+            self._finder.names[name] = nodes
+        return nodes, action.do(self)
+
+    def about_to_affect(self, action: Performable) -> tuple[int, ...]:
+        """The nodes on which an action acts if it is performed next: it repeats the random draw
+        made here."""
+        state = self.rng.getstate()
+        try:
+            return action.affected(self)
+        finally:
+            self.rng.setstate(state)
 
     def on_each(
         self,

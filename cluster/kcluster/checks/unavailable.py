@@ -30,7 +30,7 @@ _TURNING_POINTS: Final[tuple[type[Event], ...]] = (
     LinkCut,
     LinkHealed,
 )
-"""Events after which the reason may be another."""
+"""Events after which the reason may change."""
 _NUMBERS: Final = frozenset(
     ("leader_epoch", "partition_epoch", "connection_id", "correlation_id", "hit")
 )
@@ -45,7 +45,7 @@ def reasons_of(
     to_ms: int,
     clients: Sequence[int],
 ) -> list[Link]:
-    """The reasons for which a partition was unavailable between these times, oldest first;
+    """The reasons for which a partition was unavailable between two times, oldest first;
     `clients`: the affected clients, as nodes of the fabric."""
     partitions = [
         observed
@@ -79,7 +79,7 @@ def reasons_of(
 
 
 def _counted(links: list[Link]) -> list[Link]:
-    """FoundAgain facts once, with their count."""
+    """Each fact once; if it was found several times, with its count."""
     same: dict[bytes, list[Link]] = {}
     for entry in links:
         assert isinstance(entry.fact, Struct), entry
@@ -162,7 +162,7 @@ def _leaderless(facts: Facts, observed: ObservedPartition, at_ms: int) -> Link:
 
 
 def _not_noticed(facts: Facts, leader: int, at_ms: int) -> Iterator[Link]:
-    """The time in which a dead leader was not yet fenced, or could not be replaced because the
+    """The reason that a dead leader was not yet fenced, or could not be replaced because the
     controller was down."""
     fenced = [note for note, _ in facts.of_broker(leader, BrokerFenced) if note.at_ms >= at_ms]
     if fenced:
@@ -199,8 +199,8 @@ def _too_few(
 
 
 def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[Link]:
-    """The time in which a member of the ISR did not fetch, so that acks=all had to wait until it
-    left the ISR."""
+    """The reason that a member of the ISR did not fetch, so that acks=all had to wait until it left
+    the ISR."""
     if broker == leader:
         return
     state, note = facts.state(broker, at_ms)
@@ -216,7 +216,7 @@ def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[
 
 
 def _stale_metadata(facts: Facts, observed: ObservedPartition, at_ms: int) -> Link:
-    """The time in which no broker was at fault, but the client did not yet know the leader."""
+    """The reason that the client did not yet know the leader, while no broker was at fault."""
     elections = facts.of_partition((observed.topic, observed.partition), LeaderElected)
     before = [election for election in elections if election[0].at_ms <= at_ms]
     if not before:

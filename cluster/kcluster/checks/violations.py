@@ -1,4 +1,4 @@
-"""The history of a broken invariant: the events of its partition and of the brokers that hold it.
+"""The history of a broken invariant: the events of its partition and of the brokers that host it.
 
 Owns: the chain of each violation.  Never: guesses: each link is a note.  Kafka: no counterpart;
 what a person reads in the logs of all brokers.
@@ -30,7 +30,7 @@ MAX_LINKS: Final = 16
 """The number of links of a chain: the last ones are kept."""
 MAX_EXPLAINED: Final = 100
 """The number of violations with a chain: one broken rule may be reported after each step, and the
-first reports tell the story."""
+first reports explain it."""
 _OF_PARTITION: Final[tuple[type[Event], ...]] = (
     LeaderChange,
     IsrChange,
@@ -70,8 +70,8 @@ def explained_violations(
 
 
 def _chain(facts: Facts, found: Violation) -> list[Link]:
-    """The last events before a violation, each once: of the partition with their causes, of the
-    brokers that hold a replica, and operations on these or on links."""
+    """The last events before a violation, each once: events of the partition with their causes, of
+    the brokers that hold a replica, and operations on these brokers or on links."""
     links = in_order((*_of_partition(facts, found), *_of_brokers(facts, found)))
     return [entry for entry in links if entry.at_ms <= found.at_ms][-MAX_LINKS:]
 

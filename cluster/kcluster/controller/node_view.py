@@ -32,7 +32,8 @@ class ControllerNodeView(Protocol):
 
     @property
     def log(self) -> MetadataLog:
-        """The records that it was built from, and what else outlives a controller."""
+        """The records from which the image was built, and the other state that outlives a
+        controller."""
 
     @property
     def partitions(self) -> Partitions:

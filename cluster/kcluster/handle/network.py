@@ -106,7 +106,7 @@ class Network:
     ) -> NetworkFault:
         """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
         return self._fault(
-            "limit_bandwidth", nodes=nodes, others=others, to_bytes=bytes_per_s, one_way=one_way
+            "limit_bandwidth", nodes=nodes, others=others, bytes_per_s=bytes_per_s, one_way=one_way
         )
 
     def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:

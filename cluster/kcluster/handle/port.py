@@ -23,8 +23,8 @@ from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 
 if TYPE_CHECKING:
-    from kcluster.actions.performing import Performed
-    from kcluster.actions.stage import Stage
+    from kcluster.actions.base import Action
+    from kcluster.actions.stage import Performed, Stage
     from kcluster.operations.targets import Nodes
 
 T = TypeVar("T")
@@ -81,11 +81,17 @@ class VerbPort(ABC):
 
     def perform(self, verb: str, **values: Any) -> Performed:
         """Perform an action with these values of its fields, by their names; ClusterError if it
-        cannot be performed.  Its nodes are found, checked and changed in one call."""
-        from kcluster.actions import performing
+        cannot be performed."""
+        from kcluster.actions import made
 
-        action = performing.made(verb, values)
-        return self.call(lambda: performing.perform(self.stage, action))
+        return self.perform_action(made(verb, values))
+
+    def perform_action(
+        self, action: Action, name: str = "", undone_after_ms: int | None = None
+    ) -> Performed:
+        """Perform an action; see `Stage.perform`.  Its nodes are found, checked and changed in one
+        call."""
+        return self.call(lambda: self.stage.perform(action, name, undone_after_ms))
 
     def find(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
         """The ids of the nodes that are meant now.  `nodes`: ids, words (`"leader(orders-0)"`,

@@ -526,7 +526,7 @@ def targets_of(nodes: Nodes) -> Targets:
     """The targets that Python users name; ClusterError for a word that is not known."""
     if isinstance(nodes, int):
         return (BrokerTarget(broker_id=nodes, shown=str(nodes)),)
-    if isinstance(nodes, str):
+    if isinstance(nodes, str) and nodes.strip():
         return targets_in(nodes)
     found = tuple(target for one in nodes for target in targets_of(one))
     if not found:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
-from kcluster.config.files.problems import nearest, unknown
+from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.topology.specs import BrokerSpec
 from kcluster.config.topology.values import unknown_version
 from kcluster.contract import MoveLeader
@@ -334,5 +334,5 @@ def release(kafka_version: str) -> Release:
     """The release with this name; ClusterError if it is unknown."""
     known = find_release(kafka_version)
     if known is None:
-        raise ClusterError(f"kafka_version={unknown_version(kafka_version)}")
+        raise ClusterError(f"kafka_version={show(kafka_version)}: {unknown_version(kafka_version)}")
     return known

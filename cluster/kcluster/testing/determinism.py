@@ -1,7 +1,7 @@
 """The check whether a test is deterministic: two runs with one seed, in two children, are compared.
 
 Owns: the two runs, and the deliberate differences between their processes.  Never: compares traces
-(world/check.py does).  Kafka: no counterpart.
+(world/trace.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pytest
 from kcluster.testing.items import SEED_LIMIT_INI, TRACE
 from kcluster.testing.seed_warnings import SeedWarning, WarningsOfSeeds, noting_warnings
 from kcluster.testing.seeds import failed_with, reports_of, rows_of, run_as_child, run_in_children
-from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
+from kcluster.world.trace import compare, difference_lines
 
 RUNS: Final = (1, 2)
 _SIZES_BYTES: Final = range(16 - 1, 512, 16)

@@ -24,7 +24,8 @@ from weakref import WeakKeyDictionary
 from kcluster.world import refusals
 from kcluster.world.active import refused, world_here
 from kcluster.world.holders import Replacement
-from kcluster.world.replaced import pools, sqlite
+from kcluster.world.replaced import sqlite
+from kcluster.world.replaced.threads import let_pools_wait
 from kcluster.world.replacing import set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
@@ -178,7 +179,7 @@ REPLACED: Final = ("asyncio.futures", "asyncio.tasks", "aiokafka.record.default_
 OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
     "concurrent.futures.thread": _own_pools,
-    "multiprocessing.pool": pools.let_pools_wait,
+    "multiprocessing.pool": let_pools_wait,
     "platform": _ask_no_programs,
     "sqlite3.dbapi2": sqlite.replace_sqlite,
 }

@@ -1,7 +1,9 @@
-"""The trace of a world: a line for each frame that passes between its clients and the brokers.
+"""The trace of a world: a line for each frame that passes between its clients and the brokers; two
+traces compared, which shows whether a run is deterministic.
 
-Owns: joining packets to frames, the form of the lines, the trace's hash.  Never: decodes a body,
-compares traces (check.py does). Kafka: tcpdump beside a broker.
+Owns: joining packets to frames, the form of the lines, the trace's hash; the first difference of
+two traces, and the advice for it.  Never: decodes a body, runs anything. Kafka: tcpdump beside a
+broker; FoundationDB's unseed.
 
 Columns: `1234567` µs since the start, `>` to the broker or `<` from it, API and version, broker,
 connection (they are counted), client.id, size of the frame with its length, hash of its bytes.  The
@@ -11,9 +13,12 @@ time is that of the frame's last packet.  Bytes that are no frame are shown as t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from struct import Struct as Packing
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from kcluster.protocol.apis import APIS
 
@@ -110,3 +115,41 @@ class WireTrace:
 
 def _seen(data: bytes) -> str:
     return f"{len(data)} bytes {hashlib.blake2b(data, digest_size=_HASH_BYTES).hexdigest()}"
+
+
+AROUND: Final = 2
+"""The number of lines shown before and after the first difference."""
+_NOTHING: Final = "(the trace ends here)"
+
+
+class Difference(Struct, frozen=True):
+    """The first line that differs.  `index`: from 0; `before`: the lines before it; `first`,
+    `second`: in each trace this line, and the lines after it."""
+
+    index: int
+    before: tuple[str, ...]
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+
+def compare(first: Sequence[str], second: Sequence[str]) -> Difference | None:
+    """The first difference of two traces; None if they are equal."""
+    for index, (one, other) in enumerate(zip_longest(first, second)):
+        if one != other:
+            before = tuple(first[max(0, index - AROUND) : index])
+            end = index + 1 + AROUND
+            return Difference(index, before, tuple(first[index:end]), tuple(second[index:end]))
+    return None
+
+
+def difference_lines(difference: Difference) -> Iterator[str]:
+    """The report of a difference for users."""
+    yield f"not deterministic: the traces differ from line {difference.index + 1} on"
+    yield from (f"    {line}" for line in difference.before)
+    for number, lines in (("1", difference.first), ("2", difference.second)):
+        yield from (f"  {number} {line}" for line in lines or (_NOTHING,))
+    yield "what may differ from run to run:"
+    yield "  the order of a set of objects that have no __hash__ of their own (it is by address)"
+    yield "  id() or repr() of an object, in a value, a key or a name"
+    yield "  a library in C that reads the clock or draws random numbers itself"
+    yield "  files that the first run has changed, and the environment"

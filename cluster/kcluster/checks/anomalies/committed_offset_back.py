@@ -90,8 +90,8 @@ def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Not
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """The ack of the commit, then a later commit of the older offset or else the history of the
-    group's partition, then the older answer."""
+    """The chain: the ack of the commit; a later commit of the older offset, or else the history of
+    the group's partition; the older answer."""
     group = anomaly.client
     committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other, anomaly.first)
     fetched_ms = facts.recorder.dispatcher.now_ms
@@ -114,7 +114,7 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         if committed_ms <= written.at_ms <= fetched_ms
     ]
     while later and later[-1].offset != anomaly.first and later[-1].at_ms == fetched_ms:
-        later.pop()  # written after the answer, within its millisecond
+        later.pop()  # written after the answer, in the same millisecond
     if later and later[-1].offset == anomaly.first:
         # The older commit was under way for longer, or came from another member: nothing was lost.
         for written in later:

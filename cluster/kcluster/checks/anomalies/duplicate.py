@@ -39,8 +39,9 @@ class Duplicate(LogAnomaly):
     """A record that was sent once is in the log twice: a retry was appended too.  A record that an
     aborted transaction hides does not count.
 
-    A producer that is not idempotent must expect it, and `allowed` says so: the answer to the first
-    attempt was lost, the producer retried, and the leader cannot recognise the batch.
+    A producer that is not idempotent must expect duplicates, and `allowed` names that setting: the
+    answer to the first attempt was lost, the producer retried, and the leader cannot recognise the
+    batch.
 
         duplicate: orders-0: a is at offsets 0 and 3
     """

@@ -189,9 +189,9 @@ def _append_and_ack(
 
 
 def _acked(facts: Facts, append: Append, send: SentRecord) -> tuple[int, int]:
-    """The time of the ack, and the broker that sent it: for the record's own request, or for a
-    later attempt that was answered with its offset, as a duplicate.  If neither is known: (the time
-    at which the producer learned of it, -1)."""
+    """The time of the ack, and the broker that sent it: the ack of the record's own request, or of
+    a later attempt that was answered with its offset, as a duplicate.  If neither is known: (the
+    time at which the producer got the ack, -1)."""
     answer = facts.answer(append.request)
     body = None if answer is None else answer[2].body
     if answer is not None and body is not None and not code_of(body, send.partition):

@@ -35,11 +35,11 @@ MAX_REFUSALS: Final = 4
 
 @anomaly("nonmonotonic-send", "records of a producer are not in the order of their sending")
 class NonmonotonicSend(LogAnomaly):
-    """Records of one producer are not in the order in which it sent them.  Those of aborted
+    """Records of one producer are not in the order in which it sent them.  Records of aborted
     transactions do not count.
 
     With several requests in flight and no idempotence, the second batch may be appended although
-    the first was refused; the retry of the first comes after it.
+    the first was refused; the retry of the first batch comes after it.
 
         nonmonotonic-send: orders-0: b, sent after a, is at offset 0, before 1
     """
@@ -78,7 +78,7 @@ class NonmonotonicSend(LogAnomaly):
         )
 
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
-        """The error of the record that was sent first, else its own."""
+        """The error of the record that was sent first, else of the record itself."""
         for finding in anomaly.findings:
             yield error_met(
                 facts.send(anomaly.partition, finding.value_before),

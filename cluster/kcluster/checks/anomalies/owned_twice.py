@@ -27,9 +27,9 @@ from kcluster.evidence.recorder import Recorder
 
 @anomaly("owned-twice", "a partition was given to a member of a group while another one held it")
 class OwnedTwice(GroupAnomaly):
-    """A coordinator assigned a partition to a member while another member had not given it up, left
-    or been fenced: both read it, and both may commit.  A coordinator whose disk has lost the group
-    does not know the other member (`allowed`).
+    """A coordinator assigned a partition to a member while another member had neither given it up,
+    nor left, nor been fenced: both read it, and both may commit.  A coordinator whose disk has lost
+    the group does not know the other member (`allowed`).
 
         owned-twice: orders-0: group g gave it to b while a held it
     """

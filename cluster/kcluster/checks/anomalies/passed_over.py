@@ -1,7 +1,7 @@
 """passed-over: a share group settled without settling one of its records.
 
 Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
-Kafka: no counterpart; KAFKA-18494 and KAFKA-19953 were such records.
+Kafka: no counterpart; KAFKA-18494 and KAFKA-19953 report such records.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ from kcluster.evidence.lookups import Facts, between
 
 @anomaly("passed-over", "a share group came to rest without a record that no member has accepted")
 class PassedOver(PartitionAnomaly):
-    """An acked record is in the log, after one that was delivered to the group.  Members existed
-    and had the time, no acceptance of it was sent, and the limit on its deliveries is not reached:
-    the group has lost it, or it is locked for a member that is gone.
+    """An acked record is in the log, after a record that was delivered to the group.  The group had
+    members, and they had the time; but no member sent an acceptance of the record, and the limit on
+    its deliveries is not reached.  The group has lost it, or it is locked for a member that is
+    gone.
 
         passed-over: orders-0: b, acked at offset 1, was settled by no member of group g
 
-    A group that begins at the end of the log (`allowed`) stores this position with its first
-    acknowledgement.  If the leader changes before that, its successor begins at the end again.  A
-    record is also archived (`allowed`) when it reaches the limit on its deliveries, even if every
-    answer with it was lost.
+    The record may be allowed to be missed: a group that begins at the end of the log (`allowed`)
+    stores this position with its first acknowledgement.  If the leader changes before that, its
+    successor begins at the end again.  A record is also archived (`allowed`) when it reaches the
+    limit on its deliveries, even if every answer with it was lost.
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:

@@ -95,7 +95,7 @@ def find_in_groups(recorder: Recorder) -> list[Anomaly]:
 def _transactions(
     ledger: Ledger, final: Mapping[Partition, FinalLog], places: Mapping[Partition, Places]
 ) -> list[TransactionHistory]:
-    """Each transaction of the ledger, with its records."""
+    """Each transaction of the ledger, with its records and their places."""
     if not ledger.transactions:
         return []
     records: dict[tuple[str, int], list[tuple[SentRecord, int, int]]] = {}

@@ -1,4 +1,4 @@
-"""swapped-transaction: a transaction was reported as committed, and it is aborted.
+"""swapped-transaction: a transaction was reported as committed, but it is aborted.
 
 Owns: the check and the text; stories/transactions.py tells the story of the transaction. Never:
 looks into a node.  Kafka: no counterpart; Jepsen found it in Bufstream 0.1.0.

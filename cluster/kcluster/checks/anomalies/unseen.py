@@ -27,10 +27,10 @@ from kcluster.evidence.lookups import Facts
 
 @anomaly("unseen", "an acked record is in the log, and no consumer has read it")
 class Unseen(PartitionAnomaly):
-    """An acked record is in the log and no consumer of its partition has ever read it, though one
-    has read beyond it: the consumer began after the record, or a commit was ahead of the reads.  If
-    consumers had the time to read to the end (`drained`), unread records there count too. A record
-    of an aborted transaction need not be read.
+    """An acked record is in the log and no consumer of its partition has ever read it, though a
+    consumer has read beyond it: the consumer began after the record, or a commit was ahead of the
+    reads.  If consumers had the time to read to the end (`drained`), unread records there count
+    too.  A record of an aborted transaction need not be read.
 
         unseen: orders-0: b, acked at offset 1, was read by no consumer
     """

@@ -1,6 +1,6 @@
 """The loss of a group's state: its coordinator's log began without it.
 
-Owns: the choice of the group's record that counts.  Never: guesses: each link is a note. Kafka: no
+Owns: the choice of the group's record that matters.  Never: guesses: each link is a note. Kafka: no
 counterpart.
 """
 

@@ -52,7 +52,7 @@ def losses(
 
 
 def _is_of(observed: ObservedPartition, note: Note) -> bool:
-    """Whether a note about a partition concerns it under this topic id."""
+    """Whether a note about a partition concerns the partition with this topic id."""
     since_ms = observed.registrations[0][0] if observed.registrations else 0
     return since_ms <= note.at_ms and not 0 <= observed.deleted_ms < note.at_ms
 
@@ -111,8 +111,8 @@ def later_elections(
 
 
 def _allowed_by(facts: Facts, note: Note, change: LeaderChange) -> Setting:
-    """The setting that allowed an unclean election; none allows a forbidden one.  The election of
-    the last known leader loses what its disk has lost, which is another setting."""
+    """The setting that allowed an unclean election; none if no setting allowed it.  Another setting
+    allows the election of the last known leader, which loses the records that its disk has lost."""
     if change.clean or note.note_id in facts.recorder.invariants.forbidden_elections:
         return Setting.NONE
     if change.is_requested_unclean:

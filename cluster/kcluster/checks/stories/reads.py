@@ -41,7 +41,7 @@ def reads_story(facts: Facts, anomaly: Anomaly) -> Explanation:
 
 
 def reads_of(facts: Facts, anomaly: Anomaly) -> list[ReadRecord]:
-    """Reads of the anomaly's partition by its consumer, or by all if it names none."""
+    """Reads of the anomaly's partition by its consumer, or by all consumers if it names none."""
     return [
         read
         for read in facts.ledger.reads

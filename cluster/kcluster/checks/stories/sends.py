@@ -19,7 +19,7 @@ from kcluster.protocol.errors import error_of
 
 NO_ERROR: Final = "no error was reported"
 MAX_ERRORS: Final = 4
-"""The number of errors of a client that a chain shows; more would add nothing."""
+"""The number of errors of a client that a chain shows; more errors would explain nothing."""
 
 
 def request_of(append: Append) -> RequestName | None:
@@ -41,7 +41,8 @@ def code_of(body: object, partition: Partition) -> int:
 
 
 def error_met(*of: SentRecord | ClientTransaction | None) -> str:
-    """The last error of the first send or transaction that met one, by Kafka's name."""
+    """The last error, by Kafka's name, of the first of these sends and transactions that met
+    one."""
     return next((each.error for each in of if each is not None and each.error), NO_ERROR)
 
 

@@ -27,7 +27,7 @@ def group_of(transaction: ClientTransaction) -> str:
 
 def transaction_story(facts: Facts, transaction: ClientTransaction) -> Iterator[Link]:
     """The story of a transaction from its beginning to its end, with the coordinator's decisions
-    meanwhile and later."""
+    during it and later."""
     name = (transaction.number, transaction.producer)
     epochs = (transaction.producer_id, transaction.producer_epoch)
     began_ms = transaction.began_ms
@@ -87,7 +87,7 @@ def _error_of(transaction: ClientTransaction) -> str:
 def _end_requests(
     facts: Facts, transaction: ClientTransaction, from_ms: int, to_ms: int
 ) -> Iterator[Link]:
-    """The answers to EndTxn of the same transactional id in that time."""
+    """The answers to EndTxn of the transaction's transactional id in that time."""
     for at_ms, broker, reply in facts.recorder.answers:
         request = reply.request
         if request.api_key != ApiKey.END_TXN or not from_ms <= at_ms <= to_ms:

@@ -1,8 +1,7 @@
 """Checks the features of a topology: from a tree (tree.py) to levels by name.
 
-Owns: which features and levels a new cluster may have.  Never: raises; a feature with a problem is
-left out.
-Kafka: kafka-storage format --feature, Formatter.
+Owns: the features and levels that a new cluster may have.  Never: raises; a feature with a problem
+is left out.  Kafka: kafka-storage format --feature, Formatter.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ def check_features(
     reading: TreeReader, node: Node | None, config: Mapping[str, str]
 ) -> dict[str, int]:
     """The levels in the file; underscores may stand for dots.  `config`: the configs of all
-    brokers, one of which is a feature too."""
+    brokers; one of these configs is a feature, too."""
     levels: dict[str, int] = {}
     if not isinstance(node, Map):
         reading.entries(node, "features", tuple(FEATURES), "feature")

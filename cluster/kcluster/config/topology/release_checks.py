@@ -1,5 +1,5 @@
-"""Checks that the brokers of a topology are of releases that have the configs and the levels of
-features it sets.
+"""Checks that the brokers of a topology are of releases that have the topology's configs and levels
+of features.
 
 Owns: these checks.  Never: reads a config's value (config_checks.py does); raises.
 Kafka: a broker logs a config of a later release as unknown, and ignores it; a controller refuses
@@ -27,9 +27,9 @@ def check_releases(
     features: Mapping[str, int],
     releases: Sequence[Release],
 ) -> None:
-    """`features`: the levels that `top` sets; `releases`: of the brokers, in their order.  A config
-    that is set for all brokers, or for a topic, needs one broker whose release has it: the
-    controller is of the newest release."""
+    """Check the releases.  `features`: the levels that `top` sets; `releases`: those of the
+    brokers, in their order.  A config that is set for all brokers, or for a topic, needs one broker
+    whose release has it: the controller is of the newest release."""
     newest = max(releases, key=lambda release: release.number)
     _check_features(reading, top.get("features"), features, releases)
     _check(reading, top.get("config"), "config", broker_catalog(), newest)

@@ -242,7 +242,7 @@ class Topics:
         for (name, topic_id), times in wanted.items():
             twice = times == 1 and resolved[name if name is not None else ids.get(topic_id)] > 1
             if twice and name is None and topic_id in ids:
-                continue  # answered once, with the name
+                continue  # its row with the name is the answer
             response.responses.append(self._delete_one(name, topic_id, times, twice, records))
         self._metadata.commit(records)
         return response

@@ -1,4 +1,4 @@
-"""The stage on a cluster that others run: the part that is independent of the clock.
+"""The stage on a cluster that is already running: the part that is independent of the clock.
 
 Owns: the time since the stage was set up, clients that stand for those from outside.  Never: lets
 time pass, waits.  Kafka: no counterpart.
@@ -17,17 +17,18 @@ from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.scenario.play.stage import ScenarioStage
 
 DONE_LOOK_MS: Final = 100
-"""How often a client that was stopped is checked for being done."""
+"""How often a stopped client is checked for being done."""
 
 
 class StoppableClient(ClientStateMachine, Protocol):
-    """A client that can be stopped.  `is_done`: it has nothing left to send or to commit."""
+    """A client that can be stopped.  `is_done`: whether it has nothing left to send or to
+    commit."""
 
     @property
     def is_done(self) -> bool: ...
 
     def stop(self, now_ms: int) -> None:
-        """End its application."""
+        """End the client's application."""
 
 
 class StageClients(Protocol):
@@ -38,10 +39,10 @@ class StageClients(Protocol):
         client keeps a ledger."""
 
     def remove_client(self, client_id: int) -> None:
-        """Close the connections of a client that is done; it is not notified."""
+        """Close the connections of a client that is done; the client is not notified."""
 
     def leave(self) -> None:
-        """Run what is due after a call of a client."""
+        """Do the work that is due after a call of a client."""
 
 
 class RunningStage(ScenarioStage):
@@ -74,12 +75,12 @@ class RunningStage(ScenarioStage):
         return self._clients.add_client(client)
 
     def add_outside_client(self, name: str, client: ClientStateMachine) -> None:
-        """Start a client whose client.id is its name.  It counts as a client from outside: it keeps
-        no ledger for the verdict.  Targets may name it."""
+        """Start a client whose client.id is its name.  The client counts as one from outside: it
+        keeps no ledger for the verdict.  Targets may name it."""
         self.clients[name] = self._clients.add_client(client, kafka_id=name).client_id
 
     def stop_outside_client(self, name: str, client: StoppableClient) -> None:
-        """Stop it and, when it is done, close its connections."""
+        """Stop the client and, when it is done, close its connections."""
         client.stop(self.driver.now_ms())
         client_id = self.clients[name]
 

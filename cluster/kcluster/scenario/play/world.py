@@ -56,4 +56,4 @@ class _WorldClients:
         self._wires.pop(client_id).disconnect_all()
 
     def leave(self) -> None:
-        """Do nothing: VirtualTime looks at every client in its next pass."""
+        """Do nothing: VirtualTime gives every client a turn in its next pass."""

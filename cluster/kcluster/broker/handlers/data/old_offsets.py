@@ -9,8 +9,8 @@ Versions:
 - 3.3 to 3.9, without ZooKeeper: UNSUPPORTED_VERSION for the two that need it
 - from 4.0 on: none (KIP-896)
 
-DIFFERS: there is no ZooKeeper: offsets of v0 are the group's, seen in all versions and known to its
-coordinator alone, where any broker would have answered.
+DIFFERS: there is no ZooKeeper.  Offsets of v0 are ordinary offsets of the group, visible in all
+versions, and only the group's coordinator answers; with ZooKeeper any broker answers.
 """
 
 from __future__ import annotations
