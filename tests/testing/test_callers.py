@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
+from kcluster.testing import callers
 from kcluster.testing.handles import TestedCluster, VirtualCluster
 from kcluster.testing.world_handle import TestedWorldCluster
 
@@ -27,5 +30,9 @@ VIRTUAL = {"consumer", "producer"}
 def test_callers__methods_that_only_read_or_wait_are_not_noted(
     handle: type, noted: set[str]
 ) -> None:
-    wrapped = {name for name in dir(handle) if hasattr(getattr(handle, name), "__wrapped__")}
+    wrapped = {
+        name
+        for name, method in inspect.getmembers(handle, inspect.isfunction)
+        if method.__code__.co_filename == callers.__file__
+    }
     assert {name for name in wrapped if not name.startswith("_")} == noted

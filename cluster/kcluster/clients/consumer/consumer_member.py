@@ -21,6 +21,7 @@ from uuid import UUID
 
 from kcluster.clients.connections import ClientRequest, RetryBackoff
 from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, EpochState, MemberState
+from kcluster.clients.consumer.group_protocol import by_topic
 from kcluster.clients.consumer.membership import ClientMembership, MembershipParts
 from kcluster.clients.ledger import Partition
 from kcluster.clients.metadata import at_once_ms
@@ -178,10 +179,10 @@ class EpochMembership(ClientMembership):
         if epoch >= 0 and (sends_all or held != self._sent_owned):
             self._sent_owned = held
             entry = m.ConsumerGroupHeartbeatRequest.TopicPartitions
-            topics: dict[str, list[int]] = {}
-            for topic, number in held:
-                topics.setdefault(topic, []).append(number)
-            owned = [entry(self._metadata.topic_id(x), numbers) for x, numbers in topics.items()]
+            owned = [
+                entry(self._metadata.topic_id(topic), numbers)
+                for topic, numbers in by_topic(held).items()
+            ]
         body = m.ConsumerGroupHeartbeatRequest(
             group_id=settings.group_id,
             member_id=self.member.member_id,

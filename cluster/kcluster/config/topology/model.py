@@ -1,7 +1,7 @@
 """The parts of a cluster, as a checked value; and the checks of a topology as a whole.
 
 Owns: Topology; its keys are in keys.py, its parts are checked by broker_checks.py,
-topic_checks.py, network_checks.py, feature_checks.py, config_checks.py and release_checks.py.
+topic_checks.py, network_checks.py, config_checks.py and release_checks.py.
 Never: reads a file (loader.py does) or opens a socket (`check_ports` is given a probe).
 Kafka: server.properties of each broker, KafkaConfig's validation of listeners and ids.
 """
@@ -21,11 +21,10 @@ from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replicati
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.topology.broker_checks import check_advertised, check_brokers
 from kcluster.config.topology.config_checks import has_effect, read_broker_configs, simulated
-from kcluster.config.topology.feature_checks import check_features
 from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PROFILE, TopologyKeys
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
-from kcluster.config.topology.release_checks import check_releases
+from kcluster.config.topology.release_checks import check_features, check_releases
 from kcluster.config.topology.specs import BrokerSpec, NetworkSpec, TopicSpec
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.config.topology.values import EVERYWHERE

@@ -1,23 +1,22 @@
 """The stage on a cluster that is already running: the part that is independent of the clock.
 
-Owns: the time since the stage was set up, clients that stand for those from outside.  Never: lets
+Owns: clients that stand for those from outside.  Never: lets
 time pass, waits.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.serving import SocketDriver
 from kcluster.handle.cluster_verbs import ClusterVerbs
+from kcluster.handle.stage import DriverClock
 from kcluster.scenario.play.stage import ScenarioStage
 
 DONE_LOOK_MS: Final = 100
-"""How often a stopped client is checked for being done."""
+"""The interval at which a stopped client is checked for being done."""
 
 
 class StoppableClient(ClientStateMachine, Protocol):
@@ -56,20 +55,10 @@ class RunningStage(ScenarioStage):
         seed: int,
         ledger: Ledger,
     ) -> None:
-        super().__init__(cluster.plan, driver.dispatcher, cluster.verbs, ledger, seed)
+        clock = DriverClock(cluster.driver, self.refuse)
+        super().__init__(cluster.plan, driver.dispatcher, cluster.verbs, clock, ledger, seed)
         self.driver: SocketDriver = driver
         self._clients = clients
-        self._began_ms = driver.now_ms()
-
-    @property
-    def now_ms(self) -> int:
-        return self.driver.now_ms() - self._began_ms
-
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
-        self.driver.at((self._began_ms + at_ms) * 1000, callback)
-
-    @abstractmethod
-    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None: ...
 
     def _add(self, client: ClientStateMachine) -> Wire:
         return self._clients.add_client(client)

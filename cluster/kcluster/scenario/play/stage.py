@@ -6,11 +6,11 @@ Owns: the common part of the stages of both clocks: conditions, notes, clients. 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
 
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, StageClock
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
@@ -24,7 +24,7 @@ from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
 
-class ScenarioStage(Stage):
+class ScenarioStage(ABC, Stage):
     """One cluster, as a scenario's steps see it.  All of it is called in the driver's thread.
 
     `may_await_locks`: whether waiting costs nothing, so that a run may wait 30 s for the end of a
@@ -34,9 +34,15 @@ class ScenarioStage(Stage):
     may_await_locks = False
 
     def __init__(
-        self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, seed: int
+        self,
+        plan: Plan,
+        dispatcher: Dispatcher,
+        verbs: Verbs,
+        clock: StageClock,
+        ledger: Ledger,
+        seed: int,
     ) -> None:
-        super().__init__(plan, dispatcher, verbs, seed)
+        super().__init__(plan, dispatcher, verbs, clock, seed)
         self.ledger = ledger
         self._notes: list[Note] = []
         self._facts = ConditionFacts(dispatcher, verbs, self._notes, partial(counted, ledger))

@@ -1,6 +1,6 @@
 """The stage in virtual time, and a run on it.
 
-Owns: the virtual driver of one run, the conditions that steps wait for.  Never: reads a clock,
+Owns: the virtual driver of one run.  Never: reads a clock,
 except to report how long a run took.
 """
 
@@ -32,7 +32,7 @@ class VirtualStage(ScenarioStage):
 
     def __init__(self, driver: VirtualDriver, seed: int, ledger: Ledger) -> None:
         self.driver = driver
-        super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)
+        super().__init__(driver.plan, driver.dispatcher, driver.verbs, driver, ledger, seed)
         self.livelock: LivelockError | None = None
         """The reason why time can no longer advance."""
 
@@ -40,17 +40,7 @@ class VirtualStage(ScenarioStage):
         """Start the cluster.  The scenario's time begins when the cluster serves."""
         self.driver.open()
         self.driver.run_until_condition(self.verbs.settled.has_started, 120_000)
-        self._began_ms = self.driver.now_ms
-
-    @property
-    def now_ms(self) -> int:
-        return self.driver.now_ms - self._began_ms
-
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
-        self.driver.at(self._began_ms + at_ms, callback)
-
-    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
-        self.driver.when(holds, callback)
+        self.began_ms = self.driver.now_ms
 
     def _add(self, client: ClientStateMachine) -> Wire:
         return self.driver.add_client(client)
@@ -73,7 +63,7 @@ class VirtualStage(ScenarioStage):
     def run_until(self, until_ms: int) -> None:
         """Advance time to this moment, in ms since the scenario began."""
         self.run(_never, until_ms - self.now_ms)
-        self.guarded(lambda: self.driver.run_until(self._began_ms + until_ms))
+        self.guarded(lambda: self.driver.run_until(self.began_ms + until_ms))
 
 
 def _never() -> bool:
