@@ -13,12 +13,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.checks.chain.links import Link
 from kcluster.checks.origins import Origin, origin_of
 from kcluster.checks.unavailable import reasons_of
 from kcluster.clients.ledger import ClientError, Outcome, Partition, SentRecord
 from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
 from kcluster.events.network import LinkCut, LinkHealed, NetworkShaped
-from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts
 from kcluster.protocol.apis import ApiKey
 

@@ -126,9 +126,14 @@ class Verdict(VerdictFacts, frozen=True):
         """The whole verdict; values of records as text.  `degraded_lines`, `outage_lines`: the
         lines of a screen about `degraded` and `windows`."""
         built = msgspec.to_builtins(self, builtin_types=(bytes,))
-        for anomaly in built["anomalies"]:
-            del anomaly["findings"]
-            anomaly["values"] = [shown(value) for value in anomaly["values"]]
+        for anomaly, made in zip(self.anomalies, built["anomalies"], strict=True):
+            del made["findings"]
+            made["values"] = [shown(value) for value in anomaly.values]
+            made["chain"] = [entry.as_json() for entry in anomaly.chain]
+        for violation, made in zip(self.violations, built["violations"], strict=True):
+            made["chain"] = [entry.as_json() for entry in violation.chain]
+        for window, made in zip(self.windows, built["windows"], strict=True):
+            made["reasons"] = [entry.as_json() for entry in window.reasons]
         built["degraded_lines"] = list(degraded_lines(self))
         built["outage_lines"] = list(outage_lines(self))
         return msgspec.json.encode(built).decode()

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from kcluster.checks.anomalies.base import Anomaly
 from kcluster.checks.anomalies.lost_write import LostWrite
 from kcluster.checks.availability import WRITES, Window
+from kcluster.checks.chain.links import Link
 from kcluster.checks.degraded import Degraded, DegradedKind, Ineligible, ReplicaState
 from kcluster.checks.origins import Origin, OriginKind
 from kcluster.checks.remedies import Remedy, RemedyKind
@@ -23,7 +24,6 @@ from kcluster.checks.verdict_facts import VerdictFacts
 from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
 from kcluster.events.words.base import counted
-from kcluster.evidence.history import Link
 from kcluster.protocol.errors import ErrorCode
 
 NOT_JUDGED: Final = "not judged: what applications did with the records that they read"
@@ -276,7 +276,8 @@ def outage_lines(verdict: VerdictFacts) -> Iterator[str]:
 
 
 def _window_story(window: Window) -> Hashable:
-    return (window.kind, window.origin, window.origin is None and window.reasons[:1])
+    why = [(each.identity, type(each.fact)) for each in window.reasons[:1]]
+    return (window.kind, window.origin, window.origin is None and tuple(why))
 
 
 def _grouped(items: Iterable[T], story: Callable[[T], Hashable]) -> list[list[T]]:

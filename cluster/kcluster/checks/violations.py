@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from kcluster.checks.chain.links import Link, condensed, in_order, link, with_causes
 from kcluster.contract import Event, Note
 from kcluster.events.brokers import BrokerEvent
 from kcluster.events.partitions import (
@@ -22,8 +23,7 @@ from kcluster.events.partitions import (
     PartitionEvent,
     ReassignmentEvent,
 )
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, between, condensed, link
+from kcluster.evidence.lookups import Facts, between
 from kcluster.invariants.invariants import Violation
 
 MAX_LINKS: Final = 16
@@ -72,11 +72,8 @@ def explained_violations(
 def _chain(facts: Facts, found: Violation) -> list[Link]:
     """The last events before a violation, each once: events of the partition with their causes, of
     the brokers that hold a replica, and operations on these brokers or on links."""
-    links: dict[object, Link] = {}
-    for entry in (*_of_partition(facts, found), *_of_brokers(facts, found)):
-        links.setdefault(entry.note_id or (entry.at_ms, entry.text), entry)
-    before = [entry for entry in links.values() if entry.at_ms <= found.at_ms]
-    return sorted(before, key=lambda entry: entry.at_ms)[-MAX_LINKS:]
+    links = in_order((*_of_partition(facts, found), *_of_brokers(facts, found)))
+    return [entry for entry in links if entry.at_ms <= found.at_ms][-MAX_LINKS:]
 
 
 def _of_partition(facts: Facts, found: Violation) -> Iterator[Link]:
@@ -89,7 +86,7 @@ def _of_partition(facts: Facts, found: Violation) -> Iterator[Link]:
         if note.at_ms <= found.at_ms and isinstance(event, _OF_PARTITION)
     ]
     for note in notes[-MAX_LINKS:]:
-        yield from facts.with_causes(note)
+        yield from with_causes(facts, note)
 
 
 def _of_brokers(facts: Facts, found: Violation) -> Iterator[Link]:

@@ -1,6 +1,6 @@
-"""The final logs of a run, and the links of the chains that explain it, as values.
+"""The final logs of a run, as values.
 
-Owns: FinalLog, Link, a record's value as text.  Never: looks into a node (finals.py does), finds an
+Owns: FinalLog, a record's value as text.  Never: looks into a node (finals.py does), finds an
 anomaly or its causes (checks/anomalies/ does).  Kafka: no counterpart.
 """
 
@@ -11,23 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.contract import NoteId
-from kcluster.evidence.causes import Cause
-
 PADDING: Final = "...."
 """The character that pads values to a size; it is not shown."""
-
-
-class Link(Struct, frozen=True):
-    """One event of the chain that led to an anomaly.  `note_id`: the note from which it was made;
-    `causes`: the causes that it stands for; `error`: the error that a client received, by Kafka's
-    name."""
-
-    at_ms: int
-    text: str
-    note_id: NoteId | None = None
-    causes: tuple[Cause, ...] = ()
-    error: str = ""
 
 
 class OpenTransaction(Struct, frozen=True):

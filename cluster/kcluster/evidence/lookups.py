@@ -31,9 +31,6 @@ from kcluster.events.network import (
     RuleHit,
 )
 from kcluster.events.partitions import PartitionEvent
-from kcluster.events.words import sentence_of, text_of
-from kcluster.evidence.causes import causes_of
-from kcluster.evidence.history import Link
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
@@ -45,7 +42,6 @@ E = TypeVar("E", bound=Event)
 CHANGES_OF_STATE: Final[dict[type[Event], str]] = {
     BrokerStarted: "up", BrokerResumed: "up", BrokerDown: "down", BrokerPaused: "paused",
 }  # fmt: skip
-MAX_LINKS_SHOWN: Final = 2
 
 
 class Facts:
@@ -163,10 +159,6 @@ class Facts:
             if fault is not None:
                 causes.append(fault)
         return causes
-
-    def with_causes(self, note: Note) -> list[Link]:
-        """A note and its causes, each before its effect."""
-        return [*(link(cause) for cause in reversed(self.causes_of(note))), link(note)]
 
     def fault_of(self, broker: int, at_ms: int) -> Note | None:
         """The last operation on a broker's process or links that was not undone at that time: the
@@ -295,33 +287,6 @@ class Facts:
 def of_type(notes: Iterable[Note], wanted: type[E]) -> list[tuple[Note, E]]:
     """The notes about events of this type, each with its event."""
     return [(note, event) for note in notes if isinstance(event := note.event, wanted)]
-
-
-def link(note: Note, text: str | None = None) -> Link:
-    """A note as a link of a chain."""
-    words = sentence_of(note.event) if text is None else text
-    return Link(note.at_ms, words, note.note_id, causes_of(note.event))
-
-
-def condensed(notes: Iterable[Note]) -> list[Link]:
-    """Each note as a link of a chain.  If more than two network links were cut or healed at once,
-    one link of the chain covers them."""
-    links: list[Link] = []
-    of_links: dict[tuple[type[Event], int], list[Note]] = {}
-    for note in notes:
-        if isinstance(note.event, LinkCut | LinkHealed):
-            of_links.setdefault((type(note.event), note.at_ms), []).append(note)
-        else:
-            links.append(link(note))
-    for same in of_links.values():
-        first = same[0]
-        if len(same) <= MAX_LINKS_SHOWN:
-            links += [link(note) for note in same]
-        else:
-            event = first.event
-            text = f"{len(same)} links, from {event.subject} on: {text_of(event)}"
-            links.append(link(first, text))
-    return links
 
 
 def between(

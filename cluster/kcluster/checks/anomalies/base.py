@@ -19,6 +19,7 @@ from typing import ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
+from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import (
     UNCHANGED_LIMITS,
@@ -31,7 +32,7 @@ from kcluster.clients.ledger import (
     SharedRecord,
 )
 from kcluster.evidence.causes import Cause
-from kcluster.evidence.history import FinalLog, Link
+from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 

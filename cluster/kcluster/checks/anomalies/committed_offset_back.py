@@ -17,6 +17,8 @@ from kcluster.checks.anomalies.base import (
     Group,
     anomaly,
 )
+from kcluster.checks.chain.facts import CommitAcked, CommitWritten, OffsetAnswered
+from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.commits import commit_ms, fetched_offset, is_commit_of
 from kcluster.checks.stories.groups import group_losses
@@ -27,8 +29,7 @@ from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.network import RuleHit
 from kcluster.events.rule_effects import Delay
 from kcluster.evidence.group_history import offsets_written
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, between, link
+from kcluster.evidence.lookups import Facts, between
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
@@ -98,15 +99,14 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         body = reply.request.body
         if reply.request.api_key == ApiKey.OFFSET_COMMIT and body.group_id == group:
             if at_ms == committed_ms:
-                text = f"broker {broker} acked the commit of {anomaly.other} by group {group}"
-                yield Link(at_ms, text)
+                yield Link(at_ms, CommitAcked(broker, group, anomaly.other))
         elif (
             reply.request.api_key == ApiKey.OFFSET_FETCH
             and at_ms > committed_ms
             and fetched_offset(reply.body, group, anomaly.partition) == anomaly.first
         ):
             fetched_ms = at_ms
-            yield Link(at_ms, f"broker {broker} answered offset {anomaly.first} to group {group}")
+            yield Link(at_ms, OffsetAnswered(broker, group, anomaly.first))
             break
     later = [
         written
@@ -118,8 +118,7 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     if later and later[-1].offset == anomaly.first:
         # The older commit was under way for longer, or came from another member: nothing was lost.
         for written in later:
-            text = f"broker {written.broker} wrote a commit of {written.offset} by group {group}"
-            yield Link(written.at_ms, text)
+            yield Link(written.at_ms, CommitWritten(written.broker, group, written.offset))
         return
     count = sum(
         observed.topic == GROUP_METADATA_TOPIC for observed in facts.recorder.partitions.values()

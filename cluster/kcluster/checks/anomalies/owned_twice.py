@@ -16,10 +16,11 @@ from kcluster.checks.anomalies.base import (
     GroupAnomaly,
     anomaly,
 )
+from kcluster.checks.chain.facts import PartitionGiven
+from kcluster.checks.chain.links import Link
 from kcluster.checks.stories.groups import group_losses
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.group_holdings import held_twice
-from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 
@@ -57,9 +58,9 @@ class OwnedTwice(GroupAnomaly):
         lost, allowed = group_losses(facts, group, anomaly.other, anomaly.at_ms)
         return Explanation(
             (
-                Link(anomaly.other, f"group {group} gave the partition to its holder"),
+                Link(anomaly.other, PartitionGiven(group, to_another=False)),
                 *lost,
-                Link(anomaly.at_ms, f"group {group} gave it to another member"),
+                Link(anomaly.at_ms, PartitionGiven(group, to_another=True)),
             ),
             allowed,
         )

@@ -19,6 +19,8 @@ from kcluster.checks.anomalies.base import (
     is_next_offset,
 )
 from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.chain.facts import Archived
+from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import UNCHANGED_LIMITS, SharedRecord
@@ -28,10 +30,8 @@ from kcluster.events.share_groups import (
     DeadLettersWritten,
     SharePartitionLoaded,
 )
-from kcluster.events.words.base import counted
 from kcluster.evidence.group_history import archived_records
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, between, link
+from kcluster.evidence.lookups import Facts, between
 
 
 @anomaly("passed-over", "a share group came to rest without a record that no member has accepted")
@@ -96,9 +96,7 @@ def _exhausted(facts: Facts, anomaly: Anomaly) -> Link | None:
         if one.count >= limit:
             left.difference_update(range(one.first_offset, one.last_offset + 1))
         if not left:
-            times = counted(one.count, "delivery")
-            text = f"share group {anomaly.client}: archived after {times}; answers were lost"
-            return Link(one.at_ms, text)
+            return Link(one.at_ms, Archived(anomaly.client, one.count))
     return None
 
 
