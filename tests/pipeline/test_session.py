@@ -12,6 +12,7 @@ import pytest
 
 from kcluster.extras import how_to_install
 from kcluster.pipeline.session import why
+from kcluster.pipeline.shipping import lacking
 from kcluster.runs.directory import write_run
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
@@ -113,6 +114,27 @@ def test_session__a_python_error_is_found_in_the_java_stack_around_it() -> None:
         "    raise ValueError(seed)\nValueError: seed 7\n\n\tat org.apache.spark.api.python.Runner"
     )
     assert why(RuntimeError(err)) == "ValueError: seed 7"
+
+
+def test_session__a_line_of_a_program_with_a_colon_is_not_the_error() -> None:
+    err = (
+        'Traceback (most recent call last):\n  File "codec.py", line 9\n'
+        "    crc32c_of: Final = _load()\nValueError: seed 7"
+    )
+    assert why(RuntimeError(err)) == "ValueError: seed 7"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("ModuleNotFoundError: No module named 'pyarrow'", "the workers' Python (/opt/python)"),
+        ("kcluster.x.<locals>.WorkerLacksModule: a worker's Python (x)", "a worker's Python (x)"),
+        ("KeyError: ImportError", "KeyError: ImportError"),
+    ],
+)
+def test_session__what_a_worker_lacks_is_said_with_its_python(error: str, line: str) -> None:
+    assert lacking(error, "/opt/python").startswith(line)
+    assert ("--ship-env" in lacking(error, "/opt/python")) is error.startswith("ModuleNotFound")
 
 
 def test_session__workers_import_what_the_driver_imports(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""What can be done to a running cluster; importing this package registers every action."""
+"""The actions on a running cluster; importing this package registers all of them."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,5 @@
-"""What an administrator does while the cluster is under load: topics, partitions, configs, moves.
+"""The actions of an administrator while the cluster is under load: topics, partitions, configs,
+moves.
 
 Owns: these actions.  Never: sends the requests (operations/admin.py).
 Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions.

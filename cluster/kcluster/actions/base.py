@@ -1,4 +1,4 @@
-"""What an action is: a Struct whose fields are its keys, performed on a stage.
+"""The base of actions: a Struct whose fields are the action's keys, performed on a stage.
 
 Owns: Action, the table of actions by name, an action from Python values.  Never: performs one
 (stage.py does), reads YAML (scenario/language/loader.py does).
@@ -38,7 +38,7 @@ from kcluster.operations.verbs import Verbs
 
 
 class Action(Struct, frozen=True):
-    """Something to do to a cluster; a subclass per kind.
+    """An action on a cluster; a subclass per kind.
 
     `do` and its undo run in the driver's thread and do not wait.  They raise ClusterError if the
     action cannot be performed.
@@ -46,21 +46,22 @@ class Action(Struct, frozen=True):
 
     VERB: ClassVar[str] = ""
     IS_FAULT: ClassVar[bool] = True
-    """True: the repair at the scenario's end undoes the action.  False: only `for` undoes it."""
+    """Whether the repair at the scenario's end undoes the action.  If not, only `for` undoes it."""
     SHORT: ClassVar[str] = ""
-    """The field that is meant if the value in the file is not a mapping."""
+    """The field that gets the action's value if that is not a mapping."""
     EXAMPLE: ClassVar[str] = ""
     """A step of a scenario with this action, for the reference; a test plays it."""
     MENU: ClassVar[tuple[MenuItem, ...]] = ()
-    """Its entries in the menus of the page."""
+    """The action's entries in the menus of the page."""
 
     def do(self, stage: Stage) -> Undo | None:
-        """Perform it now; returns the function that undoes it, None if it cannot be undone."""
+        """Perform the action now; returns the function that undoes it, None if it cannot be
+        undone."""
         raise AssertionError(f"{type(self).__name__} cannot be performed")
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Why fields cannot be combined, where each is correct by itself: a field's key, and the
-        reason."""
+        """The reasons why values that are valid by themselves cannot be combined: a field's key,
+        and the reason."""
         yield from ()
 
     def written(self) -> object:
@@ -79,17 +80,17 @@ class Action(Struct, frozen=True):
 
     @classmethod
     def record(cls, event: Any, recording: Recording) -> None:
-        """For an event of RECORDED_FROM: add a step that repeats the action, or end a step in
+        """Record an event of RECORDED_FROM: add a step that repeats the action, or end a step in
         force."""
 
     @classmethod
     def repair(cls, verbs: Verbs) -> Iterator[str]:
         """Undo every action of this kind that is in force in a cluster, whoever performed it;
-        yields the reason for each that cannot be undone."""
+        yields the reason for each action that cannot be undone."""
         yield from ()
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes to which `as` gives a name; it may draw them."""
+        """The nodes to which `as` gives a name.  Finding them may take a random draw."""
         return ()
 
 
@@ -100,15 +101,15 @@ def menu_items() -> list[tuple[str, MenuItem]]:
 
 
 def repair_all(verbs: Verbs) -> list[str]:
-    """Undo every fault that a cluster may have; returns the reasons why something cannot be undone.
-    Processes, whose actions are registered first, are started last: when their disks and links have
-    been restored."""
+    """Undo every fault that a cluster may have; returns the reasons for the faults that cannot be
+    undone.  Processes, whose actions are registered first, are started last: when their disks and
+    links have been restored."""
     reasons = (why for action in reversed(ACTIONS.values()) for why in action.repair(verbs))
     return [f"healing: {why}" for why in reasons]
 
 
 def _written(kind: Kind, value: Any) -> object:
-    """A value as a file has it, exactly."""
+    """A value in the exact form in which a file has it."""
     if isinstance(kind, Quantity):
         return f"{value:.15g}ms" if kind.units else value
     if kind is PARTITION:

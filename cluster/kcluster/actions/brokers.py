@@ -175,8 +175,7 @@ class ResumeBrokers(_OnBrokers, frozen=True):
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
-    """Start the brokers that are down or shutting down; another step may have started the
-    others."""
+    """Start the brokers that are down or shutting down; another step may have started some."""
     for broker_id in chosen:
         process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:

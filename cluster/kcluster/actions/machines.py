@@ -68,14 +68,14 @@ def _start_when_down(
     new_address: bool = False,
     then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start a broker, which is shutting down, once it has been down for this time; then call
+    """Start a broker, which is shutting down, once it has been down for `down_ms`; then call
     `then`."""
     process = stage.dispatcher.processes[broker_id]
 
     def start() -> None:
         then()
         if process.state is not ProcessState.DOWN:
-            return  # another step has started it
+            return  # another step has started the broker
         if new_address:
             stage.verbs.readdress(broker_id)
         stage.verbs.start(broker_id)

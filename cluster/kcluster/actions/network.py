@@ -3,10 +3,10 @@
 Owns: these actions.  Never: cuts or shapes a link itself (operations/links.py).
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
-Without `others`, all other nodes are meant: brokers, the controller, and the workload's clients.
-Shapes then act on all links of `nodes`, including links between two of them; a cut leaves these as
-they are. Live, clients from outside are included only where they are named: `clients`, `client
-billing*`.
+Without `others`, the action is about all other nodes: brokers, the controller, and the workload's
+clients.  Shapes then act on all links of `nodes`, including links between two of them; a cut leaves
+these as they are.  Live, clients from outside are included only if they are named: `clients`,
+`client billing*`.
 """
 
 from __future__ import annotations

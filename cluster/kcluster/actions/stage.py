@@ -1,8 +1,8 @@
-"""Where actions are performed: one cluster, its clock, the words for its nodes.
+"""The stage on which actions are performed: one cluster, its clock, the words for its nodes.
 
-Owns: Stage: random sequence, names that steps give, why actions could not be performed; Performed.
-Never: owns a clock, knows an action, waits, starts a client (scenario/play/stage.py does).
-Kafka: no counterpart.
+Owns: Stage: its random sequence, the names that steps give, the reasons why actions could not be
+performed; Performed.  Never: has a clock, knows an action, waits, starts a client
+(scenario/play/stage.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ class Performed(Struct):
 
 
 class Doing(Struct):
-    """The progress of an action that is performed by hand.  `left_alone`: the brokers it named and
-    did not act on, with their states; `awaited`: conditions that hold when it is over."""
+    """The progress of an action that is performed by hand.  `left_alone`: the named brokers on
+    which it did not act, with their states; `awaited`: the conditions that hold when it is over."""
 
     left_alone: tuple[tuple[int, ProcessState], ...] = ()
     awaited: list[Callable[[], bool]] = field(default_factory=list)
 
 
 class Stage:
-    """One cluster, as actions see it.  All of it is called in the driver's thread.
+    """One cluster, for the actions on it.  All of it is used in the driver's thread.
 
-    `problems`: why actions could not be performed, one line each.  `began_ms`: the time of the
-    clock at which the stage was set up.
+    `problems`: the reasons why actions could not be performed, one line each.  `began_ms`: the
+    time of the clock at which the stage was set up.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class Stage:
     # ------------------------------------------------------------------------------ the nodes
 
     def nodes(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
-        """The ids of the nodes that the targets mean now.  ClusterError if there are none, unless
-        `may_be_none`."""
+        """The ids of the nodes that the targets mean now.  Raises ClusterError if there are none,
+        unless `may_be_none`."""
         return self._finder.find(targets, may_be_none)
 
     def client_ids(self) -> dict[str, int]:
@@ -180,8 +180,8 @@ class Stage:
         operation: Callable[[int], None],
         death: DeathKind = DeathKind.KILL,
     ) -> tuple[int, ...]:
-        """Call `operation(node)` for each node on which the verb acts now; returns these nodes.  A
-        paused process is not asked to shut down by hand: it could not answer, so the wait would end
+        """Call `operation(node)` for each node on which the verb acts now; returns these nodes.  By
+        hand, a paused process is not asked to shut down: it could not answer, so the wait would end
         with a kill."""
         can_wait = self.doing is None or death is not DeathKind.CLEAN
         chosen = self.verbs.on_each(verb, nodes, operation, can_wait)
@@ -190,7 +190,7 @@ class Stage:
         return chosen.nodes
 
     def is_over_when(self, holds: Callable[[], bool]) -> None:
-        """Add a condition: the action that is performed now is over only when this holds too."""
+        """Add a condition, without which the current action is not over."""
         if self.doing is not None:
             self.doing.awaited.append(holds)
 
@@ -199,7 +199,7 @@ class Stage:
         self.problems.append(text)
 
     def attempt(self, what: str, callback: Callable[[], None]) -> None:
-        """Call `callback`; if it is refused, that is a problem of the run."""
+        """Call `callback`; a refusal is a problem of the run."""
         try:
             callback()
         except ClusterError as error:

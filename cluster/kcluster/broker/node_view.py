@@ -1,4 +1,4 @@
-"""What everything outside a broker may read of it, between two of its steps.
+"""The view of a broker for everything outside of it, between two of its steps.
 
 Owns: `BrokerNodeView`, the only face of a broker above runtime/.  Never: has a method that changes
 a partition, a group or the metadata: clients' requests and the controller do.

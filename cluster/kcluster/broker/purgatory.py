@@ -20,8 +20,8 @@ QUEUES_BEFORE_SWEEP: Final = 64
 """The number of queues beyond which empty ones are dropped: clients choose how long they wait, and
 most choose alike."""
 QUEUES_KEPT_EMPTY: Final = 8
-"""The number of empty queues that are kept: a broker's own waits have few lengths, again and
-again."""
+"""The number of empty queues that are kept, because a broker's own waits have only a few different
+lengths."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -63,7 +63,7 @@ class Purgatory:
         self.next_ms = NEVER_MS
 
     def park(self, operation: DelayedOperation, wait_ms: int, now_ms: int) -> None:
-        """Expire `operation` in `wait_ms`, unless it is done before."""
+        """Expire `operation` in `wait_ms`, unless the operation is done before."""
         deadline_ms = operation.deadline_ms = now_ms + wait_ms
         if deadline_ms < self.next_ms:
             self.next_ms = deadline_ms

@@ -112,7 +112,7 @@ class HelpfulGroup(click.Group):
         ]
 
     def overview(self, ctx: click.Context) -> Iterator[Overview]:
-        """The lines of its verbs."""
+        """The lines of the group's verbs."""
         for name, command in sorted(self.commands.items()):
             yield Overview(name, command.get_short_help_str(_UNTRUNCATED))
 

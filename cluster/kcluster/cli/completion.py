@@ -1,4 +1,5 @@
-"""What the shell completes after a verb: brokers, partitions and topics of the running cluster.
+"""The words that the shell completes after a verb: brokers, partitions and topics of the running
+cluster.
 
 Owns: the words that are offered.  Never: reports a problem: without a cluster nothing is offered.
 Kafka: none; click writes the shell's side.

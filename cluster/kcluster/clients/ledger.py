@@ -234,7 +234,7 @@ class Ledger:
         self.delivery_limits: dict[str, DeliveryLimits] = {}
         """The limits on deliveries, by share group."""
         self.lock_duration_ms = 30_000
-        """How long a member of a share group may hold a record."""
+        """The time for which a member of a share group may hold a record, in ms."""
         self.share_leaderships: list[ShareLeadership] = []
         """The share leaderships of all groups, in order of time."""
         self.present_share_groups: dict[str, None] = {}
@@ -266,7 +266,7 @@ class Ledger:
         self.commits.append(GroupOffset(group, partition, offset, False, known))
 
     def without_records(self) -> Ledger:
-        """A ledger of the same clients and transactions, without sends and reads."""
+        """A ledger with these clients and transactions, without sends and reads."""
         other = Ledger()
         other.transactions = self.transactions
         other.read_committed = dict(self.read_committed)

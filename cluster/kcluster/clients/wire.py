@@ -32,7 +32,7 @@ class Wire(Protocol):
     """A client's connections to the brokers: one to each, opened on first use.
 
     Every `broker_id` may have SECOND_CONNECTION or PRODUCER_CONNECTION added; the client's
-    callbacks then get the same number.
+    callbacks then get that number.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""What everything outside the controller may read of it, between two of its steps.
+"""The view of the controller for everything outside of it, between two of its steps.
 
 Owns: `ControllerNodeView`, the only face of a controller above runtime/.  Never: has a method that
 changes the metadata: requests do.

@@ -15,11 +15,11 @@ from kcluster.contract import NoteId
 from kcluster.evidence.causes import Cause
 
 PADDING: Final = "...."
-"""The end of values that are padded to a size; it is not shown."""
+"""The character that pads values to a size; it is not shown."""
 
 
 class Link(Struct, frozen=True):
-    """One event of the chain that led to an anomaly.  `note_id`: the note that it was made from;
+    """One event of the chain that led to an anomaly.  `note_id`: the note from which it was made;
     `causes`: the causes that it stands for; `error`: the error that a client received, by Kafka's
     name."""
 
@@ -32,7 +32,7 @@ class Link(Struct, frozen=True):
 
 class OpenTransaction(Struct, frozen=True):
     """A transaction that is open in a log.  `is_owned`: whether its coordinator knows that it is
-    open. `overdue_ms`: how long its marker could have been written already, as far as is known."""
+    open. `overdue_ms`: the known time for which its marker could already have been written."""
 
     producer_id: int
     first_offset: int
@@ -43,9 +43,10 @@ class OpenTransaction(Struct, frozen=True):
 class FinalLog(Struct, frozen=True):
     """A partition read from beginning to end after the run: (offset, value) in order.
 
-    `start_offset`: records below were deleted on purpose, or are not judged one by one;
-    `clean_offset`: records below may have been compacted away.  `names`: by offset, the name of a
-    record that its value does not identify.  `epochs`: (leader epoch, first offset), oldest first.
+    `start_offset`: records below it were deleted on purpose, or are not judged one by one;
+    `clean_offset`: records below it may have been compacted away.  `names`: by offset, the name of
+    a record that its value does not identify.  `epochs`: (leader epoch, first offset), oldest
+    first.
     """
 
     start_offset: int

@@ -1,5 +1,5 @@
-"""Look-ups in the record of a run: brokers that were up, led a partition or held a record, with
-times.
+"""Look-ups in the record of a run: the brokers that were up, led a partition or held a record at a
+time.
 
 Owns: indexes over a recorder's notes, appends, moves and answers.  Never: explains an anomaly or a
 window (checks/ does).  Kafka: no counterpart.
@@ -62,7 +62,7 @@ class Facts:
         self._names = {} if names is None else names
         """The names of records that their values do not identify, by batch."""
         self.clients = {} if clients is None else clients
-        """Ids in the fabric by name."""
+        """The clients' ids in the fabric, by name."""
         self._client_names = {number: name for name, number in self.clients.items()}
         self.ledger = ledger
         self.notes = recorder.notes
@@ -101,7 +101,7 @@ class Facts:
         """A client's name by its id in the fabric."""
         return self._client_names.get(client_id, f"client {client_id}")
 
-    # ---------------------------------------------------------------------------- of notes
+    # ---------------------------------------------------------------------------- about notes
 
     def is_operation(self, note: Note) -> bool:
         """Whether a note reports an operation on the cluster and is not covered by another note."""
@@ -146,8 +146,8 @@ class Facts:
         return last if last is not None and isinstance(last.event, LinkCut) else None
 
     def causes_of(self, note: Note) -> list[Note]:
-        """The causes of `note`, the nearest first; if the last one is the fencing of a broker, then
-        also the fault of that broker."""
+        """The causes of `note`, the nearest first; if the last cause is the fencing of a broker,
+        then also that broker's fault."""
         causes: list[Note] = []
         seen = {note.note_id}
         current = note
@@ -185,7 +185,7 @@ class Facts:
                 return self._sets_changed.get((LinkCut, link.at_ms), link)
         return None
 
-    # ------------------------------------------------------------------------- of partitions
+    # ------------------------------------------------------------------------- about partitions
 
     def registration(self, observed: ObservedPartition, at_ms: int) -> PartitionRegistration | None:
         """A partition's registration at the controller at that time."""
@@ -193,7 +193,7 @@ class Facts:
         return observed.registrations[at - 1][1] if at else None
 
     def log_end(self, observed: ObservedPartition, broker: int, at_ms: int) -> int | None:
-        """A replica's log end at that time; None before it was seen."""
+        """A replica's log end at that time; None before it was first seen."""
         at = bisect_right(observed.moves, at_ms, key=lambda move: move.at_ms)
         for move in reversed(observed.moves[:at]):
             if move.broker == broker:
@@ -201,7 +201,8 @@ class Facts:
         return None
 
     def reached(self, observed: ObservedPartition, append: Append, broker: int) -> int | None:
-        """The time at which a replica first had all of `append`, if it did in that epoch."""
+        """The time at which a replica first had the whole batch of `append`, if it did so in that
+        epoch."""
         for move in self._moves_since(observed, append.at_ms):
             if move.broker == broker and move.log_end_offset > append.last_offset:
                 return move.at_ms
@@ -212,13 +213,13 @@ class Facts:
         for index in range(first, len(observed.moves)):
             yield observed.moves[index]
 
-    # ---------------------------------------------------------------------- of single records
+    # ---------------------------------------------------------------------- about single records
 
     def appends_at(
         self, partition: Partition, offset: int, value: bytes | None = None
     ) -> list[tuple[ObservedPartition, Append]]:
         """Every append that held `offset`, oldest first; with `value`, only appends with this value
-        there."""
+        at the offset."""
         contents = self.recorder.contents
         return [
             (observed, append)

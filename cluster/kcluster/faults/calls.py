@@ -73,8 +73,8 @@ def with_error(
 
 
 def _with_missing(node: BrokerNodeView, rule: Rule, body: m.FetchResponse) -> m.FetchResponse:
-    """A fetch response with all partitions of its session that a rule matches: an incremental one
-    omits partitions without changes, but these must now carry the error."""
+    """A fetch response with all partitions of its session that a rule matches: an incremental
+    response omits partitions without changes, but these must now have the error."""
     names = node.image.topic_names
     there = {
         (topic_of(topic, names.get), data.partition_index)

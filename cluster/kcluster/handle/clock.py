@@ -4,12 +4,11 @@ Owns: pausing, stepping and slowing it down, ClockStatus.  Never: stops anything
 (drivers/live.py does).
 Kafka: no counterpart.
 
-While the clock is paused the whole cluster is: no broker steps, no timer runs, and what clients
-send stays in their sockets, so they see a stall.  Their own clocks go on: a pause that is longer
+While the clock is paused the whole cluster is: no broker steps, no timer runs, and the clients'
+bytes stay in their sockets, so they see a stall.  Their own clocks go on: a pause that is longer
 than a client's request.timeout.ms makes it try again.  Operations act at the moment of the pause,
 in the order in which they are called.  Consequences that need no time happen at once; no operation
-waits for the others.  In the cluster's own time a pause has no duration, so it is no gap in a
-verdict.
+waits for the others.  In the cluster's own time a pause has no duration, so a verdict shows no gap.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
 ANY: Final = "any"
-"""Steps to the next event, whatever its kind."""
+"""The word for a step to the next event, whatever its kind."""
 
 
 _NO_STEERING: Final = (
@@ -130,8 +129,8 @@ class ClusterClock:
 
 
 def wanted_event(kind: str) -> Callable[[Note], bool]:
-    """The test whether a note is of this kind, such as `leader_elected of orders-0`.  What happens
-    to Kafka's own topics counts only if it is named.  ClusterError with the nearest word for an
+    """A test for notes of one kind, such as `leader_elected of orders-0`.  Events of Kafka's own
+    topics count only if the topic is named.  Raises ClusterError with the nearest word for an
     unknown kind."""
     from kcluster.operations.conditions import EventCondition, condition_in
 

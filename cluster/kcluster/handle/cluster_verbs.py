@@ -1,8 +1,7 @@
-"""What the handles Cluster and WorldCluster have in common.
+"""The common part of the handles Cluster and WorldCluster.
 
-Owns: ClusterVerbs: its parts, the names by which users know a cluster.  Never: knows what a verb
-does (verbs.py), which clock runs.
-Kafka: no counterpart.
+Owns: ClusterVerbs: its parts, the names by which users know a cluster.  Never: defines a verb
+(verbs.py), knows which clock runs.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ def _clock(cluster: ClusterVerbs) -> ClusterClock:
 
 
 class ClusterVerbs(UserVerbs, WaitingVerbs, RecordVerbs):
-    """What Cluster and WorldCluster have in common.
+    """The common part of Cluster and WorldCluster.
 
-    `topology`; `seed`: of everything random in the cluster; `name`: of its run directories;
-    `ledger`: what the project's own clients sent and read in it.
+    `topology`; `seed`: that of all randomness in the cluster; `name`: that of its run directories;
+    `ledger`: the sends and reads of the project's own clients.
     """
 
     def __init__(self, topology: Topology, seed: int, plan: Plan, driver: HandleDriver) -> None:

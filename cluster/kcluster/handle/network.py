@@ -1,6 +1,6 @@
 """Faults in the network of a cluster: `cluster.network.cut(1, 2)`, or `cluster.cut(1, 2)`.
 
-Owns: these methods, NetworkFault (which undoes one).  Never: decides what a fault does
+Owns: these methods, NetworkFault (which undoes one).  Never: defines the effect of a fault
 (actions/network.py).
 Kafka: no counterpart.
 """
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class NetworkFault:
-    """A fault in the network.  Call it to undo just this fault, or use it in a `with`."""
+    """A fault in the network.  Calling it undoes just this fault; so does the end of a `with`."""
 
     def __init__(self, undo: Callable[[], None]) -> None:
         self._undo = undo
 
     def __call__(self) -> None:
-        """Undo it; later calls do nothing."""
+        """Undo the fault; later calls do nothing."""
         self._undo()
 
     def __enter__(self) -> Self:

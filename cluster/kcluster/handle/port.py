@@ -1,8 +1,7 @@
-"""What each part of a handle sees of its cluster: the driver's thread, the time, the events.
+"""The cluster for the parts of its handle: the driver's thread, the time, the events.
 
-Owns: VerbPort, and ClusterPort: how a call gets to the driver and waits for it, where actions are
-performed, the events kept for users.  Never: knows a verb, knows which clock runs.
-Kafka: no counterpart.
+Owns: VerbPort, and ClusterPort: the way of a call to the driver, the stage for actions, the events
+that are kept for users.  Never: knows a verb, or which clock runs.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ P = ParamSpec("P")
 
 MAX_EVENTS_KEPT: Final = 100_000
 CLOCK_POLL_S: Final = 0.05
-"""How often a verb that waits checks a clock that was paused or slowed down meanwhile."""
+"""The time between two checks, by a verb that waits, of a clock that was paused or slowed down
+meanwhile."""
 
 
 def forwarded(
@@ -51,13 +51,13 @@ def forwarded(
 
 
 class Parts:
-    """What other rooms keep for a cluster, at most one object of each type."""
+    """The state that other rooms keep for a cluster, at most one object of each type."""
 
     def __init__(self) -> None:
         self._all: dict[type[object], object] = {}
 
     def of(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The object of this type; made when first asked for."""
+        """The object of this type; made at its first use."""
         found = self._all.get(kind)
         if not isinstance(found, kind):
             found = self._all[kind] = make()
@@ -70,8 +70,8 @@ class Parts:
 
 
 class VerbPort(ABC):
-    """A cluster's interface to verbs.  `waits`: by default, verbs wait for their consequences; if
-    not, time passes only when the caller lets it."""
+    """A cluster's interface to verbs.  `waits`: whether verbs wait for their consequences by
+    default; if not, time passes only when the caller lets it pass."""
 
     plan: Plan
     verbs: Verbs
@@ -81,7 +81,7 @@ class VerbPort(ABC):
     @property
     @abstractmethod
     def stage(self) -> Stage:
-        """Where actions are performed."""
+        """The stage on which actions are performed."""
 
     @abstractmethod
     def call(self, function: Callable[[], T]) -> T:
@@ -92,8 +92,8 @@ class VerbPort(ABC):
         self, condition: Callable[[], bool], timeout_s: float, failure: str | None
     ) -> bool:
         """Wait for a condition, by the cluster's clock; it does not wait while the clock is paused.
-        Returns whether it held: perhaps for a moment only, and no longer when this thread runs
-        again.  With `failure` None a timeout is not an error."""
+        Returns whether it held; it may have held for a moment only, and no longer hold when this
+        thread runs again.  With `failure` None, a timeout is not an error."""
 
     def perform(self, verb: str, **values: Any) -> Performed:
         """Perform an action with these values of its fields, by their names; ClusterError if it
@@ -110,7 +110,7 @@ class VerbPort(ABC):
         return self.call(lambda: self.stage.perform(action, name, undone_after_ms))
 
     def find(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now.  `nodes`: ids, words (`"leader(orders-0)"`,
+        """The ids of the nodes that the words mean now.  `nodes`: ids, words (`"leader(orders-0)"`,
         `"rack a"`, `"all but 1"`), or a list of both.  ClusterError if there are none, unless
         `may_be_none`."""
         from kcluster.operations.targets import targets_of
@@ -142,8 +142,8 @@ class ClusterPort(VerbPort):
 
     @property
     def stage(self) -> Stage:
-        """Where actions are performed.  It is made when first used, so that a start does not load
-        them."""
+        """The stage on which actions are performed.  It is made at its first use, so that a start
+        does not load actions."""
         if self._stage is None:
             from kcluster.handle.stage import ClusterStage
 
@@ -198,7 +198,7 @@ class ClusterPort(VerbPort):
                     break
                 left_s = max(left_s, CLOCK_POLL_S)
         finally:
-            # Also if whoever waits is interrupted: a client has left, or Ctrl-C.
+            # Also if the waiting thread is interrupted, because a client has left, or by Ctrl-C.
             if not future.done():
                 with suppress(ClusterError):
                     driver.call(lambda: driver.forget_condition(future))

@@ -1,10 +1,10 @@
 """VirtualDriver: the handle of a cluster in virtual time whose clients are the project's own.
 
-Owns: how time passes for users, notes, the trace.  Never: decides what happens next
-(drivers/virtual_time.py does), knows what a verb does (verbs.py).
-Kafka: no counterpart; FoundationDB's simulation is the model.
+Owns: the passing of time for users, notes, the trace.  Never: decides on the next event
+(drivers/virtual_time.py does), defines a verb (verbs.py).  Kafka: no counterpart; FoundationDB's
+simulation is the model.
 
-The same topology, seed and operations give the same trace, line for line, in any process.
+Equal topologies, seeds and operations give equal traces, line for line, in any process.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@ clocks.
 
 Owns: order, delay and loss on one connection between a client and a broker; which of its two ends
 is open; the time at which each end learns that the other has closed or that the connection is
-broken. Never: reads a clock, touches a socket, encodes a message; decides what happens on a link
-(fabric.py); carries messages between brokers (runtime/dispatch.py).
-Kafka: TCP between a client's machine and a broker's.
+broken.  Never: reads a clock, touches a socket, encodes a message; decides a message's fate on a
+link (fabric.py); carries messages between brokers (runtime/dispatch.py).  Kafka: TCP between a
+client's machine and a broker's.
 
 A connection has two directions, to the broker and to the client.  Each is a TCP stream, to which
 these rules apply separately:
@@ -68,7 +68,7 @@ class CarriedConnection:
         """Whether the broker's end is open; true even before the first message has arrived
         there."""
         self.lost_to_broker = False
-        """A message to the broker was lost, so no more arrives there (rule 3)."""
+        """Whether a message to the broker was lost, so that no more arrives there (rule 3)."""
         self.lost_to_client = False
         self.is_reset = False
         """Whether a reset is under way: only the end of the connection still reaches the client."""

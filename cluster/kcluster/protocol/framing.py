@@ -58,7 +58,7 @@ class RequestHeader(Struct, gc=False):
     correlation_id: int
     client_id: str | None
     body_position: int
-    """Where the body begins in the frame."""
+    """The position in the frame at which the body begins."""
 
 
 class FrameReader:

@@ -64,7 +64,7 @@ def library_name(source: str) -> str | None:
 
 
 def nearest_name(kind: LibraryKind, name: str) -> str | None:
-    """The name that was probably meant by a wrong one; None if no name is near."""
+    """The name that was probably meant by a wrong name; None if no name is near."""
     return nearest(_plain(name), [path.stem for path in _paths(kind)])
 
 

@@ -25,7 +25,7 @@ from kcluster.json_types import JsonObject
 from kcluster.scenario.actions import ACTIONS
 
 AFTER_MS: Final = 5_000
-"""How long the scenario continues after its last step."""
+"""The time for which the scenario continues after its last step."""
 
 
 class RecordedClient(Struct):

@@ -1,4 +1,4 @@
-"""The check whether a test is deterministic: two runs with one seed, in two children, are compared.
+"""The check that a test is deterministic: two runs with one seed, in two children, are compared.
 
 Owns: the two runs, and the deliberate differences between their processes.  Never: compares traces
 (world/trace.py does).  Kafka: no counterpart.
@@ -25,7 +25,7 @@ _SIZES_BYTES: Final = range(16 - 1, 512, 16)
 """Sizes of `bytes` objects without their overhead of 33 bytes: one for each size in which Python
 allocates."""
 _ALL_OF_A_SIZE_BYTES: Final = 400_000
-"""How much memory the second process fills with objects of each size, and leaves as holes between
+"""The memory that the second process fills with objects of each size, and leaves as holes between
 them, so that its later objects have other addresses, in another order."""
 
 
@@ -69,7 +69,7 @@ def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
             rows = rows_of(item, run_as_child(item, seed, f"run-{number}"))
         found = {"trace": item.stash[TRACE], "rows": rows, "warnings": noted}
         moved.clear()
-        # The outcome of the test is compared, too, so a failure does not stop the other run.
+        # The test's outcome is compared, too, so a failure of one run does not prevent the other.
         return SeedResult(False, msgspec.json.encode(found, enc_hook=str))
 
     return run

@@ -22,8 +22,8 @@ RETRY_AFTER_S: Final = 1
 
 
 class PlacedProblem(Struct, omit_defaults=True):
-    """One thing that is wrong with a request.  `path`: of the value in the body or among the
-    query's parameters; `line`, `column`: in the body, from 1; 0: unknown."""
+    """A mistake in a request.  `path`: the path of the value in the body, or among the query's
+    parameters; `line`, `column`: its place in the body, from 1; 0 if unknown."""
 
     path: str
     text: str

@@ -7,7 +7,7 @@ broker; FoundationDB's unseed.
 
 Columns: `1234567` µs since the start, `>` to the broker or `<` from it, API and version, broker,
 connection (they are counted), client.id, size of the frame with its length, hash of its bytes.  The
-time is that of the frame's last packet.  Bytes that are no frame are shown as they are.
+time is that of the frame's last packet.  Bytes that are not a frame are shown as they are.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from kcluster.protocol.apis import APIS
 
 _SIZE: Final = Packing(">i")
 _HEADER: Final = Packing(">ihhi")
-"""A request's size, API key, version, correlation id."""
+"""The layout of a request's size, API key, version, correlation id."""
 _CORRELATION: Final = Packing(">ii")
-"""A response's size, correlation id."""
+"""The layout of a response's size, correlation id."""
 MAX_FRAME_BYTES: Final = 1 << 28
 _HASH_BYTES: Final = 6
 
 
 class TracedConnection(Protocol):
-    """A connection, as a line names it."""
+    """A connection, with the facts that a line shows."""
 
     number: int
     broker_id: int
@@ -40,8 +40,9 @@ class TracedConnection(Protocol):
 
 
 class WireTrace:
-    """Makes the lines.  Its `on_packet` belongs into `driver.network.packet_sinks`.  `origin_us`:
-    the time from which times count. `sink`: called with each line.  `count`: of lines so far."""
+    """Makes the lines of a trace.  Its `on_packet` must be in `driver.network.packet_sinks`.
+    `origin_us`: the time from which times count.  `sink`: called with each line.  `count`: the
+    number of lines so far."""
 
     def __init__(self, origin_us: int, sink: Callable[[str], object] | None = None) -> None:
         self.count = 0
@@ -67,7 +68,7 @@ class WireTrace:
         while len(buffer) >= _SIZE.size:
             size_bytes = _SIZE.unpack_from(buffer)[0] + _SIZE.size
             if not _SIZE.size <= size_bytes <= MAX_FRAME_BYTES:
-                size_bytes = len(buffer)  # no frame
+                size_bytes = len(buffer)  # not a frame
             if len(buffer) < size_bytes:
                 return
             frame = bytes(buffer[:size_bytes])

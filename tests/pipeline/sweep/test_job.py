@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from kcluster.cli.work.sweep import report_errors
-from kcluster.pipeline.shipping import ARCHIVE
+from kcluster.pipeline.shipping import PACKAGE
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.grid import Grid, parse_grid, with_seeds
 from kcluster.pipeline.sweep.job import (
@@ -164,7 +164,7 @@ def test_job__killed_executor_and_driver_lose_and_repeat_nothing(
     assert ended.returncode == -9, ended.stdout
     before = Counter(noted(log))
     files = {Path(line.split(maxsplit=3)[3]) for line in log.read_text().splitlines()}
-    assert {place.parts[-3] for place in files} == {ARCHIVE}  # the package was shipped
+    assert {place.parts[-3] for place in files} == {PACKAGE}  # the package was shipped
 
     grid = parse_grid(ONE_CELL)
     finished = {seed for _, seed in rows_in(spark, grid, out)}

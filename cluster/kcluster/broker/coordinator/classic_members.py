@@ -138,7 +138,7 @@ class ClassicMember(Struct):
     # ---------------------------------------------------------------------- answers
 
     def answer_sync(self, broker: CoordinatorBroker, body: m.SyncGroupResponse) -> bool:
-        """Answer its parked SyncGroup; False if there is none."""
+        """Answer the member's parked SyncGroup; False if there is none."""
         request, self.sync = self.sync, None
         if request is None:
             return False

@@ -62,8 +62,8 @@ MAX_KNOWN: Final = 4096
 
 
 def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
-    """How long a client must pause until `rate`, measured over `window_ms`, is down to `limit`.
-    Kafka: QuotaUtils.throttleTime."""
+    """The time for which a client must pause until `rate`, measured over `window_ms`, is down to
+    `limit`.  Kafka: QuotaUtils.throttleTime."""
     return int((rate - limit) / limit * window_ms + 0.5) if rate > limit else 0
 
 

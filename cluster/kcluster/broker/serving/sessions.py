@@ -172,7 +172,7 @@ class FetchSession:
         """The reader that fetched last, and mostly fetches next."""
 
     def update(self, body: m.FetchRequest, image: MetadataImage) -> None:
-        """Add the partitions that a request names, and remove those that it forgets."""
+        """Add the partitions that a request names, and remove the partitions that it forgets."""
         by_id = self.uses_topic_ids
         for forgotten in body.forgotten_topics_data:
             id_or_name = forgotten.topic_id if by_id else forgotten.topic

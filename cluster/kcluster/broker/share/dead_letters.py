@@ -43,7 +43,8 @@ MAX_ATTEMPTS: Final = 5
 """The most attempts of a creation, and of a write.  Kafka:
 ShareGroupDLQStateManager.MAX_REQUEST_ATTEMPTS."""
 _BACKOFFS_PER_TIMEOUT: Final = 30
-"""Kafka's first backoff is 1 s, a 30th of request.timeout.ms; profiles scale both."""
+"""The number of backoffs in request.timeout.ms: Kafka's first backoff is 1 s, a 30th of it, and
+profiles scale both."""
 _MAX_BACKOFFS: Final = 30
 # DIFFERS: the backoff has no jitter.
 

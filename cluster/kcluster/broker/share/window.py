@@ -176,7 +176,7 @@ class InFlightWindow:
 
     @property
     def may_have_gaps(self) -> bool:
-        """Whether the end is still the loaded one, so that there may be gaps."""
+        """Whether the window's end has not moved since it was loaded, so that there may be gaps."""
         return self.gap_start_offset != NO_GAP and self.gap_end_offset == self.end_offset
 
     @property

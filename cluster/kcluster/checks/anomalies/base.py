@@ -141,7 +141,8 @@ class TransactionHistory(Struct, frozen=True):
     transaction: ClientTransaction
     records: Sequence[tuple[SentRecord, int, int]]
     is_open: bool = False
-    """Whether its producer waits for a marker, so that the transaction may still become visible."""
+    """Whether the transaction's producer waits for a marker, so that it may still become
+    visible."""
 
 
 class Explanation(Struct, frozen=True):
@@ -159,7 +160,8 @@ class AnomalyKind(ABC):
     MEANING: ClassVar[str] = ""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
-        """Whether `finding` belongs to the same anomaly as `before`: here, the next offset."""
+        """Whether `finding` belongs to the anomaly of `before`: here, whether its offset is the
+        next."""
         return is_next_offset(finding, before)
 
     @abstractmethod
@@ -180,7 +182,7 @@ class PartitionAnomaly(AnomalyKind):
 
 
 class LogAnomaly(PartitionAnomaly):
-    """An anomaly of records that were sent: where they are in the final log, or are not."""
+    """An anomaly of records that were sent, by their places in the final log, or their absence."""
 
     @abstractmethod
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:

@@ -101,7 +101,7 @@ class LostWrite(LogAnomaly):
         return f"{records}, {are(group)} not in the log"
 
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
-        """The election that made the loss final; it is the same for all records of a batch."""
+        """The election that made the loss final; it is equal for all records of a batch."""
         known: dict[tuple[int, int, int], str] = {}
         for finding in anomaly.findings:
             places = facts.places(anomaly.partition, finding.value)

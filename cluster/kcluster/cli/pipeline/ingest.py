@@ -79,6 +79,11 @@ def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None)
     help="A setting of the source: kafka.client.id=shop.",
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+@click.option(
+    "--ship-env",
+    is_flag=True,
+    help="Send the dependencies of kcluster to the workers of a cluster, too.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only the last line, and what was lost.")
 def command(
@@ -89,6 +94,7 @@ def command(
     until: str | None,
     more: tuple[str, ...],
     master: str,
+    ship_env: bool,
     verbose: bool,
     quiet: bool,
     **settings: Any,
@@ -99,4 +105,6 @@ def command(
     """
     from kcluster.cli.work.ingest import ingest_topics
 
-    ingest_topics(topics, jars, packages, format_, until, more, master, verbose, quiet, settings)
+    ingest_topics(
+        topics, jars, packages, format_, until, more, master, ship_env, verbose, quiet, settings
+    )

@@ -1,4 +1,4 @@
-"""What `kcluster simulate` does with its command line: one run, many, or two to compare.
+"""The work of `kcluster simulate` for its command line: one run, many, or two to compare.
 
 Owns: the choice among these, the files that are written.  Never: parses options (options.py), runs
 a program (simulation.py).

@@ -1,4 +1,4 @@
-"""What `kcluster simulate` prints: programs' lines, the cluster's events, the result.
+"""The output of `kcluster simulate`: programs' lines, the cluster's events, the result.
 
 Owns: the layout.  Never: runs or judges.
 Kafka: no counterpart.

@@ -22,6 +22,7 @@ from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestErr
 from kcluster.pipeline.ingest.view import ClusterView
 from kcluster.pipeline.progress import Progress
 from kcluster.pipeline.session import SessionError, open_session
+from kcluster.pipeline.shipping import SOURCE_NEEDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +38,7 @@ def ingest_topics(
     until: str | None,
     more: tuple[str, ...],
     master: str,
+    ship_env: bool,
     verbose: bool,
     quiet: bool,
     settings: JsonObject,
@@ -57,7 +59,7 @@ def ingest_topics(
         ClusterView(options.bootstrap, options.unique_topics).check(may_be_gone=is_resumed)
     except IngestError as error:
         refuse(str(error))
-    _ingest(_session(options, jars, packages, master, verbose), options, quiet)
+    _ingest(_session(options, jars, packages, master, ship_env, verbose), options, quiet)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -68,7 +70,12 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _session(
-    options: IngestOptions, jars: str | None, packages: str | None, master: str, verbose: bool
+    options: IngestOptions,
+    jars: str | None,
+    packages: str | None,
+    master: str,
+    ship_env: bool,
+    verbose: bool,
 ) -> SparkSession:
     """A session with the packages that the source and the format need."""
     try:
@@ -76,7 +83,7 @@ def _session(
         if not verbose:
             # A failed batch is reported below, in one line.
             logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        return open_session(master, settings, verbose)
+        return open_session(master, settings, verbose, SOURCE_NEEDS if ship_env else ())
     except (IngestError, SessionError) as error:
         refuse(str(error))
 

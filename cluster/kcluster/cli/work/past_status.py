@@ -48,7 +48,7 @@ def past_of_cluster(remote: Remote, at: str, topic: str | None) -> JsonObject:
 
 
 def past_of_run(directory: str, at: str, topic: str | None) -> JsonObject:
-    """The status at a moment of a run directory, with the same keys."""
+    """The status at a moment of a run directory, with the keys of a present status."""
     try:
         record, problems = read_run(directory)
     except RunError as error:

@@ -23,6 +23,7 @@ from kcluster.cli.work.grid import read_grid
 from kcluster.extras import how_to_install
 from kcluster.pipeline.progress import Progress
 from kcluster.pipeline.session import SMALL, SessionError, open_session, waits_for_executors
+from kcluster.pipeline.shipping import SWEEP_NEEDS
 from kcluster.pipeline.sweep.job import (
     SweepError,
     SweepResult,
@@ -63,7 +64,7 @@ def sweep_grid(
     try:
         pair = None if compare is None else (grid.find(compare[0]), grid.find(compare[1]))
         Path(out).mkdir(parents=True, exist_ok=True)
-        spark = open_session(master, SMALL, verbose, ship_env)
+        spark = open_session(master, SMALL, verbose, SWEEP_NEEDS if ship_env else ())
     except (ValueError, SessionError) as error:
         refuse(str(error))
     except OSError as error:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     _Assignment = m.SyncGroupRequest.SyncGroupRequestAssignment
 
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
-"""How long after the rebalance timeout the response to JoinGroup may arrive.  Kafka:
+"""The time after the rebalance timeout within which the response to JoinGroup may arrive.  Kafka:
 AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE."""
 
 _JOIN: Final = int(ApiKey.JOIN_GROUP)

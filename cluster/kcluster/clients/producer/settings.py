@@ -20,8 +20,8 @@ TRANSACTIONS_V1: Final = 1
 TRANSACTIONS_V2: Final = 2
 """The transaction protocols: V1 is KIP-98; V2 is KIP-890, with an epoch for each transaction."""
 PARTITIONERS: Final = ("default", "round-robin")
-"""`default`: by key (murmur2), or sticky without a key (KIP-794).  `round-robin`: partitions in
-turn, whatever the key."""
+"""The ways to choose a partition.  `default`: by key (murmur2), or sticky without a key (KIP-794).
+`round-robin`: partitions in turn, whatever the key."""
 
 
 class ProducerSettings(ClientSettings, frozen=True, kw_only=True):

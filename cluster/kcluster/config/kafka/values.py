@@ -122,7 +122,7 @@ class ConfigDef(Struct, frozen=True):
 
     @property
     def field(self) -> str:
-        """The name of its attribute in BrokerConfig, TopicConfig or GroupConfig."""
+        """The name of the config's attribute in BrokerConfig, TopicConfig or GroupConfig."""
         return field_of(self.name)
 
     def default_for(self, profile: str) -> Value:

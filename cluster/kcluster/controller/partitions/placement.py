@@ -64,7 +64,7 @@ def check_manual(
     replicas: Sequence[int], registered: Collection[int], replication_factor: int | None
 ) -> ApiError | None:
     """The problem of a manual assignment, or None.  `replication_factor`: the factor of the earlier
-    partitions, or None for the first; it is the same for all partitions of a topic."""
+    partitions, or None for the first; it is equal for all partitions of a topic."""
     problem = ""
     if not replicas:
         problem = "The manual partition assignment includes an empty replica list."

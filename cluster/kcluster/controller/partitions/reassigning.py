@@ -1,4 +1,4 @@
-"""How a reassignment changes a partition's replicas: pure functions on values.
+"""The effect of a reassignment on a partition's replicas: pure functions on values.
 
 Owns: a partition's replicas during a move, the completion of the move, the result of cancelling it.
 Never: chooses leaders or an ISR's order (elections.py), knows a cluster. Kafka:

@@ -35,7 +35,7 @@ class TokenBucket:
         self._last_ms = now_ms
 
     def throttle_ms(self, rate: float) -> int:
-        """How long the bucket will stay overdrawn, in ms."""
+        """The time for which the bucket will stay overdrawn, in ms."""
         return int(-self.tokens / rate * 1000 + 0.5) if self.tokens < 0 else 0
 
 

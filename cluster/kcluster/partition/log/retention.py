@@ -19,8 +19,8 @@ from kcluster.partition.log.segment import Segment
 from kcluster.timers import NEVER_MS
 
 EXCESS_BYTES: Final = 32 << 20
-"""How far a log may exceed its limit: more than a live cluster writes between two samples of its
-recorder (evidence/sampling.py)."""
+"""The excess of a log over its limit that is tolerated: more than a live cluster writes between two
+samples of its recorder (evidence/sampling.py)."""
 NO_LIMIT: Final = 1 << 62
 
 

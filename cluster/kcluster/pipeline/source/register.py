@@ -1,11 +1,11 @@
 """`format("kcluster")` for Spark: the classes of the Data Source API, as thin wrappers.
 
-Owns: these classes, and how workers find the package.  Never: reads or writes itself (stream.py,
-loading.py, writer.py).
+Owns: these classes.  Never: reads or writes itself (stream.py, loading.py, writer.py), finds the
+package on a worker (shipping.py).
 Kafka: of Spark's connector KafkaSourceProvider.
 
-The classes are made in a function, so that they are pickled by value: a worker can unpickle them
-before it has found the package, which their methods then import.
+The classes are made in a function, so that they are pickled by value: a worker that lacks the
+package can unpickle them, and their methods then report it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kcluster.pipeline.session import is_local
-from kcluster.pipeline.shipping import ARCHIVE
+from kcluster.pipeline.shipping import SOURCE_NEEDS, import_check, ship
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -35,20 +35,25 @@ if TYPE_CHECKING:
     from kcluster.pipeline.source.stream import Position, Stream
 
 FORMAT: Final = "kcluster"
+_NEEDS: Final = ("kcluster.pipeline.source.loading", "numpy", "pyarrow")
 
 
-def register(spark: SparkSession) -> None:
-    """Register `format("kcluster")` with a session."""
-    archive = "" if is_local(str(spark.sparkContext.master)) else ARCHIVE
-    spark.dataSource.register(source_class(archive))
+def register(spark: SparkSession, ship_env: bool = False) -> None:
+    """Register `format("kcluster")` with a session.  Workers of a cluster get the package;
+    `ship_env`: and its dependencies, with those of the source."""
+    if is_local(str(spark.sparkContext.master)):
+        spark.dataSource.register(source_class())
+    else:
+        ship(spark, SOURCE_NEEDS if ship_env else ())
+        spark.dataSource.register(source_class(needs=_NEEDS))
 
 
-def source_class(archive: str = "") -> type[DataSource]:
-    """The data source.  `archive`: the directory of the unpacked package, "" if installed."""
+def source_class(needs: Sequence[str] = ()) -> type[DataSource]:
+    """The data source.  `needs`: modules that a worker may lack."""
     from pyspark.sql.datasource import DataSource
 
-    find = _finder(archive)
-    readers, writers = _readers(find), _writers(find)
+    check = import_check(*needs)
+    readers, writers = _readers(check), _writers(check)
 
     class KclusterSource(DataSource):
         @classmethod
@@ -56,26 +61,26 @@ def source_class(archive: str = "") -> type[DataSource]:
             return "kcluster"
 
         def schema(self) -> StructType:
-            find()
+            check()
             from kcluster.pipeline.source.columns import spark_schema
 
             text = self.options.get("includeHeaders", "false")
             return spark_schema(text.strip().lower() == "true")
 
         def reader(self, schema: StructType) -> DataSourceReader:
-            find()
+            check()
             return readers[0](_read_settings(self.options, schema, False))
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            find()
+            check()
             return readers[1](_read_settings(self.options, schema, True))
 
         def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-            find()
+            check()
             return writers[0](_write_settings(self.options, schema, overwrite))
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-            find()
+            check()
             return writers[1](_write_settings(self.options, schema, overwrite))
 
     def _read_settings(options: Mapping[str, str], schema: object, is_stream: bool) -> bytes:
@@ -106,24 +111,8 @@ def source_class(archive: str = "") -> type[DataSource]:
     return KclusterSource
 
 
-def _finder(archive: str) -> Callable[[], None]:
-    """A function that makes the package importable in a worker."""
-
-    def find() -> None:
-        import sys
-
-        if archive:
-            from pyspark import SparkFiles
-
-            place = f"{SparkFiles.getRootDirectory()}/{archive}"
-            if place not in sys.path:
-                sys.path.insert(0, place)
-
-    return find
-
-
 def _readers(
-    find: Callable[[], None],
+    check: Callable[[], None],
 ) -> tuple[Callable[[bytes], DataSourceReader], Callable[[bytes], DataSourceStreamReader]]:
     from pyspark.sql.datasource import DataSourceReader, InputPartition
 
@@ -140,7 +129,7 @@ def _readers(
         return [InputPartition(msgspec.json.encode(one)) for one in ranges]
 
     def load(settings: bytes, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        find()
+        check()
         import msgspec
 
         from kcluster.pipeline.source.loading import load
@@ -156,7 +145,7 @@ def _readers(
             self.settings = settings
 
         def partitions(self) -> list[InputPartition]:
-            find()
+            check()
             from kcluster.pipeline.source.stream import batch_ranges
 
             return tasks(batch_ranges(decoded(self.settings)))
@@ -164,11 +153,11 @@ def _readers(
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             return load(self.settings, partition)
 
-    return BatchReader, _stream_reader(find, decoded, tasks, load)
+    return BatchReader, _stream_reader(check, decoded, tasks, load)
 
 
 def _stream_reader(
-    find: Callable[[], None],
+    check: Callable[[], None],
     decoded: Callable[[bytes], ReadSettings],
     tasks: Callable[[Iterable[Range]], list[InputPartition]],
     load: Callable[[bytes, InputPartition], Iterator[pa.RecordBatch]],
@@ -189,7 +178,7 @@ def _stream_reader(
 
         def stream(self) -> Stream:
             if self.plans is None:
-                find()
+                check()
                 from kcluster.pipeline.source.stream import Stream
 
                 self.plans = Stream(decoded(self.settings))
@@ -234,7 +223,7 @@ def _stream_reader(
 
 
 def _writers(
-    find: Callable[[], None],
+    check: Callable[[], None],
 ) -> tuple[Callable[[bytes], DataSourceWriter], Callable[[bytes], DataSourceStreamWriter]]:
     from pyspark.sql.datasource import (
         DataSourceArrowWriter,
@@ -243,7 +232,7 @@ def _writers(
     )
 
     def write(settings: bytes, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        find()
+        check()
         import msgspec
 
         from kcluster.pipeline.source.options import WriteSettings

@@ -1,15 +1,16 @@
-"""The function that a Spark worker calls first: it finds the shipped package, then runs the cells.
+"""The function that a Spark worker calls first: it checks what it can import, then runs the cells.
 
-Owns: that function, which is pickled by value; all others are pickled by name; what it raises if
-the worker's Python lacks a module.  Never: imports the package before `sys.path` has it.
+Owns: that function, which is pickled by value; all others are pickled by name.  Never: imports the
+package before the check.
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from kcluster.pipeline.shipping import import_check
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -17,12 +18,7 @@ if TYPE_CHECKING:
     from kcluster.pipeline.sweep.worker import Play
 
 
-class WorkerLacksModule(Exception):
-    """The worker's Python cannot import what a run needs; the text names it, and what to do."""
-
-
 def partition_function(
-    archive: str,
     done: Broadcast[bytes],
     cells: Broadcast[bytes],
     seeds: Broadcast[Sequence[int]],
@@ -30,28 +26,14 @@ def partition_function(
 ) -> Callable[[Iterable[tuple[int, int]]], Iterable[tuple[object, ...]]]:
     """The function for RDD.mapPartitions: ranges of run numbers in, rows out.
 
-    `archive`: the directory of the unpacked package, "" where it is installed.  `done`, `cells`,
-    `seeds`: broadcasts.  `play`: runs one (cell, seed); None: kcluster.pipeline.sweep.runs.play.
+    `done`, `cells`, `seeds`: broadcasts.  `play`: runs one (cell, seed); None:
+    kcluster.pipeline.sweep.runs.play.
     """
+    check = import_check("kcluster.pipeline.sweep.worker")
 
     def of_partition(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[object, ...]]:
-        if archive:
-            from pyspark import SparkFiles
-
-            place = f"{SparkFiles.getRootDirectory()}/{archive}"
-            if place not in sys.path:
-                sys.path.insert(0, place)
-        try:
-            from kcluster.pipeline.sweep.worker import rows_of
-        except ImportError as error:
-            import platform
-
-            version, host = platform.python_version(), platform.node()
-            raise WorkerLacksModule(
-                f"a worker's Python ({sys.executable}, {version}, on {host}) cannot run the sweep:"
-                f" {error}; --ship-env sends what this installation has, or install kcluster's"
-                " dependencies there and name that Python in PYSPARK_PYTHON"
-            ) from None
+        check()
+        from kcluster.pipeline.sweep.worker import rows_of
 
         for first, end in ranges:
             yield from rows_of(first, end, done.value, cells.value, seeds.value, play)

@@ -47,14 +47,14 @@ def ratio_error(runs: int, sum_y: float, sum_x: float, yy: float, xy: float, xx:
 
 def per_year(total: float, failures: int, brokers: int, mtbf_ms: float) -> float:
     """The cost of a year with `brokers` brokers that each fail once in `mtbf_ms`, where `failures`
-    failures of a broker cost `total` (seconds or losses).  It is linear, so it assumes that
-    failures overlap as often as in the runs.  0 if nothing failed."""
+    failures of a broker cost `total` (seconds or losses).  The figure is linear in the failures, so
+    it assumes that they overlap as often as in the runs. 0 if nothing failed."""
     return total / failures * brokers * MS_PER_YEAR / mtbf_ms if failures else 0.0
 
 
 def exact_sign_test(only_a: int, only_b: int) -> float:
     """The p-value of McNemar's exact test.  `only_a`, `only_b`: seeds at which only one of the two
-    settings lost records; the null hypothesis is that both lose equally often."""
+    settings lost records; the null hypothesis is that both settings lose equally often."""
     if only_a + only_b == 0:
         return 1.0
     return float(_binomtest(only_a, only_a + only_b).pvalue)

@@ -191,8 +191,8 @@ def _strange_key(key: str, verbs: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _without_colon(key: str) -> str | None:
-    """`isolate leader(orders-0)` -> `isolate: leader(orders-0)`; None if the mistake is another
-    one."""
+    """`isolate leader(orders-0)` -> `isolate: leader(orders-0)`; None if the text has a different
+    mistake."""
     verb, _, value = key.partition(" ")
     meant = verb if verb in ACTIONS else nearest(verb, ACTIONS)
     if not value or meant is None:

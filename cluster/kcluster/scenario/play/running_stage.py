@@ -16,7 +16,7 @@ from kcluster.handle.stage import DriverClock
 from kcluster.scenario.play.stage import ScenarioStage
 
 DONE_LOOK_MS: Final = 100
-"""How often a stopped client is checked for being done."""
+"""The interval at which a stopped client is checked for being done."""
 
 
 class StoppableClient(ClientStateMachine, Protocol):

@@ -56,7 +56,7 @@ NO_WAIT: Final = "no"
 
 
 class ActionParameters(Struct, rename={"for_": "for"}):
-    """What an action is followed by."""
+    """The events for which the answer to an action waits, and its undoing."""
 
     wait: Annotated[
         str,

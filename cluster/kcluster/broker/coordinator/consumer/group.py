@@ -67,7 +67,7 @@ class ResolvedRegex(Struct, frozen=True):
 
     topics: frozenset[str]
     version: int
-    """The metadata offset at which it was resolved."""
+    """The metadata offset at which the expression was resolved."""
     timestamp_ms: int
 
 
@@ -392,7 +392,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
 
 
 def _stale(member: ConsumerMember) -> ErrorCode:
-    """The error for an epoch that is not the current one, in the member's protocol."""
+    """The error for an epoch other than the current one, in the member's protocol."""
     return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
 

@@ -60,7 +60,7 @@ class MessageRecord(GroupRecord, frozen=True):
 
     @classmethod
     def value_type(cls) -> Any:
-        """The message class of its value."""
+        """The message class of the record's value."""
         return getattr(m, f"{cls.__name__}Value")
 
 

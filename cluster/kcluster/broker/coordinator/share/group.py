@@ -51,7 +51,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
         self.states: StatePartitions | None = None
-        """The states of its share partitions; None if there is no record about them."""
+        """The states of the group's share partitions; None if there is no record about them."""
         self._states_written_ms = 0
         self._is_unloaded = False
 

@@ -1,4 +1,4 @@
-"""What a broker uses to keep the state of share partitions.
+"""The interface by which a broker keeps the state of share partitions.
 
 Owns: the `SharePersister` interface, and NoPersister, which stores nothing.  Never: sends a request
 (remote_persister.py does), stores a state (share_state_shard.py does).
@@ -67,7 +67,7 @@ class SharePersister(ABC):
     def initialize(
         self, partitions: Mapping[SharePartition, tuple[int, int]], on_done: OnErrors, now_ms: int
     ) -> None:
-        """Replace each state by a new one with this (state epoch, start offset).  All share
+        """Replace each state by a new one, with the given (state epoch, start offset).  All share
         partitions are of one group."""
 
     @abstractmethod

@@ -44,7 +44,8 @@ from kcluster.protocol.messages import Message
 MAX_ATTEMPTS: Final = 5
 """Kafka: PersisterStateManager.MAX_FIND_COORD_ATTEMPTS."""
 _BACKOFFS_PER_TIMEOUT: Final = 30
-"""Kafka's first backoff is 1 s, a 30th of request.timeout.ms; profiles scale both."""
+"""The number of backoffs in request.timeout.ms: Kafka's first backoff is 1 s, a 30th of it, and
+profiles scale both."""
 _MAX_BACKOFFS: Final = 30
 
 _RETRIABLE: Final = (

@@ -72,9 +72,9 @@ class StateBatch(NamedTuple):
 class ShareState(Struct, frozen=True):
     """The stored state of one share partition.
 
-    `state_epoch`: of its initialization.  `leader_epoch`: of the share-partition leader that wrote
-    last.  `delivery_complete_count`: the number of records from `start_offset` on that need no
-    further delivery; -1 if unknown.
+    `state_epoch`: the epoch of its initialization.  `leader_epoch`: that of the share-partition
+    leader that wrote last.  `delivery_complete_count`: the number of records from `start_offset` on
+    that need no further delivery; -1 if unknown.
     """
 
     snapshot_epoch: int

@@ -96,7 +96,7 @@ class ConfiguredTopology(Struct, frozen=True):
 
 
 class _Stop(Exception):
-    """Ends `configure`, which catches it."""
+    """The exception that ends `configure`, which catches it."""
 
     def __init__(self, reason: StatusDetail | InvalidTopology) -> None:
         super().__init__(reason)

@@ -105,7 +105,7 @@ class StreamsTopology(Struct, frozen=True):
         }
 
     def encoded(self) -> StreamsGroupTopologyValue:
-        """The value of its record."""
+        """The value of the topology's record."""
         value = m.StreamsGroupTopologyValue
         return value(
             epoch=self.epoch,

@@ -44,7 +44,7 @@ def ignore_answer(_answer: Identified, _now_ms: int) -> None:
 
 
 class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
-    """The transaction coordinator.  `shards`: by partition of __transaction_state."""
+    """The transaction coordinator.  `shards`: the shards by partition of __transaction_state."""
 
     topic = TRANSACTION_STATE_TOPIC
 

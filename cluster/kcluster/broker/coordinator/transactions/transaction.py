@@ -97,7 +97,7 @@ class Transaction(Struct, frozen=True, kw_only=True):
     next_producer_id: int = NO_PRODUCER_ID
     """The producer id of the next transaction, if the epochs of this one are used up."""
     last_producer_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch before the current one; not in the log."""
+    """The epoch before the current one; the log does not have it."""
     client_version: int = 0
     """The transaction version of the client that last changed the transaction."""
 

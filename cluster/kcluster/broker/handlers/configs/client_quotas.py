@@ -28,7 +28,7 @@ SPECIFIED: Final = 2
 """Kafka's match types of a component: this name, the default, any name."""
 
 _MAP_SIZE: Final = 1
-"""Kafka makes the maps of an image as small as possible."""
+"""The number of buckets of a map: Kafka makes the maps of an image as small as possible."""
 
 _Answer = m.DescribeClientQuotasResponse
 

@@ -27,7 +27,8 @@ IN_ZOOKEEPER: Final = 0
 """The version of OffsetCommit and OffsetFetch whose offsets were in ZooKeeper."""
 
 FIRST_WITH_MAX_TIMESTAMP: Final = (3, 0)
-"""KIP-734: before it -3 and below are ordinary timestamps."""
+"""The first release with the timestamp for the greatest timestamp (KIP-734); earlier ones take -3
+and below for ordinary timestamps."""
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
