@@ -5,7 +5,7 @@ Owns: record and check.  Never: prints, reads options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import Any
 
@@ -54,13 +54,18 @@ def repeated(ask: Callable[[], Any], known: Any) -> Any:
     return outcomes[-1]
 
 
-def check(runner: Runner, family: str, case: Case, recording: Outcomes) -> list[Difference]:
-    """Run all versions of a case on ours, and compare with the recording of the runner's release.
-    No differences if ours does not serve the API, which the case of ApiVersions shows."""
+def check(
+    runner: Runner, family: str, case: Case, recording: Outcomes, only: Container[int] | None = None
+) -> list[Difference]:
+    """Run all versions of a case, or those in `only`, on ours, and compare with the recording of
+    the runner's release.  No differences if ours does not serve the API, which the case of
+    ApiVersions shows."""
     if case.api not in SERVED_APIS:
         return []
     pairs: dict[int, tuple[Any, Any]] = {}
     for version in case.each_version(runner.reference):
+        if only is not None and version not in only:
+            continue
         expected = recording.get(case.name, {}).get(version, _not_recorded(runner))
         pairs[version] = (expected, outcome(runner, case, version))
     return differences(runner.reference.version, f"{family}: {case.name}", pairs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -100,13 +101,18 @@ def _struct(
     message: Any, schema: StructSchema, values: Values, masks: Mapping[str, str], where: str
 ) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    defaults = {field.name: field for field in msgspec.structs.fields(message)}
+    defaults = _fields(message.__class__)
     for field in schema.fields:
         value = getattr(message, field.name)
         if value == _default_of(defaults[field.name]):
             continue
         out[field.name] = _field(value, field, values, masks, where)
     return out
+
+
+@cache
+def _fields(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
+    return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
 def _default_of(field: msgspec.structs.FieldInfo) -> Any:

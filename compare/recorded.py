@@ -44,6 +44,18 @@ class Recordings:
         different = _by_version(found.get("different", {}))
         return same | {name: newest.get(name, {}) | one for name, one in different.items()}
 
+    def telling(self, family: str, reference: Reference) -> dict[str, set[int]]:
+        """Case -> the versions that tell most: the first and the last of each range with equal
+        outcomes; of an older release only where it answers differently from the newest."""
+        if reference == NEWEST:
+            found = _read(self._folder / f"{family}.json")
+        else:
+            found = _read(self._folder / reference.name / f"{family}.json").get("different", {})
+        return {
+            name: {int(end) for versions in by_range for end in versions.split("-")}
+            for name, by_range in found.items()
+        }
+
     def save(self, family: str, reference: Reference, outcomes: Outcomes) -> None:
         """Write the outcomes of a family; those of other releases stay as they are."""
         if reference != NEWEST:

@@ -36,9 +36,8 @@ LIMIT_S = 60.0
 SPARK = "spark"
 """The fixture that every test on the shared session asks for, and an xdist group of these tests:
 one worker runs them all, so that they share a JVM."""
-SPARK_LIVE = "spark live"
-"""The group of those that read from a live cluster.  They are half of the work, and the whole would
-take longer than all other tests."""
+BROWSER = "browser"
+"""The same for Chromium."""
 
 gc.disable()
 """Until all tests are collected: what is imported stays."""
@@ -97,8 +96,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     `modifyitems` of ours."""
     fixtures = getattr(item, "fixturenames", ())
     if SPARK in fixtures:
-        item.add_marker(pytest.mark.xdist_group(SPARK_LIVE if "cluster" in fixtures else SPARK))
-    elif "browser" in fixtures or item.path.name in TOGETHER:
+        item.add_marker(pytest.mark.xdist_group(SPARK))
+    elif BROWSER in fixtures:
+        item.add_marker(pytest.mark.xdist_group(BROWSER))
+    elif item.path.name in TOGETHER:
         item.add_marker(pytest.mark.xdist_group(item.path.name))
     elif item.nodeid.startswith(QUICK) and item.get_closest_marker("xdist_group") is None:
         item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
@@ -200,7 +201,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     return (yield from limited(item))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A headless Chromium, for tests with the marks IN_CHROMIUM."""
     from tests.runs.browser import CHROMIUM, Browser

@@ -57,6 +57,8 @@ def fenced(document: str) -> tuple[Block, ...]:
     found = []
     reason = ""
     text = (ROOT / document).read_text(encoding="utf-8")
+    if "```" not in text:
+        return ()  # each worker that collects the tests asks for all pages
     for token in BLOCKS.parse(text):
         if token.type == "fence":
             language = token.info.strip()

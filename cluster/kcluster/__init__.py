@@ -1,7 +1,7 @@
 """kcluster: a Kafka cluster of several brokers, with real replication, in one Python process.
 
-Owns: the public names.  Never: imports anything but the version before it is asked for, or patches
-anything.
+Owns: the public names.  Never: patches anything, or imports more than the version before a name is
+used.
 
     from kcluster import Cluster, Topology
 

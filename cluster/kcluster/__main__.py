@@ -1,6 +1,6 @@
 """`python -m kcluster`, and the entry point of the command `kcluster`.
 
-Owns: that from here on Ctrl-C is quiet, and garbage is collected rarely.  Never: imports the
+Owns: making Ctrl-C quiet, and garbage collection rare, from here on.  Never: imports the
 command line itself before that.
 Kafka: no counterpart.
 """

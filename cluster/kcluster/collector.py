@@ -1,8 +1,7 @@
-"""When Python's garbage collector runs in a process of our own.
+"""The times at which Python's garbage collector runs in a process of kcluster's own.
 
 Owns: the thresholds, and the collection after a run.  Never: acts in a process of the user's, such
-as a test's.
-Kafka: the settings of the JVM's collector.
+as a test.  Kafka: the settings of the JVM's collector.
 """
 
 from __future__ import annotations
@@ -28,5 +27,6 @@ def collect_after_run() -> None:
 
 @cache
 def _freeze_modules() -> None:
-    """Exempt from collection the objects that the first run has left: they stay anyway."""
+    """Exempt the remaining objects of the first run from collection, because they stay in memory
+    anyway."""
     gc.freeze()

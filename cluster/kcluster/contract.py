@@ -1,4 +1,4 @@
-"""The contract of nodes and drivers: a node's inputs, its effects, and what a driver guarantees.
+"""The contract of nodes and drivers: a node's inputs, its effects, and the guarantees of a driver.
 
 Owns: the types of inputs and effects, the base of all events, the `Node` protocol.  Never: imports
 anything of ours; every layer may import this.
@@ -15,18 +15,19 @@ What every driver guarantees
   4. Messages over a link without delay are delivered within the same dispatch, breadth first: all
      nodes are idle again before the driver reads the next bytes from a client. During a long
      dispatch the live driver reads in between, but time stands still until it ends.
-  5. `now_ms` never goes back, and is the same for every step of one dispatch.
+  5. `now_ms` never goes back, and is equal for every step of one dispatch.
   6. Of one connection at most one Request is in a node; the next is delivered after its Reply.
      A node owes exactly one Reply to each Request, in this step or a later one, but none once its
      connection has closed.
   7. A node whose `deadline_ms` is set gets a Tick at that time or later.
   8. When a process dies, every node that it could talk to gets a PeerDisconnected; so does a node
      that sends to a process that is down (connection refused).  A cut link, or a paused process,
-     is silence: nothing arrives, and nobody is notified.  When a link is healed, both ends get
-     a PeerDisconnected, because what was under way over it is lost.
+     is silence: nothing arrives, and no node is notified.  When a link is healed, both ends get
+     a PeerDisconnected, because the messages under way over it are lost.
 What no driver guarantees
   - that a PeerRequest gets its PeerResponse (links are cut): its sender needs its own timeout;
-  - that a Tick is on time; - any order between messages of different senders.
+  - that a Tick is on time;
+  - any order between messages of different senders.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Request:
 
 
 class _PeerMessage:
-    """A message between nodes."""
+    """The base of messages between nodes."""
 
     __slots__ = ("body", "request_id", "source")
 
@@ -151,11 +152,11 @@ class ConnectionClosed(Struct, gc=False):
 
 
 class Tick(Struct, gc=False):
-    """`deadline_ms` has come."""
+    """The input that `deadline_ms` has come."""
 
 
 class Start(Struct, gc=False):
-    """First input of a node's life; every life has exactly one."""
+    """The first input of a node's life; every life has exactly one."""
 
 
 class Shutdown(Struct, gc=False):
@@ -163,7 +164,7 @@ class Shutdown(Struct, gc=False):
 
 
 class MoveLeader(Struct, gc=False):
-    """To the controller: make `leader` the leader of a partition, if it is in the ISR."""
+    """A request to the controller: make `leader` the leader of a partition, if it is in the ISR."""
 
     topic: str
     partition: int
@@ -189,8 +190,8 @@ Input = (
 @mypyc_attr(free_list_len=1)
 @final
 class Reply:
-    """The answer to a Request.  `body` None: nothing is sent (Produce with acks=0), but the
-    connection's next request may come."""
+    """The answer to a Request.  `body`: None if nothing is sent (Produce with acks=0); the
+    connection's next request may then come."""
 
     __slots__ = ("body", "request")
 
@@ -219,22 +220,22 @@ class CloseConnection(Struct, gc=False):
 
 
 class Event(Protocol):
-    """A thing that happened, as typed facts.  `kcluster.events` has a type for each kind.
+    """An event, as typed facts.  `kcluster.events` has a type for each kind.
 
     Its text is made from these fields in one place, cluster/kcluster/events/words/.
     """
 
     @property
     def kind(self) -> str:
-        """The word for its kind: `leader_elected`."""
+        """The word for the event's kind: `leader_elected`."""
 
     @property
     def subject(self) -> str:
-        """The name of what it happened to, as people type it: `orders-0`, `broker 2`."""
+        """The name of the event's subject, as people type it: `orders-0`, `broker 2`."""
 
     @property
     def is_internal(self) -> bool:
-        """Whether it concerns one of Kafka's internal topics."""
+        """Whether the event concerns one of Kafka's internal topics."""
 
 
 class Note(Struct, gc=False):
@@ -254,7 +255,7 @@ Effect = Reply | Send | CloseConnection | Note | Stopped
 
 
 class Node(Protocol):
-    """A broker or the controller, as a driver sees it."""
+    """A broker or the controller, for a driver."""
 
     node_id: int
 
@@ -267,7 +268,7 @@ class Node(Protocol):
 
 
 class Rng(Protocol):
-    """The part of random.Random that nodes use; seeded by the driver."""
+    """The part of random.Random that nodes use.  The driver seeds it."""
 
     def random(self) -> float: ...
     def randrange(self, stop: int, /) -> int: ...

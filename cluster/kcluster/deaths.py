@@ -14,9 +14,9 @@ from typing import Final
 
 
 class DeathKind(StrEnum):
-    """How a process ends.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, what it wrote
-    stays in the page cache; `power`: the machine stops, unflushed writes are lost; `wipe`: it comes
-    back with an empty disk."""
+    """How a process ends.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, its writes stay
+    in the page cache; `power`: the machine stops, unflushed writes are lost; `wipe`: it comes back
+    with an empty disk."""
 
     KILL = "kill"
     CLEAN = "clean"
@@ -34,7 +34,7 @@ class ProcessState(StrEnum):
 
 
 PAUSE: Final = "pause"
-"""Not a death: the process keeps its state and may be resumed."""
+"""The way to fail that is not a death: the process keeps its state and may be resumed."""
 
 WAYS_TO_FAIL: Final[tuple[str, ...]] = (*(str(kind) for kind in DeathKind), PAUSE)
 """Every way in which a broker may fail."""
@@ -49,5 +49,5 @@ MEANINGS: Final[dict[str, str]] = {
 
 
 def meanings(*ways: str) -> str:
-    """`kill: SIGKILL, ….  clean: …`: the meaning of each of these ways."""
+    """The meaning of each of these ways: `kill: SIGKILL, …. clean: …`."""
     return " ".join(f"{way}: {MEANINGS[way]}." for way in ways)

@@ -18,7 +18,8 @@ DISTRIBUTION: Final = "kcluster-sim"
 
 
 def how_to_install(extra: str) -> str:
-    """The command that adds an extra to this installation: pip, and the place it came from."""
+    """The command that adds an extra to this installation: pip, and the place from which it
+    came."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

@@ -1,4 +1,4 @@
-"""Types of JSON values as Python has them.
+"""Python's types of JSON values.
 
 Owns: their names.  Never: reads or writes JSON (msgspec does).  Kafka: no counterpart.
 """
@@ -8,4 +8,4 @@ from __future__ import annotations
 from typing import Any
 
 JsonObject = dict[str, Any]
-"""An object: its values are strings, numbers, booleans, null, lists and objects."""
+"""A JSON object: its values are strings, numbers, booleans, null, lists and objects."""

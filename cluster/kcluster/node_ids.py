@@ -10,4 +10,4 @@ from __future__ import annotations
 from typing import Final
 
 CONTROLLER_ID: Final = 3000
-"""Kafka's habit is to give controllers ids from 3000 on."""
+"""The controller's id.  Kafka's habit is to give controllers ids from 3000 on."""

@@ -1,8 +1,8 @@
 """Files inside the package.
 
-Owns: how text files that ship there are read, which files are there.  Never: knows what they mean.
-Kafka: no counterpart.
-pathlib is avoided because importing it costs a hundredth of the start (docs: benchmarks).
+Owns: reading text files that ship with the package, recognizing its files.  Never: knows their
+meaning.  Kafka: no counterpart. pathlib is avoided because importing it costs a hundredth of the
+start (docs: benchmarks).
 """
 
 from __future__ import annotations

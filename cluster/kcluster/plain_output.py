@@ -1,12 +1,12 @@
 """Text for terminals: names given by strangers cannot control the terminal that shows them.
 
-Owns: which characters are escaped, the escaping stdout and stderr of all verbs of `kcluster`, and
-the exception for this program's own colours.  Never: knows what is printed. Kafka: none; its tools
-print what they get.
+Owns: the set of escaped characters, the escaping stdout and stderr of all verbs of `kcluster`, and
+the exception for this program's own colours.  Never: knows what is printed.  Kafka: none; its tools
+print names unchanged.
 
 A client.id, a group's name or a file of somebody else's run may have control characters, which
 clear a terminal or hide text in it, and marks that reverse its direction.  They are shown as in
-JSON, so that a line of JSON stays what it is.
+JSON, so that a line of JSON stays valid.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Styled(io.TextIOBase):
 
 
 def styled(output: TextIO) -> Any:
-    """An output for text that has no part from strangers, or is escaped already."""
+    """An output for text that has no part from strangers, or is already escaped."""
     return _Styled(output) if isinstance(output, PlainOutput) else output
 
 

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 NEVER_MS: Final = 1 << 62
-"""Later than any deadline, in ms or µs: no deadline."""
+"""The value for no deadline: later than any deadline, in ms or µs."""
 NEVER_US: Final = NEVER_MS
 
 
@@ -19,8 +19,9 @@ class Timers:
     """Deadlines by key; setting a key again moves its deadline.  Due callbacks run in order of
     deadline, then in the order in which they were set.
 
-    `next_ms`: nothing is due before it; NEVER_MS when nothing is set.  It may be too early, because
-    moving or cancelling a deadline does not update it; then `run_due` runs nothing and corrects it.
+    `next_ms`: the time before which nothing is due; NEVER_MS when nothing is set.  It may be too
+    early, because moving or cancelling a deadline does not update it; then `run_due` runs nothing
+    and corrects it.
     """
 
     __slots__ = ("_armed", "_heap", "_sequence", "next_ms")
@@ -49,7 +50,7 @@ class Timers:
         return key in self._armed
 
     def __len__(self) -> int:
-        """How many are set."""
+        """The number of deadlines that are set."""
         return len(self._armed)
 
     def run_due(self, now_ms: int) -> None:

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from kcluster.actions import ACTIONS
-from kcluster.config.files.fields import fields_of
+from kcluster.actions import ACTIONS, made
+from kcluster.cli.action_verbs import action_verb
+from kcluster.config.files.fields import OneOf, Quantity, StructField, Whole, Words, fields_of
 from kcluster.config.topology.model import Topology
 from kcluster.handle.network import Network
 from kcluster.handle.verbs import UserVerbs
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
-from kcluster.scenario.language.loader import parse_action
-from kcluster.scenario.perform import do, perform_step
+from kcluster.scenario.language.loader import ScenarioError, action_of, parse_action
+from kcluster.scenario.perform import do
 
 TOPOLOGY = Topology.of(brokers=3, topics={"orders": {"assignment": [[1, 2, 3]]}}, profile="fast")
 
@@ -31,6 +32,7 @@ METHODS: dict[Callable[..., Any], str] = {
     Network.bridge: "bridge",
     Network.slow_link: "slow",
     Network.lose: "lose",
+    Network.limit_bandwidth: "limit_bandwidth",
     Network.heal: "heal",
 }
 OF_THE_CALL = {"self", "wait", "timeout_s"}
@@ -62,7 +64,7 @@ def test_method__has_the_fields_of_its_action_and_their_defaults(
     [
         lambda cluster: cluster.kill("leader(orders-0)", wait=False),
         lambda cluster: do(cluster, "kill", "leader(orders-0)"),
-        lambda cluster: perform_step(cluster, parse_action("kill: leader(orders-0)")),
+        lambda cluster: cluster.perform_action(parse_action("kill: leader(orders-0)").action),
     ],
     ids=["method", "do", "http"],
 )
@@ -86,17 +88,11 @@ def test_kill__finds_the_leader_and_kills_it_in_one_call(
 DOORS: dict[str, tuple[Callable[[WorldCluster], object], list[str]]] = {
     "python": (lambda cluster: cluster.kill(1, wait=False), ["handle/verbs.py", "handle/port.py"]),
     "http": (
-        lambda cluster: perform_step(cluster, parse_action("kill: 1")),
-        ["scenario/perform.py", "handle/port.py"],
+        lambda cluster: cluster.perform_action(parse_action("kill: 1").action),
+        ["handle/port.py"],
     ),
 }
-WALK = [
-    "actions/performing.py",
-    "actions/brokers.py",
-    "actions/stage.py",
-    "operations/verbs.py",
-    "runtime/dispatch.py",
-]
+WALK = ["actions/stage.py", "actions/brokers.py", "operations/verbs.py", "runtime/dispatch.py"]
 
 
 @pytest.mark.pure_python  # the frames of compiled functions are not to be seen
@@ -117,7 +113,7 @@ def test_kill__the_walk_is_short(cluster: WorldCluster, door: str) -> None:
     act(cluster)
     walked = [file for file in seen if not file.startswith(("drivers/", "kcluster/"))]
     assert walked == [*first, *WALK]
-    assert len(walked) <= 7
+    assert len(walked) <= 6
 
 
 @pytest.mark.parametrize(
@@ -126,6 +122,11 @@ def test_kill__the_walk_is_short(cluster: WorldCluster, door: str) -> None:
         (lambda cluster: cluster.kill(1, "hard"), "how=hard: no such way to die; there are kill,"),
         (lambda cluster: cluster.start(1, kafka_version="9.9"), "kafka_version=9.9: "),
         (lambda cluster: cluster.network.lose(1, share=1.0), "share=1.0: must be less than 1; use"),
+        (
+            lambda cluster: cluster.slow_link(1, latency_ms="5ms"),
+            "latency_ms=5ms: must be a number",
+        ),
+        (lambda cluster: cluster.move("orders-0"), "no node is named"),
         (lambda cluster: cluster.cut(1, []), "no node is named"),
         (lambda cluster: cluster.cut(1, 3001), "there is no broker 3001; the brokers are 1, 2, 3"),
     ],
@@ -136,6 +137,46 @@ def test_method__refuses_what_its_field_does_not_take(
     with pytest.raises(ClusterError) as error:
         act(cluster)
     assert refusal in str(error.value)
+
+
+def _wrong_value(field: StructField) -> object:
+    """A value that the field does not take; None if it takes all."""
+    if isinstance(field.kind, Quantity | Whole):
+        return field.kind.low - 1
+    takes_some = isinstance(field.kind, OneOf) or (
+        isinstance(field.kind, Words) and not field.kind.lists and field.kind.wanted != "text"
+    )
+    return "no-such" if takes_some else None
+
+
+WRONG = [
+    (verb, field, value)
+    for verb, cls in ACTIONS.items()
+    for field in fields_of(cls)
+    if (value := _wrong_value(field)) is not None
+]
+
+
+@pytest.mark.parametrize(
+    ("verb", "field", "value"), WRONG, ids=[f"{v}.{f.key}" for v, f, _ in WRONG]
+)
+def test_refusal__names_what_was_typed(verb: str, field: StructField, value: Any) -> None:
+    """From Python the field, with its unit; in a scenario and over HTTP the key."""
+    with pytest.raises(ClusterError) as of_python:
+        made(verb, {field.name: value})
+    assert str(of_python.value).startswith(f"{field.name}={value}: ")
+    with pytest.raises(ScenarioError) as of_file:
+        action_of(verb, None, {field.key: value}, None)
+    assert any(f"{verb}.{field.key}: " in line for line in str(of_file.value).splitlines())
+
+
+@pytest.mark.parametrize("verb", ACTIONS)
+def test_command_line__no_key_of_an_action_hides_an_option_of_all_verbs(verb: str) -> None:
+    command = action_verb(verb)
+    assert command is not None
+    names = [parameter.name for parameter in command.params]
+    assert len(names) == len(set(names))
+    assert {"name", "as_json", "wait", "duration"} <= set(names)
 
 
 def test_network__is_a_part_whose_faults_end_by_themselves(cluster: WorldCluster) -> None:

@@ -9,11 +9,11 @@ from typing import Annotated
 import pytest
 from click.testing import CliRunner
 
-from kcluster.actions.base import ACTIONS, Action, Undo, action, menu_items, repair_all
+from kcluster.actions.base import ACTIONS, Action, action, menu_items, repair_all
 from kcluster.actions.kinds import BROKERS
 from kcluster.actions.menu import MenuItem, menu_json
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, Undo
 from kcluster.cli.click_tools import kcluster
 from kcluster.config.files.fields import duration
 from kcluster.config.topology.model import Topology
@@ -26,7 +26,7 @@ from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.reference import pages
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.schema import step_schema
-from kcluster.scenario.perform import do, perform_step
+from kcluster.scenario.perform import do
 from kcluster.scenario.play.virtual import run_virtual
 from kcluster.scenario.recorded import scenario_of
 from kcluster.web.api.actions import perform_action
@@ -153,7 +153,7 @@ def test_new_action__python_performs_it(jammed: set[int], cluster: WorldCluster)
 def test_new_action__a_record_repeats_it_and_a_repair_ends_it(
     jammed: set[int], cluster: WorldCluster
 ) -> None:
-    perform_step(cluster, parse_action("jam: {brokers: 3, depth: 1s}"))
+    cluster.perform_action(parse_action("jam: {brokers: 3, depth: 1s}").action)
     notes = [entry.note for entry in cluster.events()]
     recorded = Scenario.parse(scenario_of(notes, TOPOLOGY, "jammed", notes[0].at_ms))
     assert [step.verb for step in recorded.steps] == ["jam"]

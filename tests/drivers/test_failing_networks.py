@@ -109,7 +109,7 @@ def test_verbs__refuse_the_impossible_with_a_reason(world: Any) -> None:
         (lambda: world.isolate("contoller"), "contoller: no such node; did you mean controller"),
         (lambda: world.isolate([]), "no node is named"),
         (lambda: world.lose(1, 2, share=1), "share=1: must be less than 1; use isolate"),
-        (lambda: world.limit_bandwidth(1, 2, bytes_per_s=0), "to_bytes=0: must be at least 1"),
+        (lambda: world.limit_bandwidth(1, 2, bytes_per_s=0), "^bytes_per_s=0: must be at least 1"),
         (lambda: world.slow_link(1, 2, latency_ms=-1), "latency_ms=-1: must be at least 0"),
         (lambda: world.slow_link(1, 2, distribution="norml"), "did you mean normal"),
     ):

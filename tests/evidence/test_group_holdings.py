@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcluster.broker.coordinator.classic_members import Roster
-from kcluster.broker.coordinator.streams.holders import Holders
+from kcluster.broker.coordinator.streams.tasks import Holders
 from kcluster.config.topology.model import Topology
 from kcluster.evidence.group_holdings import held_twice
 from kcluster.evidence.recorder import Recorder

@@ -20,7 +20,7 @@ from tests.fuzz.episodes import Budget, Failure, packed, shrunk, unpacked
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.targets.brokers import Brokers, Sent
 
-SHORT_S = 3.0
+SHORT_S = 1.5
 LONG_S = float(os.environ.get("KCLUSTER_FUZZ_SECONDS", "30"))
 SEEDS = range(8)
 

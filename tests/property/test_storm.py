@@ -19,9 +19,15 @@ FIRST, _, LAST = os.environ.get("KCLUSTER_SEEDS", USUAL).partition("-")
 SEEDS = range(int(FIRST), int(LAST or FIRST) + 1)
 AT_ONCE = 8
 """Seeds in one test, so that it is neither too short nor too long to be seen."""
+QUICK = 16
+"""So many of them are not slow."""
+PARTS = [
+    pytest.param(first, marks=pytest.mark.slow if number * AT_ONCE >= QUICK else ())
+    for number, first in enumerate(SEEDS[::AT_ONCE])
+]
 
 
-@pytest.mark.parametrize("first", SEEDS[::AT_ONCE])
+@pytest.mark.parametrize("first", PARTS)
 @pytest.mark.timeout_s(120)
 def test_storm__breaks_no_guarantee(first: int) -> None:
     for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):
@@ -29,7 +35,7 @@ def test_storm__breaks_no_guarantee(first: int) -> None:
         assert not storm.run(), "\n" + storm.report()
 
 
-@pytest.mark.parametrize("first", SEEDS[::AT_ONCE])
+@pytest.mark.parametrize("first", PARTS)
 @pytest.mark.timeout_s(120)
 def test_storm__breaks_no_guarantee_while_partitions_move(first: int) -> None:
     for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):

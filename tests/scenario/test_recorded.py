@@ -12,7 +12,6 @@ from kcluster.config.topology.model import Topology
 from kcluster.handle.virtual import VirtualDriver
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.perform import perform_on
 from kcluster.scenario.play.virtual import VirtualStage, run_virtual
 from kcluster.scenario.recorded import RecordedClient, scenario_of, steps_of
 
@@ -39,7 +38,8 @@ class Lab:
 
     def do(self, *actions: str) -> None:
         for text in actions:
-            perform_on(self.stage, parse_action(text))
+            step = parse_action(text)
+            self.stage.perform(step.action, step.options.as_, step.options.undone_after_ms)
             self.driver.run_for(1_000)
 
     def steps(self) -> list[tuple[int, str, Any, int | None]]:

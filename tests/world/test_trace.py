@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kcluster.world.check import compare, difference_lines
-from kcluster.world.trace import WireTrace
+from kcluster.world.trace import WireTrace, compare, difference_lines
 
 
 class Connection(Struct):

@@ -1,4 +1,5 @@
-"""What an administrator does while the cluster is under load: topics, partitions, configs, moves.
+"""The actions of an administrator while the cluster is under load: topics, partitions, configs,
+moves.
 
 Owns: these actions.  Never: sends the requests (operations/admin.py).
 Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions.
@@ -11,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.base import Action, action
 from kcluster.actions.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
 from kcluster.actions.kinds import BROKERS, PARTITION
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import ListOf, Whole, text
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.events.brokers import BrokerFenced, BrokerRegistered

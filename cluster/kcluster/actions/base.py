@@ -1,6 +1,7 @@
-"""What an action is: a Struct whose fields are its keys, performed on a stage.
+"""The base of actions: a Struct whose fields are the action's keys, performed on a stage.
 
-Owns: Action, the table of actions by name.  Never: performs one.
+Owns: Action, the table of actions by name, an action from Python values.  Never: performs one
+(stage.py does), reads YAML (scenario/language/loader.py does).
 Kafka: Trogdor's FaultSpec and TaskSpec.
 
 To add an action: a class with `@action("name", short="field", example="name: 1")` in a file of this
@@ -10,7 +11,7 @@ Python and on the command line follow from its fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
@@ -18,16 +19,26 @@ from msgspec import Struct
 from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
 from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording
-from kcluster.actions.stage import Stage
-from kcluster.config.files.fields import Kind, Quantity, Words, fields_of, key_of
+from kcluster.actions.stage import Stage, Undo
+from kcluster.config.files.fields import (
+    Kind,
+    OneOf,
+    Quantity,
+    StructField,
+    Whole,
+    Words,
+    fields_of,
+    key_of,
+)
+from kcluster.config.files.problems import show, unknown
 from kcluster.contract import Event
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.targets import targets_of
 from kcluster.operations.verbs import Verbs
-
-Undo = Callable[[], None]
 
 
 class Action(Struct, frozen=True):
-    """Something to do to a cluster; a subclass per kind.
+    """An action on a cluster; a subclass per kind.
 
     `do` and its undo run in the driver's thread and do not wait.  They raise ClusterError if the
     action cannot be performed.
@@ -35,21 +46,22 @@ class Action(Struct, frozen=True):
 
     VERB: ClassVar[str] = ""
     IS_FAULT: ClassVar[bool] = True
-    """True: the repair at the scenario's end undoes the action.  False: only `for` undoes it."""
+    """Whether the repair at the scenario's end undoes the action.  If not, only `for` undoes it."""
     SHORT: ClassVar[str] = ""
-    """The field that is meant if the value in the file is not a mapping."""
+    """The field that gets the action's value if that is not a mapping."""
     EXAMPLE: ClassVar[str] = ""
     """A step of a scenario with this action, for the reference; a test plays it."""
     MENU: ClassVar[tuple[MenuItem, ...]] = ()
-    """Its entries in the menus of the page."""
+    """The action's entries in the menus of the page."""
 
     def do(self, stage: Stage) -> Undo | None:
-        """Perform it now; returns the function that undoes it, None if it cannot be undone."""
+        """Perform the action now; returns the function that undoes it, None if it cannot be
+        undone."""
         raise AssertionError(f"{type(self).__name__} cannot be performed")
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Why fields cannot be combined, where each is correct by itself: a field's key, and the
-        reason."""
+        """The reasons why values that are valid by themselves cannot be combined: a field's key,
+        and the reason."""
         yield from ()
 
     def written(self) -> object:
@@ -68,27 +80,18 @@ class Action(Struct, frozen=True):
 
     @classmethod
     def record(cls, event: Any, recording: Recording) -> None:
-        """For an event of RECORDED_FROM: add a step that repeats the action, or end a step in
+        """Record an event of RECORDED_FROM: add a step that repeats the action, or end a step in
         force."""
 
     @classmethod
     def repair(cls, verbs: Verbs) -> Iterator[str]:
         """Undo every action of this kind that is in force in a cluster, whoever performed it;
-        yields the reason for each that cannot be undone."""
+        yields the reason for each action that cannot be undone."""
         yield from ()
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes to which `as` gives a name; it may draw them."""
+        """The nodes to which `as` gives a name.  Finding them may take a random draw."""
         return ()
-
-    def about_to_affect(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes on which `do` acts if it is called next: it repeats the random draw made
-        here."""
-        state = stage.rng.getstate()
-        try:
-            return self.affected(stage)
-        finally:
-            stage.rng.setstate(state)
 
 
 def menu_items() -> list[tuple[str, MenuItem]]:
@@ -98,15 +101,15 @@ def menu_items() -> list[tuple[str, MenuItem]]:
 
 
 def repair_all(verbs: Verbs) -> list[str]:
-    """Undo every fault that a cluster may have; returns the reasons why something cannot be undone.
-    Processes, whose actions are registered first, are started last: when their disks and links have
-    been restored."""
+    """Undo every fault that a cluster may have; returns the reasons for the faults that cannot be
+    undone.  Processes, whose actions are registered first, are started last: when their disks and
+    links have been restored."""
     reasons = (why for action in reversed(ACTIONS.values()) for why in action.repair(verbs))
     return [f"healing: {why}" for why in reasons]
 
 
 def _written(kind: Kind, value: Any) -> object:
-    """A value as a file has it, exactly."""
+    """A value in the exact form in which a file has it."""
     if isinstance(kind, Quantity):
         return f"{value:.15g}ms" if kind.units else value
     if kind is PARTITION:
@@ -135,3 +138,39 @@ def action(verb: str, short: str = "", *, example: str) -> Callable[[A], A]:
         return cls
 
     return register
+
+
+def made(verb: str, values: Mapping[str, Any]) -> Action:
+    """An action from Python values of its fields; None stands for the default.  ClusterError for a
+    value that its field does not take."""
+    cls = ACTIONS[verb]
+    action = cls(
+        **{
+            field.name: _value(field, value)
+            for field in fields_of(cls)
+            if (value := values.get(field.name)) is not None
+        }
+    )
+    for key, problem in action.problems():
+        raise ClusterError(f"{key}={values.get(key)}: {problem}")
+    return action
+
+
+def _value(field: StructField, value: Any) -> Any:
+    key, kind = field.name, field.kind
+    if kind is TARGETS or kind is BROKERS:
+        return targets_of(value)
+    if isinstance(kind, OneOf) and value not in kind.words:
+        raise ClusterError(f"{key}={show(str(value))}: {unknown(kind.what, value, kind.words)}")
+    if isinstance(kind, Quantity | Whole):
+        if not isinstance(value, int | float):
+            raise ClusterError(f"{key}={show(str(value))}: must be a number")
+        if not kind.low <= value <= kind.high:
+            bound = f"at least {kind.low:g}" if value < kind.low else f"at most {kind.high:g}"
+            raise ClusterError(f"{key}={value:g}: must be {bound}")
+    if isinstance(kind, Words) and isinstance(value, str):
+        try:
+            return kind.parse(value)
+        except ValueError as error:
+            raise ClusterError(f"{key}={show(value)}: {error}") from None
+    return value

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Final
 
-from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS, RELEASE
 from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import OneOf
 from kcluster.contract import CONTROLLER_ID, Event
 from kcluster.deaths import DeathKind, ProcessState
@@ -175,8 +175,7 @@ class ResumeBrokers(_OnBrokers, frozen=True):
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
-    """Start the brokers that are down or shutting down; another step may have started the
-    others."""
+    """Start the brokers that are down or shutting down; another step may have started some."""
     for broker_id in chosen:
         process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:

@@ -1,8 +1,8 @@
 """Configs of topics, groups and brokers in actions: `config: {min.insync.replicas: 2}`.
 
-Owns: reading their names.  Never: judges a value: the controller does, as it would for an
-administrator; reads a client's config (scenario/language/client_configs.py).
-Kafka: kafka-configs.sh --add-config.
+Owns: reading their names.  Never: judges a value (the controller does, as for an administrator);
+reads a client's config (scenario/language/client_configs.py).  Kafka: kafka-configs.sh
+--add-config.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the keys of actions hold: partitions, words for nodes, releases.
+"""The values of actions' keys: partitions, words for nodes, releases.
 
 Owns: these kinds of values.  Never: finds a node (operations/targets.py does).
 Kafka: no counterpart.
@@ -26,8 +26,8 @@ PARTITION: Final = Words(
     "a partition like orders-0", partition_name, brief="partition such as orders-0"
 )
 TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets")
-"""Nodes: brokers, the controller, clients."""
+"""The kind of values for nodes: brokers, the controller, clients."""
 BROKERS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets (brokers)")
-"""Brokers, and the controller where the action says so."""
+"""The kind of values for brokers, and for the controller if the action allows it."""
 RELEASE: Final = Words("a release like 3.9", _release_name, brief="release such as 3.9")
-"""A Kafka release, by its name."""
+"""The kind of values for a Kafka release, by its name."""

@@ -1,6 +1,6 @@
 """Actions on leadership: moving leaders, elections.
 
-Owns: these actions.  Never: elects (the controller does, asked by operations/verbs.py).
+Owns: these actions.  Never: elects (the controller does, on a request of operations/verbs.py).
 Kafka: kafka-leader-election.sh; kafka-reassign-partitions.sh for a preferred leader by hand.
 """
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Final
 
-from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, OneOf, duration
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import DiskFull
@@ -68,14 +68,14 @@ def _start_when_down(
     new_address: bool = False,
     then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start a broker, which is shutting down, once it has been down for this time; then call
+    """Start a broker, which is shutting down, once it has been down for `down_ms`; then call
     `then`."""
     process = stage.dispatcher.processes[broker_id]
 
     def start() -> None:
         then()
         if process.state is not ProcessState.DOWN:
-            return  # another step has started it
+            return  # another step has started the broker
         if new_address:
             stage.verbs.readdress(broker_id)
         stage.verbs.start(broker_id)

@@ -1,10 +1,10 @@
-"""The menus of the page: what it offers for a broker, a link or a partition.
+"""The menus of the page: the actions that it offers for a broker, a link or a partition.
 
 Owns: MenuItem, the place of an action in a menu.  Never: draws a menu (runs/page/actions.js does),
 performs an action.  Kafka: no counterpart.
 
 Words and values may hold names in braces, which the page replaces: `{broker}`; `{a}` and `{b}`, the
-ends of a link; `{partition}`; `{follower}`, of an item for a follower.
+ends of a link; `{partition}`; `{follower}`, in an item for a follower.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from msgspec import Struct
 class MenuItem(Struct, frozen=True):
     """An entry of a menu.
 
-    `of`: the thing that it acts on; the menu of a partition has the items of each follower in the
-    ISR too.  `when`: the states in which it is offered: of a broker `up`,
-    `paused` or `down`, of a partition `led` or `leaderless`; empty: always.  `value`: what follows
-    the action's verb, as in a scenario file.  `is_last`: it stands behind the items of actions that
-    are declared later.
+    `of`: the kind of object on which it acts; the menu of a partition also has the items of each
+    follower in the ISR. `when`: the states in which it is offered: `up`, `paused` or `down` for a
+    broker, `led` or `leaderless` for a partition; empty: all.  `value`: the value of the action's
+    verb, as in a scenario file.  `is_last`: whether it comes after the items of actions that are
+    declared later.
     """
 
     of: Literal["broker", "link", "partition", "follower"]
@@ -34,6 +34,6 @@ class MenuItem(Struct, frozen=True):
 
 
 def menu_json(items: Iterable[tuple[str, MenuItem]]) -> str:
-    """Verbs and their items, as the page reads them: a list of objects."""
+    """The verbs and their items in the form that the page reads: a list of objects."""
     rows = [{"verb": verb, **msgspec.to_builtins(item)} for verb, item in items]
     return msgspec.json.encode(rows).decode()

@@ -3,10 +3,10 @@
 Owns: these actions.  Never: cuts or shapes a link itself (operations/links.py).
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
-Without `others`, all other nodes are meant: brokers, the controller, and the workload's clients.
-Shapes then act on all links of `nodes`, including links between two of them; a cut leaves these as
-they are. Live, clients from outside are included only where they are named: `clients`, `client
-billing*`.
+Without `others`, the action is about all other nodes: brokers, the controller, and the workload's
+clients.  Shapes then act on all links of `nodes`, including links between two of them; a cut leaves
+these as they are.  Live, clients from outside are included only if they are named: `clients`,
+`client billing*`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Final
 
-from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.base import Action, action
 from kcluster.actions.brokers import KillBrokers
 from kcluster.actions.kinds import BROKERS, TARGETS
 from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, OneOf, duration, fraction, size
 from kcluster.contract import Event
 from kcluster.deaths import DeathKind
@@ -212,14 +212,14 @@ class Lose(Action, frozen=True):
 
 
 @action("limit_bandwidth", example="limit_bandwidth: {nodes: 3, to: 100KB}")
-class LimitBandwidth(_Shaping, frozen=True):
+class LimitBandwidth(_Shaping, frozen=True, rename={"bytes_per_s": "to"}):
     """Limit the bytes per second of each link, in each direction.  Without `others`: all links of
     these nodes."""
 
-    to_bytes: Annotated[int, size(1), "Bytes per second of each link."] = 1_000_000
+    bytes_per_s: Annotated[int, size(1), "Bytes per second of each link."] = 1_000_000
 
     def shape(self) -> LinkShape:
-        return LinkShape(bytes_per_s=self.to_bytes)
+        return LinkShape(bytes_per_s=self.bytes_per_s)
 
     RECORDED_FROM = (NetworkShaped,)
 

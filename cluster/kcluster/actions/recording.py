@@ -1,13 +1,12 @@
-"""Which steps of a scenario would do again what was done to a cluster.
+"""The steps of a scenario that would repeat the operations on a cluster.
 
-Owns: Recording, the steps made from events so far.  Never: knows an action (each one reads its own
-events, in `record`), writes a file (scenario/recorded.py does).
-Kafka: no counterpart.
+Owns: Recording, the steps made from events so far.  Never: knows an action (each reads its own
+events, in `record`), writes a file (scenario/recorded.py does).  Kafka: no counterpart.
 
-A step is made from the event that an operation leaves, so it does not matter whether the command
-line, Python or an administrator's client asked for it.  An action that was undone as a whole later
-is one step with `for`.  So are a shutdown and the next start: when the file is played, the broker
-must not start before its shutdown has ended.
+A step is made from the event that an operation leaves, so operations by the command line, Python or
+an administrator's client give equal steps.  An action that was undone as a whole later is one step
+with `for`.  So are a shutdown and the next start: when the file is played, the broker must not
+start before its shutdown has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kcluster.operations.targets import BrokerTarget, ControllerTarget, Targets
 
 
 class Recordable(Protocol):
-    """An action, as far as this module needs it."""
+    """The part of an action that this module needs."""
 
     VERB: ClassVar[str]
 
@@ -31,7 +30,7 @@ class Recordable(Protocol):
 
 
 class RecordedStep(Struct):
-    """An action, `at_ms` after the start.  `for_ms`: the time after which it was undone; None: it
+    """An action, `at_ms` after the start.  `for_ms`: the time after which it was undone; None if it
     was not.  `event`: the event from which the step was made."""
 
     at_ms: int
@@ -51,7 +50,7 @@ class RecordedStep(Struct):
 
 
 class Recording:
-    """The steps so far.  `topics`, `brokers`: those that exist without a step that creates them;
+    """The steps so far.  `topics`, `brokers`: the ones that exist without a step that creates them;
     `halted`: brokers whose next death is part of another step."""
 
     def __init__(self, topics: Sequence[str], brokers: Sequence[int]) -> None:
@@ -75,7 +74,7 @@ class Recording:
 
 
 def these(nodes: Iterable[int]) -> Targets:
-    """The words for these brokers and the controller in a step."""
+    """The words for some brokers, and the controller, in a step."""
     return tuple(
         ControllerTarget(shown="controller")
         if node == CONTROLLER_ID

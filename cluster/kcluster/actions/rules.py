@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final
 
 from msgspec import to_builtins
 
-from kcluster.actions.base import Action, Undo, action
+from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS, PARTITION
 from kcluster.actions.recording import Recording, these
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, ListOf, OneOf, Whole, Words, duration, fraction, text
 from kcluster.events.network import RuleAdded, RuleRemoved
 from kcluster.events.rule_effects import (

@@ -14,4 +14,4 @@ class Wait(Action, frozen=True):
     """Do nothing: the following steps wait until this step's trigger has fired."""
 
     def do(self, stage: Stage) -> None:
-        """Do nothing."""
+        """Do nothing: the step is only its trigger."""

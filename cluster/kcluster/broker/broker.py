@@ -43,7 +43,7 @@ from kcluster.timers import Timers
 class Broker:
     """The parts of one life of one broker.  BrokerNode adds inputs.
 
-    `serve(request, now_ms)`: handles a request that quotas held back.
+    `serve(request, now_ms)` handles a request that quotas held back.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Broker:
         self._outbox.emit(effect)
 
     def reply(self, request: Request, body: object) -> None:
-        """Answer a request, now or after it was parked; None: nothing is sent (acks=0)."""
+        """Answer a request, now or after it was parked; with None nothing is sent (acks=0)."""
         if request.connection_id < 0:
             peer = -1 - request.connection_id
             answer = PeerResponse(self.node_id, request.correlation_id, body)
@@ -157,7 +157,8 @@ class Broker:
     def generate_producer_id(
         self, on_producer_id: Callable[[int | None, int], None], now_ms: int
     ) -> None:
-        """Call back with a new producer id, or None if the controller gave none."""
+        """Call `on_producer_id` with a new producer id, or with None if the controller gave
+        none."""
         outbox = self._outbox
         self.producer_ids.generate(
             lambda producer_id: on_producer_id(producer_id, outbox.now_ms), now_ms
@@ -168,7 +169,7 @@ class Broker:
         return self.replicas.find_leader(topic, partition)
 
     def delete_internal_records(self, replica: Replica, before: int) -> None:
-        """Delete the records before an offset, of a partition that this broker leads."""
+        """Delete the records before an offset from a partition that this broker leads."""
         replica.advance_log_start(before)
         self.replicas.touch(replica)
 
@@ -181,7 +182,7 @@ class Broker:
         timeout_ms: int,
         now_ms: int,
     ) -> None:
-        """Append as this broker itself, acks=all, for `timeout_ms` at most;
+        """Append a batch of this broker's own with acks=all, within `timeout_ms`;
         `on_committed(error, now_ms)` is called once."""
         replica = self.replicas.find_leader(topic, partition)
         if isinstance(replica, ErrorCode):
@@ -203,8 +204,8 @@ class Broker:
         timeout_ms: int,
         now_ms: int,
     ) -> None:
-        """Call back once when everything before `end_offset`, just appended, is committed, or
-        cannot be within `timeout_ms`."""
+        """Call back once: when every record before `end_offset`, just appended, is committed, or
+        when it is clear that none will be within `timeout_ms`."""
         self.replicas.touch(replica)
         delayed = InternalAppend(on_committed)
         delayed.wait_for(replica, end_offset, None)

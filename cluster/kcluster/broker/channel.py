@@ -5,7 +5,7 @@ a socket (drivers/sockets/connection.py does), decides an answer (handlers do). 
 SocketServer.Processor.processCompletedReceives, RequestContext.parseRequest.
 
 A request that this broker does not serve raises ProtocolError, which closes the connection: an
-unknown API key, a version that is not served, a body that does not decode.  One exception: an
+unknown API key, a version that is not served, a body that does not decode.  The exception is an
 ApiVersions request newer than ours is answered in version 0 with the versions served (KIP-511).
 The broker's release decides on the served versions (versions.py).
 
@@ -41,8 +41,8 @@ IMAGE_ONLY_APIS: Final = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-"""APIs answered from the metadata image alone: equal requests have equal answers until it
-changes."""
+"""APIs that are answered from the metadata image alone: equal requests get equal answers until the
+image changes."""
 
 MAX_CACHED_ANSWERS: Final = 256
 MAX_CACHED_SIZE_BYTES: Final = 8 << 20
@@ -73,10 +73,10 @@ class ChannelBroker(Protocol):
 
 @final
 class _Served:
-    """The functions that read and answer one API in one version.  `codec`: its functions are looked
-    up each time, as the first ones only compile the real ones.
+    """The functions that read and answer one API in one version.
 
-    `codec`: its functions are looked up each time, as the first ones only compile the real ones.
+    The functions of `codec` are looked up at each use, because the first ones only compile the real
+    ones.
     """
 
     __slots__ = ("cacheable", "codec")
@@ -118,7 +118,7 @@ class Channel:
         if served is None:
             served = self._find(api_key, api_version)
             if served is None:
-                # As in 4.3.1, its header must still be complete.
+                # As in Kafka 4.3.1, the header of such a request must be complete.
                 decode_request_header(frame)
                 return self._answer_in_version_0(correlation_id)
         if (
@@ -227,8 +227,8 @@ class Channel:
 
 
 def _has_errors(body: object) -> bool:
-    """Whether an answer has an error.  Its handler may also have requested a topic, so the next
-    such request must reach the broker."""
+    """Whether an answer contains an error.  The handler of an answer with errors may also have
+    requested a topic, so the next equal request must reach the broker."""
     if getattr(body, "error_code", 0):
         return True
     return any(topic.error_code for topic in getattr(body, "topics", None) or ())

@@ -105,7 +105,8 @@ class Lifecycle:
             self._timers.set(_REGISTER, retry_ms, self.start)
             return
         view.epoch = response.broker_epoch
-        # Only a clean stop sets this again: a crash must not look like one (KIP-966).
+        # Only a clean stop sets this epoch again: a crash must not look like a clean stop
+        # (KIP-966).
         self._disk.clean_shutdown = False
         self.state = LifecycleState.RECOVERY
         interval_ms = view.config.broker_heartbeat_interval_ms
@@ -169,7 +170,7 @@ class Lifecycle:
             ErrorCode.STALE_BROKER_EPOCH,
             ErrorCode.BROKER_ID_NOT_REGISTERED,
         ):
-            # Another life of this broker id has taken over, or it was unregistered.
+            # Another life of this broker id has taken over, or this broker was unregistered.
             return
         if response.error_code != ErrorCode.NONE:
             return

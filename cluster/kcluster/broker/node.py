@@ -126,7 +126,7 @@ class BrokerNode(Broker):
     def __repr__(self) -> str:
         return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
 
-    # --------------------------------------------------------- as it is read from outside
+    # --------------------------------------------------------- for readers outside the broker
 
     @property
     def state(self) -> LifecycleState:
@@ -141,7 +141,7 @@ class BrokerNode(Broker):
 
     @property
     def deadline_ms(self) -> int | None:
-        """When the next timer or parked request is due."""
+        """The time at which the next timer or parked request is due."""
         timer_ms, parked_ms = self.timers.next_ms, self.purgatory.next_ms
         earliest_ms = parked_ms if parked_ms < timer_ms else timer_ms
         return earliest_ms if earliest_ms < NEVER_MS else None
@@ -213,8 +213,8 @@ class BrokerNode(Broker):
             fetch.abandon()
 
     def _on_tick(self, _event: Tick, now_ms: int) -> None:
-        # Look at operations that are not due, too: each corrects its `next_ms`, which would cause
-        # another Tick otherwise.
+        # Operations that are not due are called too: they correct `next_ms`, which would otherwise
+        # cause another Tick.
         self.timers.run_due(now_ms)
         self.purgatory.run_due(now_ms)
 

@@ -1,4 +1,4 @@
-"""What everything outside a broker may read of it, between two of its steps.
+"""The view of a broker for everything outside of it, between two of its steps.
 
 Owns: `BrokerNodeView`, the only face of a broker above runtime/.  Never: has a method that changes
 a partition, a group or the metadata: clients' requests and the controller do.
@@ -32,11 +32,11 @@ class BrokerNodeView(Protocol):
 
     @property
     def view(self) -> BrokerView:
-        """Its identity, as the broker itself sees it."""
+        """The broker's identity, as the broker itself sees it."""
 
     @property
     def release(self) -> Release:
-        """The Kafka release as which it runs."""
+        """The Kafka release that the broker simulates."""
 
     @property
     def config(self) -> BrokerConfig:
@@ -48,28 +48,28 @@ class BrokerNodeView(Protocol):
 
     @property
     def state(self) -> LifecycleState:
-        """Where it is between its start and its end."""
+        """The broker's state between its start and its end."""
 
     @property
     def image(self) -> MetadataImage:
-        """The metadata that it has applied."""
+        """The metadata that the broker has applied."""
 
     @property
     def replicas(self) -> Replicas:
-        """The replicas that it hosts: their roles, logs, high watermarks, and ISRs where it
-        leads."""
+        """The replicas that the broker hosts: their roles, logs, high watermarks and, at leaders,
+        ISRs."""
 
     @property
     def coordinator(self) -> GroupCoordinator:
-        """The groups that it coordinates, and their offsets."""
+        """The groups that the broker coordinates, and their offsets."""
 
     @property
     def transactions(self) -> TransactionCoordinator:
-        """The transactional ids that it coordinates."""
+        """The transactional ids that the broker coordinates."""
 
     @property
     def share_partitions(self) -> SharePartitions:
-        """The share partitions that it leads."""
+        """The share partitions that the broker leads."""
 
     @property
     def sessions(self) -> FetchSessions:
@@ -81,7 +81,7 @@ class BrokerNodeView(Protocol):
 
     @property
     def quotas(self) -> ClientQuotas:
-        """How it throttles its clients."""
+        """The throttling of the broker's clients."""
 
     def advertise(self, host: str, port: int) -> None:
-        """Take over an address that the controller is asked to make known to clients."""
+        """Take over an address, and have the controller make it known to clients."""

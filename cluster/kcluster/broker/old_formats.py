@@ -1,9 +1,8 @@
 """Produce and Fetch before 0.11: message sets on the wire, v2 batches in the log.
 
-Owns: the conversions between both, and the errors that such a client understands.  Never: knows the
-formats (protocol/records/message_sets.py), appends.
-Kafka: LogValidator (up-conversion), KafkaApis.maybeConvertFetchedData, LazyDownConversionRecords;
-KIP-31, KIP-32, KIP-110, KIP-283.
+Owns: the conversions between both, and the errors that such old clients understand.  Never: knows
+the formats (protocol/records/message_sets.py), appends.  Kafka: LogValidator (up-conversion),
+KafkaApis.maybeConvertFetchedData, LazyDownConversionRecords; KIP-31, KIP-32, KIP-110, KIP-283.
 
 Brokers of 0.11 to 3.x stored v2 batches by default (log.message.format.version), as is done here.
 DIFFERS: they could be configured to store the older formats; here the log is always v2.
@@ -41,7 +40,8 @@ def take_message_set(
     release: Release, data: m.ProduceRequest.PartitionProduceData, allowance: Allowance | None
 ) -> ErrorCode:
     """Convert the records of a partition in a ProduceRequest before v3 to a v2 batch; an error, or
-    NONE.  `allowance`: the request's for decompressing; None: one for this partition alone.
+    NONE. `allowance`: the request's allowance for decompressing; None: an allowance for this
+    partition alone.
 
     A batch of format v2 is accepted as it is, as by Kafka.  A set without a whole message becomes
     empty, which is no error: nothing is appended.
@@ -76,7 +76,7 @@ def convert_fetched(
     allowance: Allowance,
 ) -> None:
     """Convert `data`, a partition of a FetchResponse before v10, to the formats of its version.
-    `allowance`: the whole response's for decompressing."""
+    `allowance`: the whole response's allowance for decompressing."""
     if read.error:
         data.error_code = error_of_release(release, read.error)
         return
@@ -100,7 +100,7 @@ def _down_convert(
     wanted, batches = read.wanted, read.batches or []
     is_hard = version < FIRST_FETCH_WITH_A_SOFT_LIMIT
     if not batches and is_hard and wanted.fetch_offset < read.high_watermark:
-        # Withheld by a limit: a partial first batch makes the client ask for more.
+        # A limit withholds the records: a partial first batch makes the client ask for more.
         batches = replica.log.read(wanted.fetch_offset, wanted.max_bytes, read.high_watermark, True)
     if batches and is_hard and batches[0].size_bytes > wanted.max_bytes:
         data.records = bytes(memoryview(batches[0].buffer)[: max(0, wanted.max_bytes)])

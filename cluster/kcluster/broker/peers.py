@@ -14,7 +14,8 @@ from kcluster.broker.purgatory import DelayedOperation, Purgatory
 from kcluster.contract import CONTROLLER_ID, PeerRequest, PeerResponse, Send
 
 Answered = Callable[[Any, int], None]
-"""(body of the response, or None if none came in time or the peer is gone; now_ms)."""
+"""Called with (body of the response, or None if no response came in time or the peer is gone;
+now_ms)."""
 
 
 class PeerCall(DelayedOperation):
@@ -29,7 +30,8 @@ class PeerCall(DelayedOperation):
         self.request_id = -1
 
     def answered(self, body: Any, now_ms: int) -> None:
-        """Called with the body of the response; None: none came in time, or the peer is gone."""
+        """Called with the body of the response; None: no response came in time, or the peer is
+        gone."""
         raise AssertionError("a subclass handles the answer")
 
     def expire(self, now_ms: int) -> None:
@@ -73,8 +75,8 @@ class PeerCalls:
     def ask_controller(
         self, body: object, on_answer: Answered, timeout_ms: int, now_ms: int
     ) -> None:
-        """Send a request to the controller; `on_answer(None, now_ms)` if no answer came in time, at
-        most controller.socket.timeout.ms."""
+        """Send a request to the controller; `on_answer(None, now_ms)` if no answer came in time,
+        within controller.socket.timeout.ms at most."""
         timeout_ms = min(timeout_ms, self._view.config.controller_socket_timeout_ms)
         self.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
 
@@ -89,7 +91,8 @@ class PeerCalls:
         return call
 
     def on_response(self, response: PeerResponse, now_ms: int) -> None:
-        """Finish the call that this answers; an answer after the timeout is dropped."""
+        """Finish the call to which `response` is the answer; an answer after the timeout is
+        dropped."""
         call = self._under_way.pop(response.request_id, None)
         if call is not None:
             call.done = True

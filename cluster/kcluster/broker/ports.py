@@ -24,7 +24,8 @@ from kcluster.protocol.releases import Release
 class BrokerView:
     """A broker's identity, its configs, and its view of the cluster.
 
-    Three fields change: `epoch` (lifecycle.py), `config` and what is in `image` (publisher.py).
+    Three fields change: `epoch` (lifecycle.py), `config`, and the content of `image`
+    (publisher.py).
     """
 
     __slots__ = (
@@ -61,7 +62,7 @@ class BrokerView:
         self.epoch = -1
         """The broker epoch that the controller gave to this life; -1 before registration."""
         self.image = MetadataImage()
-        """One object for the whole life, which records change in place."""
+        """The metadata image: one object for the whole life, changed in place by records."""
 
 
 @final

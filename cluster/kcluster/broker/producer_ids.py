@@ -15,7 +15,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
 OnProducerId = Callable[[int | None], None]
-"""Takes the producer id; None: there is none now, and the producer may try again."""
+"""Called with the producer id; None: there is none now, and the producer may try again."""
 
 
 class ProducerIds:
@@ -33,7 +33,8 @@ class ProducerIds:
         self._waiting: list[OnProducerId] = []
 
     def generate(self, on_producer_id: OnProducerId, now_ms: int) -> None:
-        """Call back with a new producer id: now if there is one, else when a block arrives."""
+        """Call back with a new producer id: now if an id is available, else when a block
+        arrives."""
         producer_id = self._take(now_ms)
         if producer_id is not None:
             on_producer_id(producer_id)

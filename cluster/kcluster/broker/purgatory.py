@@ -4,7 +4,7 @@ Owns: the deadlines of parked requests and expiring them.  Never: knows their co
 operation registers itself with the replicas that it watches).  Kafka: DelayedOperationPurgatory.
 
 Requests that wait equally long expire in the order of their arrival.  So one queue per length of
-wait is sorted at no cost: parking, completing and expiring are O(1), without a timer for each.
+wait needs no sorting: parking, completing and expiring are O(1), without a timer for each.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ QUEUES_BEFORE_SWEEP: Final = 64
 """The number of queues beyond which empty ones are dropped: clients choose how long they wait, and
 most choose alike."""
 QUEUES_KEPT_EMPTY: Final = 8
-"""The number of empty queues that are kept: a broker's own waits have few lengths, again and
-again."""
+"""The number of empty queues that are kept, because a broker's own waits have only a few different
+lengths."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -47,8 +47,9 @@ class DelayedOperation:
 class Purgatory:
     """The deadlines of all parked requests of one broker.
 
-    `next_ms`: nothing is due before it; NEVER_MS when nothing is parked.  It may be too early, as
-    it ignores that operations get done: `run_due` then expires nothing and corrects it.
+    `next_ms`: the time before which nothing is due; NEVER_MS when nothing is parked.  It may be too
+    early, because a finished operation does not change it: `run_due` then expires nothing and
+    corrects it.
     """
 
     __slots__ = ("_last", "_last_wait_ms", "_queues", "next_ms")
@@ -56,12 +57,13 @@ class Purgatory:
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
         self._last: _Queue | None = None
-        """The queue of `_last_wait_ms`, used last, and mostly also for the next operation."""
+        """The queue of `_last_wait_ms`, the last one used, which is mostly also right for the next
+        operation."""
         self._last_wait_ms = 0
         self.next_ms = NEVER_MS
 
     def park(self, operation: DelayedOperation, wait_ms: int, now_ms: int) -> None:
-        """Expire `operation` in `wait_ms`, unless it is done before."""
+        """Expire `operation` in `wait_ms`, unless the operation is done before."""
         deadline_ms = operation.deadline_ms = now_ms + wait_ms
         if deadline_ms < self.next_ms:
             self.next_ms = deadline_ms

@@ -32,13 +32,13 @@ Answer = Message | Parked | NoResponse
 """The response body; PARKED when `broker.reply(request, body)` will be called later; NO_RESPONSE
 when the client expects none."""
 Handler = Callable[[Broker, Request, int], Answer]
-"""(broker, request, now_ms) -> the answer."""
+"""Serves one request: (broker, request, now_ms) -> the answer."""
 Registered = TypeVar("Registered", bound=Handler)
 
 
 @final
 class ServedApi:
-    """One row of the table: inclusive version bounds as 4.4.0 serves them."""
+    """One row of the table: the lowest and the highest version that 4.4.0 serves."""
 
     __slots__ = ("api_key", "handler", "max_version", "min_version")
 

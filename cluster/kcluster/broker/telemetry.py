@@ -41,10 +41,10 @@ class ClientInstance:
     ) -> None:
         self.instance_id = instance_id
         self.attributes = attributes
-        """Its attributes, by the names that subscriptions match."""
+        """The client's attributes, by the names that subscriptions match."""
         self.connection_id = connection_id
         self.version = -1
-        """The version of the subscriptions with which it was matched."""
+        """The version of the subscriptions with which the client was matched."""
         self.metrics: tuple[str, ...] = ()
         self.push_interval_ms = DEFAULT_INTERVAL_MS
         self.subscription_id = 0
@@ -57,7 +57,8 @@ class ClientInstance:
         self.pushed_bytes = 0
 
     def subscribe(self, subscriptions: list[Subscription], version: int) -> None:
-        """Match it with the current subscriptions; earlier matches and the clocks are reset."""
+        """Match the client with the current subscriptions; earlier matches and the clocks are
+        reset."""
         configs = [s.config for s in subscriptions if s.matches(self.attributes)]
         names = {name for config in configs for name in config.metrics}
         self.metrics = (ALL_METRICS,) if ALL_METRICS in names else tuple(sorted(names))
@@ -122,7 +123,8 @@ class ClientTelemetry:
         image: MetadataImage,
         now_ms: int,
     ) -> ClientInstance:
-        """The client of this id; created, or matched with changed subscriptions, if necessary."""
+        """The client with this id; it is created, or matched with changed subscriptions, if
+        necessary."""
         known = self.instances.pop(instance_id, None)
         subscriptions = self.subscriptions(image)
         if known is None or known.expires_ms <= now_ms:

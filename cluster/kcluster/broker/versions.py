@@ -51,11 +51,11 @@ _SAID_BEFORE: Final = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""The older error that replaces a newer one (INVALID_RECORD is newer: KIP-467)."""
+"""The older error that replaces a newer one (INVALID_RECORD came with KIP-467)."""
 
 
 def served(release: Release, api_key: int) -> Versions | None:
-    """The versions of an API that a broker of `release` answers here; None for none."""
+    """The versions of an API that a broker of `release` answers here; None if it answers none."""
     api = SERVED_APIS.get(api_key)
     if api is None:
         return None
@@ -72,7 +72,7 @@ def served(release: Release, api_key: int) -> Versions | None:
 
 
 def listed(release: Release) -> list[tuple[int, int, int]]:
-    """(API key, lowest, highest version) as in ApiVersions, by key."""
+    """The rows of ApiVersions by key: (API key, lowest version, highest version)."""
     # DIFFERS: APIs without a handler here are not listed, so that clients do not use them.
     rows = []
     for api_key, (low, high) in release.listed.items():
@@ -116,9 +116,9 @@ NOT_CONTROLLER."""
 def zookeeper_controller(image: MetadataImage) -> int:
     """The controller of ZooKeeper brokers, which is one of them; -1 if none is up.
 
-    DIFFERS: with ZooKeeper it is the broker that created /controller first, here the live broker of
-    the lowest id.  Brokers from 3.3 on name any broker, so clients of both may need a second
-    request.
+    DIFFERS: with ZooKeeper the controller is the broker that created /controller first; here it is
+    the live broker with the lowest id.  Brokers from 3.3 on name any broker, so clients of both may
+    need a second request.
     """
     alive = [broker_id for broker_id, broker in image.brokers.items() if not broker.fenced]
     return min(alive, default=-1)
@@ -131,8 +131,7 @@ def is_not_controller(release: Release, image: MetadataImage, node_id: int) -> b
 
 
 def not_controller(answer: M) -> M:
-    """The answer to a request that timed out, with NOT_CONTROLLER in place of the time-out's
-    error."""
+    """The answer to a request that timed out, with NOT_CONTROLLER instead of REQUEST_TIMED_OUT."""
     for name in answer.__struct_fields__:
         value = getattr(answer, name)
         if name == "error_code" and value == ErrorCode.REQUEST_TIMED_OUT:

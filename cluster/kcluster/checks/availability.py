@@ -1,8 +1,8 @@
 """The times in which a partition could not be written or read, with the clients and the reasons.
 
-Owns: the windows of a run: from the first attempt that failed or was not answered to the first that
-succeeded, for clients and brokers.  Never: guesses the cause: reasons are notes. Kafka: no
-counterpart; Jepsen's availability of each key.
+Owns: the windows of a run: from the first attempt that failed or was not answered to the next
+attempt that succeeded, for clients and brokers.  Never: guesses the cause: reasons are notes.
+Kafka: no counterpart; Jepsen's availability of each key.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.checks.chain.links import Link
 from kcluster.checks.origins import Origin, origin_of
 from kcluster.checks.unavailable import reasons_of
 from kcluster.clients.ledger import ClientError, Outcome, Partition, SentRecord
 from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
 from kcluster.events.network import LinkCut, LinkHealed, NetworkShaped
-from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts
 from kcluster.protocol.apis import ApiKey
 
 WRITES: Final = "writes"
 READS: Final = "reads"
 USUAL: Final = 5
-"""The factor by which an ack is late compared with quiet times."""
+"""The factor by which an ack must be slower than in quiet times to count as late."""
 
 _OF_THE_CLIENT: Final = frozenset(
     (
@@ -40,8 +40,8 @@ _OF_THE_CLIENT: Final = frozenset(
 
 
 class Window(Struct, frozen=True):
-    """A time in which `writes` or `reads` of a partition failed; `is_over`: whether it was
-    available again before the end of the run.  `clients`: the affected clients; `errors`: by
+    """A time in which `writes` or `reads` of a partition failed; `is_over`: whether the partition
+    was available again before the end of the run.  `clients`: the affected clients; `errors`: by
     Kafka's names; `origin`: the operation on the cluster that began it, None if there is none."""
 
     kind: str
@@ -59,7 +59,8 @@ class Window(Struct, frozen=True):
         return self.to_ms - self.from_ms
 
     def line(self, began_ms: int) -> str:
-        """`no writes to orders-0 for 1,403 ms from +3000 ms on (p0): NOT_LEADER_OR_FOLLOWER`."""
+        """The window in a line: `no writes to orders-0 for 1,403 ms from +3000 ms on (p0):
+        NOT_LEADER_OR_FOLLOWER`."""
         topic, number = self.partition
         to = "to" if self.kind == WRITES else "of"
         until = "" if self.is_over else ", to the end"
@@ -71,7 +72,7 @@ class Window(Struct, frozen=True):
 
 
 class _Outage(Struct):
-    """One client's window."""
+    """A time in which one client's attempts failed."""
 
     from_ms: int
     to_ms: int
@@ -82,7 +83,7 @@ class _Outage(Struct):
 
 def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
     """All windows, by partition, writes first.  `patience_ms`: an ack that is slower than this, and
-    much slower than its producer's in quiet times, counts as an outage until it arrived."""
+    much slower than its producer's acks in quiet times, counts as an outage until its arrival."""
     windows = []
     outages_of: dict[tuple[Partition, str], list[_Outage]] = {}
     for partition, outages in _of_writes(facts, patience_ms):
@@ -170,8 +171,8 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
 
 
 def _quiet_median_ms(facts: Facts, partition: Partition, sends: Sequence[SentRecord]) -> int:
-    """The median time of acks of first attempts in quiet times; 0 if there is none.  With other
-    times, a long outage would seem usual."""
+    """The median time of acks of first attempts in quiet times; 0 if there is none.  If other times
+    counted too, a long outage would seem usual."""
     spans = _quiet_spans(facts), _in_sync_spans(facts, partition)
     taken = sorted(
         send.ended_ms - send.sent_ms
@@ -242,7 +243,7 @@ def _has_failed(send: SentRecord, patience_ms: int) -> bool:
 
 
 def _outage(from_ms: int, good: Sequence[int], end_ms: int, client: str, error: str) -> _Outage:
-    """The outage from a failed attempt to the first that succeeded."""
+    """The outage from a failed attempt to the first attempt that succeeded."""
     at = bisect_right(good, from_ms)
     is_over = at < len(good)
     errors = {error: None} if error else {}
@@ -275,7 +276,7 @@ def _of_reads(facts: Facts) -> Iterator[tuple[Partition, list[_Outage]]]:
                 if entry.partition not in (None, partition):
                     continue
                 at = bisect_right(times, entry.at_ms)
-                # After a timeout: the outage began with the attempt, just after the last answer.
+                # The attempt timed out, so the outage began with it, just after the last answer.
                 waited = entry.error == "REQUEST_TIMED_OUT" and at > 0
                 from_ms = times[at - 1] if waited else entry.at_ms
                 outage = _outage(entry.at_ms, times, end_ms, consumer, entry.error)

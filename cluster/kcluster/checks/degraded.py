@@ -1,4 +1,5 @@
-"""Partitions that were offline, elected uncleanly or below min.insync.replicas, used or not.
+"""Partitions that were offline, elected uncleanly or below min.insync.replicas, whether clients
+used them or not.
 
 Owns: `Degraded`, and finding these times in the record.  Never: words (verdict_words.py); decides
 whether a run is valid. Kafka: the metrics OfflinePartitionsCount, UncleanLeaderElectionsPerSec,
@@ -32,8 +33,9 @@ from kcluster.protocol.names import has_internal_prefix
 
 
 class DegradedKind(StrEnum):
-    """`offline`: without a leader; `unclean_election`: of a leader that may lack committed records;
-    `under_min_isr`: its ISR was smaller than min.insync.replicas, so that acks=all was refused."""
+    """`offline`: the partition had no leader; `unclean_election`: its new leader may lack committed
+    records; `under_min_isr`: its ISR was smaller than min.insync.replicas, so that acks=all was
+    refused."""
 
     OFFLINE = "offline"
     UNCLEAN_ELECTION = "unclean_election"
@@ -52,8 +54,8 @@ class ReplicaState(StrEnum):
 
 
 class Ineligible(Struct, frozen=True):
-    """A replica that could not lead when its partition went offline; `since_ms`: the beginning of
-    its state, -1 if unknown."""
+    """A replica that could not lead when its partition went offline; `since_ms`: the time since
+    which it could not, -1 if unknown."""
 
     broker: int
     state: ReplicaState
@@ -61,10 +63,10 @@ class Ineligible(Struct, frozen=True):
 
 
 class Degraded(Struct, frozen=True):
-    """A time in which a partition was degraded, in ms of the cluster's clock; of an unclean
+    """A time in which a partition was degraded, in ms of the cluster's clock; for an unclean
     election `to_ms` is `from_ms`.  `is_over`: whether it ended before the run did.  `replicas`: the
-    partition's, if known; `ineligible`: the reason for each when it went offline; `then_unclean`:
-    whether an unclean election ended it."""
+    partition's replicas, if known; `ineligible`: the reason for each replica when the partition
+    went offline; `then_unclean`: whether an unclean election ended it."""
 
     kind: DegradedKind
     partition: Partition
@@ -87,8 +89,8 @@ _STATES: Final = {"down": ReplicaState.DOWN, "paused": ReplicaState.PAUSED}
 
 def find_degraded(facts: Facts, since_ms: int) -> list[Degraded]:
     """All degraded times after `since_ms`, by kind, then by partition; a time that began earlier
-    begins there.  Times below min.insync.replicas follow the setting at the end, and leave out
-    internal topics."""
+    begins there.  Times below min.insync.replicas are computed with the setting at the end of the
+    run, without internal topics."""
     found = _Search(facts).all()
     lasted = [
         structs.replace(each, from_ms=max(each.from_ms, since_ms))

@@ -30,7 +30,7 @@ from kcluster.evidence.lookups import Facts
 
 
 class OriginKind(StrEnum):
-    """The operations that begin outages, in order of how much they explain."""
+    """The operations that begin outages, the most explanatory first."""
 
     KILLED = "killed"
     LOST_POWER = "lost_power"
@@ -47,9 +47,9 @@ class OriginKind(StrEnum):
 
 
 class Origin(Struct, frozen=True):
-    """The operation, at `at_ms` of the cluster's clock.  `nodes`: the brokers acted on; `rack`: the
-    rack of which these are all brokers; `noticed_ms`: the time at which the controller fenced the
-    first of them, -1 if it did not, or need not."""
+    """The operation that began an outage, at `at_ms` of the cluster's clock.  `nodes`: the brokers
+    on which it acted; `rack`: the rack, if these are all of its brokers; `noticed_ms`: the time at
+    which the controller fenced the first of them, -1 if it did not, or need not."""
 
     kind: OriginKind
     at_ms: int
@@ -148,7 +148,7 @@ def _origin(facts: Facts, kind: OriginKind, at_ms: int) -> Origin:
 
 
 def _rack_of(specs: Sequence[BrokerSpec], nodes: tuple[int, ...]) -> str:
-    """The rack of which these are all brokers; "" if there is none, or no other rack."""
+    """The rack that has exactly these brokers; "" if there is none, or no other rack."""
     racks = {spec.rack for spec in specs if spec.id in nodes}
     rack = racks.pop() if len(racks) == 1 else None
     members = tuple(sorted(spec.id for spec in specs if spec.rack == rack))

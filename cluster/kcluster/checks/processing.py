@@ -23,8 +23,8 @@ M = TypeVar("M", Departed, Generation)
 
 
 class Processed(Struct, frozen=True, gc=False):
-    """The application reported that it has processed a record.  `worker`: the name that the worker
-    gave, or its thread."""
+    """An application's report that it has processed a record.  `worker`: the name that the worker
+    reported, or its thread's name."""
 
     at_ms: int
     partition: Partition
@@ -33,8 +33,9 @@ class Processed(Struct, frozen=True, gc=False):
 
 
 class LastRequest(Struct, frozen=True, gc=False):
-    """The last request of a client that reads, by Kafka's name of its API, and the time at which it
-    was answered or given up.  `fetched_ms`: this time for its last Fetch, -1 if it sent none."""
+    """The last request of a client that reads: Kafka's name of its API, and the time at which the
+    request was answered or given up.  `fetched_ms`: that time for the client's last Fetch, -1 if it
+    sent none."""
 
     client: str
     api: str
@@ -55,8 +56,8 @@ class ProcessingFacts(Struct, frozen=True):
 
 
 class ProcessingProblem(Struct, frozen=True, kw_only=True):
-    """Neighbouring records of one partition with one story: offsets `first` to `last`, `count` of
-    them."""
+    """Neighbouring records of one partition with one cause: `count` records, from offset `first` to
+    `last`."""
 
     partition: Partition
     first: int
@@ -65,11 +66,11 @@ class ProcessingProblem(Struct, frozen=True, kw_only=True):
 
 
 class Missed(ProcessingProblem, frozen=True, kw_only=True):
-    """The record was not processed.  `commit`: the first accepted commit beyond it, after which no
-    member of the group reads it again; `departed`: the departure of that commit's member, if it
-    left.  Without a commit: `refused`, the last refused commit beyond it; `read`: the first read of
-    the record; without one, `first_read`: the first read from the partition, and `last_request`,
-    the last one of all clients that read."""
+    """A record that was not processed.  `commit`: the first accepted commit beyond it, after which
+    no member of the group reads the record again; `departed`: the departure of the member that
+    committed, if it left.  Without a commit: `refused`: the last refused commit beyond the record;
+    `read`: the first read of the record.  Without a read: `first_read`: the first read from the
+    partition; `last_request`: the last request of any client that reads."""
 
     commit: Commit | None = None
     departed: Departed | None = None
@@ -80,10 +81,10 @@ class Missed(ProcessingProblem, frozen=True, kw_only=True):
 
 
 class Repeated(ProcessingProblem, frozen=True, kw_only=True):
-    """The record was processed `times` times; `before` and `again` are the first two.  `commit`:
-    the first accepted commit beyond it; `refused`: the first refused one after it was processed;
-    `departed`, `generation`: the last member that left, and the last generation that began, between
-    the two."""
+    """A record that was processed `times` times; `before` and `again` are the first two reports.
+    `commit`: the first accepted commit beyond the record; `refused`: the first refused commit after
+    it was processed; `departed`, `generation`: the last member that left, and the last generation
+    that began, between the two reports."""
 
     before: Processed
     again: Processed
@@ -95,12 +96,12 @@ class Repeated(ProcessingProblem, frozen=True, kw_only=True):
 
     @property
     def was_committed(self) -> bool:
-        """Whether a commit beyond it had been accepted before it was processed again."""
+        """Whether a commit beyond the record had been accepted before it was processed again."""
         return self.commit is not None and self.commit.at_ms <= self.again.at_ms
 
 
 class OutOfOrder(ProcessingProblem, frozen=True, kw_only=True):
-    """The record was processed for the first time after a later record of its partition.
+    """A record that was processed for the first time after a later record of its partition.
     `generation`: the last generation that began between the two."""
 
     after: Processed
@@ -240,13 +241,13 @@ class _PartitionProcessing:
 
 
 def _last_between(moments: Sequence[M], from_ms: int, to_ms: int) -> M | None:
-    """The last of these items that is not before `from_ms`, but before `to_ms`."""
+    """The last of these items at or after `from_ms` and before `to_ms`."""
     at = bisect_left(moments, to_ms, key=lambda moment: moment.at_ms)
     return moments[at - 1] if at and moments[at - 1].at_ms >= from_ms else None
 
 
 def _joined(problems: Iterator[AnyProblem], offsets: Sequence[int]) -> list[AnyProblem]:
-    """The problems, with neighbouring records of one story joined."""
+    """The problems, with neighbouring records of equal cause joined."""
     places = {offset: place for place, offset in enumerate(offsets)}
     joined: list[AnyProblem] = []
     for problem in problems:
@@ -263,7 +264,7 @@ def _joined(problems: Iterator[AnyProblem], offsets: Sequence[int]) -> list[AnyP
 
 
 def _story(problem: AnyProblem) -> tuple[object, ...]:
-    """The facts that neighbours must have in common for one sentence to cover them."""
+    """The facts that neighbouring records must have in common, so that one sentence covers them."""
     match problem:
         case Missed(commit=commit, departed=departed, refused=refused, read=read):
             reader = None if read is None else read.consumer

@@ -25,7 +25,7 @@ MAX_SHOWN: Final = 20
 
 
 def kind_text(problem: AnyProblem) -> str:
-    """`missed`, `processed twice`, `out of order`."""
+    """The words for a kind of problem: `missed`, `processed twice`, `out of order`."""
     match problem:
         case Missed():
             return "missed"
@@ -36,13 +36,13 @@ def kind_text(problem: AnyProblem) -> str:
 
 
 def shown(lines: list[str]) -> list[str]:
-    """The first lines, and a line with the number of the others."""
+    """The first lines, and a line with the number of the remaining ones."""
     more = len(lines) - MAX_SHOWN
     return [*lines[:MAX_SHOWN], *([f"... and {more:,} more problems"] if more > 0 else [])]
 
 
 def problem_text(problem: AnyProblem, began_ms: int) -> str:
-    """A problem and its cause; times count from `began_ms`."""
+    """The sentence about a problem and its cause; times count from `began_ms`."""
     match problem:
         case Missed():
             cause = _missed(problem, began_ms)
@@ -88,8 +88,8 @@ def _missed(problem: Missed, began_ms: int) -> str:
 
 
 def _last_request(last: LastRequest | None, began_ms: int) -> str:
-    """`; client billing sent no Fetch since +2372 ms; its last request, Heartbeat, was over at
-    +5195 ms`."""
+    """The clause about a client's last request: `; client billing sent no Fetch since +2372 ms; its
+    last request, Heartbeat, was over at +5195 ms`."""
     if last is None:
         return ""
     at = _at(last.at_ms, began_ms)

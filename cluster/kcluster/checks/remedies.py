@@ -1,4 +1,4 @@
-"""The remedies for an "unknown" of a running cluster, as values.
+"""The remedies for the verdict "unknown" on a running cluster, as values.
 
 Owns: `Remedy`.  Never: finds the remedy that a cluster needs (handle/live_run.py), words it
 (verdict_words.py). Kafka: no counterpart.
@@ -12,22 +12,22 @@ from msgspec import Struct
 
 
 class RemedyKind(StrEnum):
-    """The operation."""
+    """The operation that remedies."""
 
     START = "start"
-    """Brokers are down."""
+    """Start brokers, because some are down."""
     RESUME = "resume"
-    """Brokers are paused."""
+    """Resume brokers, because some are paused."""
     HEAL = "heal"
-    """Links are cut or shaped."""
+    """Heal links, because some are cut or shaped."""
     WAIT = "wait"
-    """Everything is repaired; replicas catch up."""
+    """Wait: everything is repaired, and replicas catch up."""
     REPAIR = "repair"
-    """All of these at once, for a test's cluster."""
+    """Repair everything at once, for a test's cluster."""
 
 
 class Remedy(Struct, frozen=True):
-    """An operation.  `brokers`: the brokers to which it applies."""
+    """An operation that would end an "unknown".  `brokers`: the brokers to which it applies."""
 
     kind: RemedyKind
     brokers: tuple[int, ...] = ()

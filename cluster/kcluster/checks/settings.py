@@ -52,7 +52,7 @@ CAUSES: Final[dict[Setting, Cause]] = {
 
 
 def acks_setting(acks: int) -> Setting:
-    """`acks=0` or `acks=1`; acks=all allows nothing."""
+    """The setting for an acks value, `acks=0` or `acks=1`; acks=all allows nothing."""
     return Setting.NONE if acks == ACKS_ALL else Setting(f"{ACKS_PREFIX}{acks}")
 
 

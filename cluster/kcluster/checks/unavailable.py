@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.checks.chain import facts as f
+from kcluster.checks.chain.links import Link, condensed, link
 from kcluster.clients.ledger import Partition
 from kcluster.contract import CONTROLLER_ID, Event, Note
-from kcluster.events.brokers import BrokerEvent, BrokerFenced, BrokerPaused
+from kcluster.events.brokers import BrokerEvent, BrokerFenced
 from kcluster.events.network import LinkCut, LinkHealed, RuleHit
 from kcluster.events.partitions import IsrShrunk, LeaderChange, LeaderElected, PartitionEvent
-from kcluster.events.words import text_of
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import CHANGES_OF_STATE, Facts, between, condensed, link
+from kcluster.evidence.lookups import CHANGES_OF_STATE, Facts, between
 from kcluster.invariants.observed import ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
 
@@ -26,7 +30,11 @@ _TURNING_POINTS: Final[tuple[type[Event], ...]] = (
     LinkCut,
     LinkHealed,
 )
-"""Events after which the reason may be another."""
+"""Events after which the reason may change."""
+_NUMBERS: Final = frozenset(
+    ("leader_epoch", "partition_epoch", "connection_id", "correlation_id", "hit")
+)
+"""Fields that count events, or name a request."""
 
 
 def reasons_of(
@@ -37,7 +45,7 @@ def reasons_of(
     to_ms: int,
     clients: Sequence[int],
 ) -> list[Link]:
-    """The reasons for which a partition was unavailable between these times, oldest first;
+    """The reasons for which a partition was unavailable between two times, oldest first;
     `clients`: the affected clients, as nodes of the fabric."""
     partitions = [
         observed
@@ -53,7 +61,7 @@ def reasons_of(
     precedence."""
     for at_ms in _moments(facts, observed, from_ms, to_ms):
         for reason in _reasons_at(facts, observed, is_write, at_ms, clients):
-            reasons.setdefault(reason.note_id or reason.text, reason)
+            reasons.setdefault(reason.note_id or reason.fact, reason)
     for note, change in facts.of_partition(partition, PartitionEvent):
         if from_ms <= note.at_ms <= to_ms and isinstance(change, wanted):
             reasons.setdefault(note.note_id, link(note))
@@ -71,17 +79,24 @@ def reasons_of(
 
 
 def _counted(links: list[Link]) -> list[Link]:
-    """Repeated texts once, with their count."""
-    times: dict[str, int] = {}
+    """Each fact once; if it was found several times, with its count."""
+    same: dict[bytes, list[Link]] = {}
     for entry in links:
-        times[entry.text] = times.get(entry.text, 0) + 1
-    once = {entry.text: entry for entry in reversed(links)}
+        assert isinstance(entry.fact, Struct), entry
+        same.setdefault(msgspec.msgpack.encode(_unnumbered(entry.fact)), []).append(entry)
     return [
-        Link(entry.at_ms, f"{entry.text} ({times[entry.text]} times)", entry.note_id)
-        if times[entry.text] > 1
-        else entry
-        for entry in reversed(once.values())
+        Link(first.at_ms, f.FoundAgain(first.fact, 1 + len(more)), first.note_id) if more else first
+        for first, *more in same.values()
     ]
+
+
+def _unnumbered(fact: Struct) -> Struct:
+    """A fact without the numbers that differ each time it is found."""
+    changes: dict[str, object] = dict.fromkeys(_NUMBERS.intersection(fact.__struct_fields__), 0)
+    event = getattr(fact, "event", None)
+    if isinstance(event, Struct):
+        changes["event"] = _unnumbered(event)
+    return replace(fact, **changes) if changes else fact
 
 
 def _concerns(
@@ -126,7 +141,7 @@ def _reasons_at(
         return
     state, note = facts.state(leader, at_ms)
     if note is not None and state != "up":
-        yield Link(note.at_ms, f"leader {leader} {_went_away(note)}", note.note_id)
+        yield link(note, f.LeaderAway(note.event, leader))
         yield from _not_noticed(facts, leader, at_ms)
         return
     yield from _cut_off(facts, leader, at_ms, clients)
@@ -138,28 +153,23 @@ def _reasons_at(
         yield from _holds_back(facts, broker, leader, at_ms)
 
 
-def _went_away(note: Note) -> str:
-    event = note.event
-    return "was paused" if isinstance(event, BrokerPaused) else f"went down: {text_of(event)}"
-
-
 def _leaderless(facts: Facts, observed: ObservedPartition, at_ms: int) -> Link:
     changes = facts.of_partition((observed.topic, observed.partition), LeaderChange)
     since = [note for note, _ in changes if note.at_ms <= at_ms]
     if not since:
-        return Link(at_ms, f"{observed.name} has no leader yet")
-    return link(since[-1], f"no leader since: {text_of(since[-1].event)}")
+        return Link(at_ms, f.NeverLed(observed.name))
+    return link(since[-1], f.Leaderless(since[-1].event))
 
 
 def _not_noticed(facts: Facts, leader: int, at_ms: int) -> Iterator[Link]:
-    """The time in which a dead leader was not yet fenced, or could not be replaced because the
+    """The reason that a dead leader was not yet fenced, or could not be replaced because the
     controller was down."""
     fenced = [note for note, _ in facts.of_broker(leader, BrokerFenced) if note.at_ms >= at_ms]
     if fenced:
-        yield link(fenced[0], f"not noticed until: {text_of(fenced[0].event)}")
+        yield link(fenced[0], f.NotNoticed(fenced[0].event))
     state, note = facts.state(CONTROLLER_ID, at_ms)
     if note is not None and state != "up":
-        yield link(note, f"the controller is away: {text_of(note.event)}")
+        yield link(note, f.ControllerAway(note.event))
 
 
 def _cut_off(facts: Facts, leader: int, at_ms: int, clients: Sequence[int]) -> Iterator[Link]:
@@ -167,14 +177,12 @@ def _cut_off(facts: Facts, leader: int, at_ms: int, clients: Sequence[int]) -> I
         for ends in ((client, leader), (leader, client)):
             cut = facts.cut(*ends, at_ms)
             if cut is not None:
-                text = f"leader {leader} is cut off from {facts.client_name(client)}"
-                yield Link(cut.at_ms, text, cut.note_id)
+                yield link(cut, f.LeaderCutOff(leader, facts.client_name(client)))
                 break
     for ends in ((CONTROLLER_ID, leader), (leader, CONTROLLER_ID)):
         cut = facts.cut(*ends, at_ms)
         if cut is not None:
-            text = f"leader {leader} is cut off from the controller"
-            yield Link(cut.at_ms, text, cut.note_id)
+            yield link(cut, f.LeaderCutOff(leader))
             break
 
 
@@ -184,37 +192,34 @@ def _too_few(
     partition = (observed.topic, observed.partition)
     shrinks = facts.of_partition(partition, IsrShrunk)
     since = [note for note, _ in shrinks if note.at_ms <= at_ms]
-    text = f"ISR {list(registration.isr)} below min.insync.replicas {observed.min_isr}"
+    isr = tuple(registration.isr)
     if not since:
-        return Link(at_ms, text)
-    return link(since[-1], f"{text} since: {text_of(since[-1].event)}")
+        return Link(at_ms, f.TooFewInSync(isr, observed.min_isr))
+    return link(since[-1], f.TooFewInSync(isr, observed.min_isr, since[-1].event))
 
 
 def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[Link]:
-    """The time in which a member of the ISR did not fetch, so that acks=all had to wait until it
-    left the ISR."""
+    """The reason that a member of the ISR did not fetch, so that acks=all had to wait until it left
+    the ISR."""
     if broker == leader:
         return
     state, note = facts.state(broker, at_ms)
     if note is not None and state != "up":
-        text = f"broker {broker}, in the ISR, {_went_away(note)}; acks=all waits until it has left"
-        yield Link(note.at_ms, text, note.note_id)
+        yield link(note, f.FollowerAway(note.event, broker))
         yield from _not_noticed(facts, broker, at_ms)
         return
     for ends in ((broker, leader), (leader, broker)):
         cut = facts.cut(*ends, at_ms)
         if cut is not None:
-            text = f"broker {broker}, in the ISR, is cut off from leader {leader}"
-            yield Link(cut.at_ms, f"{text}; acks=all waits until it has left", cut.note_id)
+            yield link(cut, f.FollowerCutOff(broker, leader))
             return
 
 
 def _stale_metadata(facts: Facts, observed: ObservedPartition, at_ms: int) -> Link:
-    """The time in which no broker was at fault, but the client did not yet know the leader."""
+    """The reason that the client did not yet know the leader, while no broker was at fault."""
     elections = facts.of_partition((observed.topic, observed.partition), LeaderElected)
     before = [election for election in elections if election[0].at_ms <= at_ms]
     if not before:
-        return Link(at_ms, "every broker involved was healthy")
+        return Link(at_ms, f.AllHealthy())
     note, elected = before[-1]
-    led = f"broker {elected.new_leader} led already; its clients had yet to learn it"
-    return link(note, f"{led}: {text_of(elected)}")
+    return link(note, f.LeaderUnknown(elected))

@@ -2,8 +2,8 @@
 which a partition was not available to its clients, or degraded.
 
 Owns: the definition of a valid run, and the JSON of a verdict.  Never: compares a run with its
-scenario's expectations (scenario/ does); has words (verdict_words.py). Kafka: no counterpart; the
-three outcomes are Jepsen's and Maelstrom's.
+scenario's expectations (scenario/ does), or words a verdict (verdict_words.py).  Kafka: no
+counterpart; the three outcomes are Jepsen's and Maelstrom's.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ LATE_MS: Final = 20_000
 busy."""
 LATE_VIRTUAL_MS: Final = 10
 STALL_MS: Final = 5_000
-"""The time for which a high watermark may stand still although it waits for nothing: followers
-fetch twice a second, and retry after a second."""
+"""The time for which a high watermark may stand still although it has nothing to wait for:
+followers fetch twice a second, and retry after a second."""
 OVERDUE_MS: Final = 1_000
 """The delay that is normal for the end of a transaction: markers are repeated every 100 ms."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
-"""The time after which a missing answer counts as an outage, by profile."""
+"""The time after which a missing answer counts as an outage, in ms by profile."""
 
 
 class Unsettled(Struct, frozen=True):
-    """The reasons why a run without a finding is not valid.  `offline`: partitions without a leader
-    at the end; `has_merged`: whether sent records are known only as ranges; `unreadable`: appended
-    records that cannot be judged."""
+    """The reasons why a run without findings is not known to be valid.  `offline`: partitions
+    without a leader at the end; `has_merged`: whether some sent records are known only as ranges;
+    `unreadable`: appended records that cannot be judged."""
 
     healed: bool
     offline: Sequence[str]
@@ -79,14 +79,14 @@ class Unsettled(Struct, frozen=True):
 
 
 class InvalidRunError(AssertionError):
-    """A verdict that must be valid is not; str() is its summary."""
+    """The error for a verdict that must be valid and is not; str() is its summary."""
 
 
 class Verdict(VerdictFacts, frozen=True):
-    """The facts, and their texts.
+    """A verdict: the facts, and their texts.
 
-    True if valid: a run that cannot be judged is not known to be good, so `assert verdict` fails
-    for it, too.
+    A verdict is true only if it is valid: a run that cannot be judged is not known to be good, so
+    `assert verdict` fails for it, too.
     """
 
     def __bool__(self) -> bool:
@@ -107,14 +107,15 @@ class Verdict(VerdictFacts, frozen=True):
         return summary_lines(self)
 
     def counts(self) -> dict[str, int]:
-        """How many records each anomaly that occurred concerns, by its name."""
+        """The number of records that each anomaly concerns, by its name, for anomalies that
+        occurred."""
         counts: dict[str, int] = {}
         for anomaly in self.anomalies:
             counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
         return counts
 
     def unavailable_ms(self, kind: str) -> int:
-        """The total time of windows of this kind, `writes` or `reads`, of the worst partition."""
+        """The total time of windows of this kind (`writes` or `reads`) in the worst partition."""
         total: dict[Partition, int] = {}
         for window in self.windows:
             if window.kind == kind:
@@ -125,9 +126,14 @@ class Verdict(VerdictFacts, frozen=True):
         """The whole verdict; values of records as text.  `degraded_lines`, `outage_lines`: the
         lines of a screen about `degraded` and `windows`."""
         built = msgspec.to_builtins(self, builtin_types=(bytes,))
-        for anomaly in built["anomalies"]:
-            del anomaly["findings"]
-            anomaly["values"] = [shown(value) for value in anomaly["values"]]
+        for anomaly, made in zip(self.anomalies, built["anomalies"], strict=True):
+            del made["findings"]
+            made["values"] = [shown(value) for value in anomaly.values]
+            made["chain"] = [entry.as_json() for entry in anomaly.chain]
+        for violation, made in zip(self.violations, built["violations"], strict=True):
+            made["chain"] = [entry.as_json() for entry in violation.chain]
+        for window, made in zip(self.windows, built["windows"], strict=True):
+            made["reasons"] = [entry.as_json() for entry in window.reasons]
         built["degraded_lines"] = list(degraded_lines(self))
         built["outage_lines"] = list(outage_lines(self))
         return msgspec.json.encode(built).decode()
@@ -157,12 +163,12 @@ def judge(
     `healed`: whether everything was repaired, and the cluster had the time to settle; `remedies`:
     the operations that would end an "unknown" of a running cluster.  `drained`: whether consumers
     had the time to read to the end. `began_ms`: the origin of times in lines; None: the time at
-    which the recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an
-    attempt that is unanswered for longer counts as failed for availability; None: PATIENCE_MS by
-    profile.  `late_ms`: the delay that a broker's answer may have.
+    which the recorder was attached.  `clients`: the clients' ids in the fabric, by name.
+    `patience_ms`: an attempt that is unanswered for longer counts as failed in availability; None:
+    PATIENCE_MS of the profile.  `late_ms`: the delay that a broker's answer may have.
 
     `since_ms`: only sends, reads, violations and degraded times since then are judged, for a
-    cluster that was used before; the loss of a record that was sent earlier is not.
+    cluster that was used before; the loss of an earlier record is not judged.
     """
     _finish(recorder, late_ms)
     outside, names = outside_ledger(recorder, ledger, _inside_test(ledger), since_ms)
@@ -240,7 +246,7 @@ def _partition_counts(recorder: Recorder, outages: Sequence[Window | Degraded]) 
 
 
 def _inside_test(ledger: Ledger) -> IsInside:
-    """A function that tells, by client id, whether a client keeps its own ledger."""
+    """Return a function that decides, by client id, whether a client keeps its own ledger."""
     own = dict.fromkeys(_client_names(ledger))
     known: dict[str | None, bool] = {}
 
@@ -295,8 +301,8 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
 
 
 def _reads_since(ledger: Ledger, since_ms: int) -> Ledger:
-    """The reads since then, with all sends.  Without the earlier sends, the logs would seem to hold
-    records that no producer had sent."""
+    """The reads since then, with the sends of the whole run.  Without the earlier sends, the logs
+    would seem to hold records that no producer had sent."""
     if since_ms == FROM_THE_START:
         return ledger
     later = copy(ledger)
@@ -315,8 +321,8 @@ def _since(ledger: Ledger, since_ms: int) -> Ledger:
 
 
 def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
-    """The ledger without the records of deleted topics: a topic of the same name may exist now, and
-    need not hold them."""
+    """The ledger without the records of deleted topics: a topic that has the same name now need not
+    hold them."""
     gone: dict[Partition, set[bytes | None]] = {}
     for observed in recorder.partitions.values():
         if observed.deleted_ms >= 0:
@@ -374,7 +380,7 @@ def _outcome(
 
 
 def _unreadable(recorder: Recorder) -> tuple[Unreadable, ...]:
-    """Every appended record that could not be read, in order of partition and offset."""
+    """The appended records that could not be read, in order of partition and offset."""
     found: dict[tuple[Partition, int, int], Unreadable] = {}
     for observed in recorder.partitions.values():
         batches = [append.batch for append in observed.appends]

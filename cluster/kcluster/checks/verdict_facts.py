@@ -17,7 +17,7 @@ from kcluster.evidence.contents import Unreadable
 
 
 class ErrorCount(Struct, frozen=True):
-    """The number of times that a client received an error; `first_ms`: the first time."""
+    """The number of times that a client received an error; `first_ms`: the time of the first."""
 
     client: str
     api: str
@@ -36,12 +36,13 @@ class Deleted(Struct, frozen=True):
 
 
 class VerdictFacts(Struct, frozen=True):
-    """`outcome`: valid, invalid, unknown; `reason` in words.  Times in ms of the cluster's clock;
-    times in lines count from `began_ms`.  `read`: the number of different records that were read;
-    `read_again`: the number of further reads of them, by any consumer.
+    """The facts of a verdict.  `outcome`: valid, invalid or unknown; `reason`: in words.  Times in
+    ms of the cluster's clock; times in lines count from `began_ms`.  `read`: the number of
+    different records that were read; `read_again`: the number of further reads of them, by any
+    consumer.
 
     The applications' use of the records that they read is not judged; `has_outside_readers`:
-    whether some of them keep no ledger of their own.
+    whether any consumer keeps no ledger of its own.
     """
 
     outcome: str
@@ -62,18 +63,18 @@ class VerdictFacts(Struct, frozen=True):
     read_again: int = 0
     has_outside_readers: bool = False
     merged: int = 0
-    """The number of the oldest sent records, which were judged only as ranges of offsets: whether
-    they are in the log, without their values and reads."""
+    """The number of the oldest sent records, which were judged only as ranges of offsets: for
+    whether they are in the log, without their values and reads."""
     merged_before_ms: int = -1
     """The time before which records were merged; -1 for none."""
     unreadable: tuple[Unreadable, ...] = ()
     """Records in the logs that cannot be read, and were not judged."""
     dropped_events: int = 0
-    """The number of the oldest events, which were no longer kept."""
+    """The number of the oldest events that are no longer kept."""
     degraded: tuple[Degraded, ...] = ()
     """The times in which partitions were offline, elected uncleanly or below min.insync.replicas,
-    whether clients used them or not."""
+    whether clients used these partitions or not."""
     since_ms: int | None = None
-    """Only sends and events since then were judged; None: all."""
+    """The time from which on sends and events were judged; None: from the beginning."""
     partition_counts: dict[str, int] = {}
     """The number of partitions of each topic in `windows` and `degraded`."""

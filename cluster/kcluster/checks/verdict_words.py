@@ -1,4 +1,4 @@
-"""A verdict in words: a screen with the answer at its end, or everything.
+"""A verdict in words, in two forms: a screen with the answer at its end, or everything.
 
 Owns: the lines of a verdict, and the words for origins of outages.  Never: judges (verdict.py),
 finds origins (origins.py). Kafka: no counterpart.
@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from kcluster.checks.anomalies.base import Anomaly
 from kcluster.checks.anomalies.lost_write import LostWrite
 from kcluster.checks.availability import WRITES, Window
+from kcluster.checks.chain.links import Link
 from kcluster.checks.degraded import Degraded, DegradedKind, Ineligible, ReplicaState
 from kcluster.checks.origins import Origin, OriginKind
 from kcluster.checks.remedies import Remedy, RemedyKind
@@ -23,16 +24,15 @@ from kcluster.checks.verdict_facts import VerdictFacts
 from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
 from kcluster.events.words.base import counted
-from kcluster.evidence.history import Link
 from kcluster.protocol.errors import ErrorCode
 
 NOT_JUDGED: Final = "not judged: what applications did with the records that they read"
 MAX_SHOWN: Final = 20
 """The number of lines of each kind in the long form; JSON has all."""
 SCREEN: Final = 24
-"""Lines of a screen."""
+"""The number of lines of a screen."""
 MAX_NAMED: Final = 4
-"""The number of partitions up to which they are named; more are counted by topic."""
+"""The number of partitions up to which a line names them; more are counted by topic."""
 MAX_OUTAGES: Final = 4
 MAX_OUTAGES_BESIDE: Final = 2
 """The number of outages shown beside anomalies, which get more room."""
@@ -87,8 +87,9 @@ _STATES: Final = {
 
 
 def unsettled_text(healed: bool, offline: Sequence[str], remedies: Sequence[Remedy]) -> str:
-    """`the cluster was not healed at the end: broker 3 is down; first: kcluster start down`; empty
-    if it was healed, and each partition has a leader."""
+    """The text about an unsettled run: `the cluster was not healed at the end: broker 3 is down;
+    first: kcluster start down`.  Empty if the cluster was healed and each partition has a
+    leader."""
     if healed and not offline:
         return ""
     text = "the cluster was not healed at the end"
@@ -176,7 +177,7 @@ def summary_lines(verdict: VerdictFacts) -> list[str]:
 
 
 def answer_line(verdict: VerdictFacts) -> str:
-    """`valid: no anomaly, and every invariant held`."""
+    """The answer in a line: `valid: no anomaly, and every invariant held`."""
     return f"{verdict.outcome}: {verdict.reason}"
 
 
@@ -211,10 +212,10 @@ def _not_judged(verdict: VerdictFacts) -> list[str]:
 
 def degraded_lines(verdict: VerdictFacts) -> Iterator[str]:
     """Partitions that were offline, elected uncleanly, or below min.insync.replicas: one line for
-    all partitions with one story."""
+    all partitions with equal facts."""
     ends = {
         (each.partition, each.to_ms) for each in verdict.degraded if each.then_unclean
-    }  # the line about the time offline has them
+    }  # the line about the time offline has these
     spells = [
         each
         for each in verdict.degraded
@@ -232,13 +233,15 @@ def degraded_lines(verdict: VerdictFacts) -> Iterator[str]:
 
 
 def _story(spell: Degraded) -> Hashable:
-    """The facts that spells of different partitions must have in common to share a line."""
+    """The facts of a degraded time that different partitions must have in common to share a
+    line."""
     others = tuple(each for each in spell.ineligible if _adds(spell, each))
     return (spell.kind, spell.origin, spell.is_over, spell.then_unclean, others)
 
 
 def _why(verdict: VerdictFacts, spell: Degraded) -> str:
-    """`: rack b lost power at +35 s, broker 4 was down since +32 s; then elected uncleanly`."""
+    """The reason in a degraded line: `: rack b lost power at +35 s, broker 4 was down since +32 s;
+    then elected uncleanly`."""
     why = [] if spell.origin is None else [origin_text(spell.origin, verdict.began_ms)]
     why += [_ineligible_text(verdict, each) for each in spell.ineligible if _adds(spell, each)]
     text = f": {', '.join(why)}" if why else ""
@@ -246,7 +249,7 @@ def _why(verdict: VerdictFacts, spell: Degraded) -> str:
 
 
 def _adds(spell: Degraded, one: Ineligible) -> bool:
-    """Whether the origin does not already imply a replica's state."""
+    """Whether a replica's state adds anything to the origin, which may imply it."""
     return spell.origin is None or one.broker not in spell.origin.nodes
 
 
@@ -256,8 +259,8 @@ def _ineligible_text(verdict: VerdictFacts, one: Ineligible) -> str:
 
 
 def outage_lines(verdict: VerdictFacts) -> Iterator[str]:
-    """`no writes to 5 of 12 partitions of orders for up to 8.7 s: rack b lost power at +35 s;
-    noticed at +43 s`: the windows of one kind that have one origin."""
+    """The outages: one line for the windows of one kind that have one origin, such as `no writes to
+    5 of 12 partitions of orders for up to 8.7 s: rack b lost power at +35 s; noticed at +43 s`."""
     groups = _grouped(verdict.windows, _window_story)
     groups.sort(key=lambda group: (min(each.from_ms for each in group), group[0].kind != WRITES))
     for group in groups:
@@ -273,11 +276,12 @@ def outage_lines(verdict: VerdictFacts) -> Iterator[str]:
 
 
 def _window_story(window: Window) -> Hashable:
-    return (window.kind, window.origin, window.origin is None and window.reasons[:1])
+    why = [(each.identity, type(each.fact)) for each in window.reasons[:1]]
+    return (window.kind, window.origin, window.origin is None and tuple(why))
 
 
 def _grouped(items: Iterable[T], story: Callable[[T], Hashable]) -> list[list[T]]:
-    """The items, grouped by equal stories, in the order of the first of each."""
+    """The items, grouped by equal stories, in the order of each group's first item."""
     groups: dict[Hashable, list[T]] = {}
     for item in items:
         groups.setdefault(story(item), []).append(item)
@@ -285,7 +289,7 @@ def _grouped(items: Iterable[T], story: Callable[[T], Hashable]) -> list[list[T]
 
 
 def _for(verdict: VerdictFacts, group: Sequence[Window | Degraded]) -> str:
-    """`for up to 8.7 s`, `for 52 s from +43 s`, `to the end`."""
+    """The duration in an outage's line: `for up to 8.7 s`, `for 52 s from +43 s`, `to the end`."""
     longest_ms = max(each.duration_ms for each in group)
     partitions = {each.partition for each in group}
     upto = "up to " if len(group) > 1 and min(x.duration_ms for x in group) < longest_ms else ""
@@ -293,13 +297,14 @@ def _for(verdict: VerdictFacts, group: Sequence[Window | Degraded]) -> str:
     first_ms, origin = min(each.from_ms for each in group), group[0].origin
     since = f" from {moment_text(first_ms - verdict.began_ms)} on"
     if origin is not None and first_ms == origin.at_ms:
-        since = ""  # the origin's moment follows
+        since = ""  # the moment of the origin follows
     end = "" if all(each.is_over for each in group) else ", to the end"
     return f"for {upto}{duration_text(longest_ms)}{since}{end}{times}"
 
 
 def _partitions(verdict: VerdictFacts, partitions: Iterable[Partition]) -> str:
-    """`audit-0, audit-3`, or `6 of 12 partitions of orders and all 3 of audit`."""
+    """The partitions in a line: `audit-0, audit-3`, or `6 of 12 partitions of orders and all 3 of
+    audit`."""
     different = sorted(set(partitions))
     if len(different) <= MAX_NAMED:
         return ", ".join(f"{topic}-{number}" for topic, number in different)
@@ -317,7 +322,7 @@ def _partitions(verdict: VerdictFacts, partitions: Iterable[Partition]) -> str:
 
 
 def origin_text(origin: Origin, began_ms: int) -> str:
-    """`rack b lost power at +35 s; noticed at +43 s`."""
+    """The origin in words: `rack b lost power at +35 s; noticed at +43 s`."""
     nodes = origin.nodes
     who = f"rack {origin.rack}" if origin.rack else _brokers(nodes) if nodes else "the network"
     done = _DONE[origin.kind].format(
@@ -337,14 +342,14 @@ def _brokers(ids: Sequence[int]) -> str:
 
 
 def duration_text(duration_ms: int) -> str:
-    """`845 ms`, `8.7 s`, `52 s`."""
+    """A duration in words: `845 ms`, `8.7 s`, `52 s`."""
     if duration_ms < 1_000:
         return f"{duration_ms} ms"
     return f"{duration_ms / 1000:.1f}".removesuffix(".0") + " s"
 
 
 def moment_text(after_ms: int) -> str:
-    """`+500 ms`, `+35 s`, `+32.25 s`: since the run began."""
+    """A moment in words, since the run began: `+500 ms`, `+35 s`, `+32.25 s`."""
     if abs(after_ms) < 1_000:
         return f"{after_ms:+} ms"
     return f"{after_ms / 1000:+.3f}".rstrip("0").rstrip(".") + " s"
@@ -370,7 +375,8 @@ def _anomaly_line(anomaly: Anomaly) -> str:
 
 
 def _more_anomalies(rest: Sequence[Anomaly]) -> list[str]:
-    """`... and 12 more anomalies: 40 lost-write, 3 duplicate`."""
+    """The line about anomalies that are not shown: `... and 12 more anomalies: 40 lost-write, 3
+    duplicate`."""
     if not rest:
         return []
     counts: dict[str, int] = {}
@@ -381,7 +387,8 @@ def _more_anomalies(rest: Sequence[Anomaly]) -> list[str]:
 
 
 def _errors_by_client(verdict: VerdictFacts) -> list[str]:
-    """`errors: producer: NOT_ENOUGH_REPLICAS 6 times, DISCONNECTED 7 times`: a line per client."""
+    """The errors of each client in a line: `errors: producer: NOT_ENOUGH_REPLICAS 6 times,
+    DISCONNECTED 7 times`."""
     counts: dict[str, dict[str, int]] = {}
     for error in verdict.errors:
         own = counts.setdefault(error.client, {})
@@ -418,7 +425,7 @@ def _chain(verdict: VerdictFacts, links: Iterable[Link]) -> list[str]:
 
 
 def _last(verdict: VerdictFacts, links: Sequence[Link], room: int) -> list[str]:
-    """The last links of a chain, and a line if there are earlier ones."""
+    """The last links of a chain, and a line with the number of earlier ones."""
     if len(links) <= room:
         return _chain(verdict, links)
     earlier = counted(len(links) - room + 1, "earlier step")

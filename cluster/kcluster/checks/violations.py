@@ -1,4 +1,4 @@
-"""The history of a broken invariant: the events of its partition and of the brokers that hold it.
+"""The history of a broken invariant: the events of its partition and of the brokers that host it.
 
 Owns: the chain of each violation.  Never: guesses: each link is a note.  Kafka: no counterpart;
 what a person reads in the logs of all brokers.
@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from kcluster.checks.chain.links import Link, condensed, in_order, link, with_causes
 from kcluster.contract import Event, Note
 from kcluster.events.brokers import BrokerEvent
 from kcluster.events.partitions import (
@@ -22,15 +23,14 @@ from kcluster.events.partitions import (
     PartitionEvent,
     ReassignmentEvent,
 )
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, between, condensed, link
+from kcluster.evidence.lookups import Facts, between
 from kcluster.invariants.invariants import Violation
 
 MAX_LINKS: Final = 16
 """The number of links of a chain: the last ones are kept."""
 MAX_EXPLAINED: Final = 100
 """The number of violations with a chain: one broken rule may be reported after each step, and the
-first reports tell the story."""
+first reports explain it."""
 _OF_PARTITION: Final[tuple[type[Event], ...]] = (
     LeaderChange,
     IsrChange,
@@ -70,13 +70,10 @@ def explained_violations(
 
 
 def _chain(facts: Facts, found: Violation) -> list[Link]:
-    """The last events before a violation, each once: of the partition with their causes, of the
-    brokers that hold a replica, and operations on these or on links."""
-    links: dict[object, Link] = {}
-    for entry in (*_of_partition(facts, found), *_of_brokers(facts, found)):
-        links.setdefault(entry.note_id or (entry.at_ms, entry.text), entry)
-    before = [entry for entry in links.values() if entry.at_ms <= found.at_ms]
-    return sorted(before, key=lambda entry: entry.at_ms)[-MAX_LINKS:]
+    """The last events before a violation, each once: events of the partition with their causes, of
+    the brokers that hold a replica, and operations on these brokers or on links."""
+    links = in_order((*_of_partition(facts, found), *_of_brokers(facts, found)))
+    return [entry for entry in links if entry.at_ms <= found.at_ms][-MAX_LINKS:]
 
 
 def _of_partition(facts: Facts, found: Violation) -> Iterator[Link]:
@@ -89,7 +86,7 @@ def _of_partition(facts: Facts, found: Violation) -> Iterator[Link]:
         if note.at_ms <= found.at_ms and isinstance(event, _OF_PARTITION)
     ]
     for note in notes[-MAX_LINKS:]:
-        yield from facts.with_causes(note)
+        yield from with_causes(facts, note)
 
 
 def _of_brokers(facts: Facts, found: Violation) -> Iterator[Link]:

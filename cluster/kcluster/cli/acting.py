@@ -8,7 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kcluster.cli.click_tools import print_json
@@ -19,12 +19,14 @@ from kcluster.json_types import JsonObject
 from kcluster.operations.states import StateVerb
 
 PARTITIONS_NAMED: Final = 5
+NO_OPTIONS: Final[Mapping[str, str]] = {}
 _NOTICES: Final = "the cluster notices"
 _IN_SYNC: Final = "all replicas are in sync"
 
 
 class Wording(NamedTuple):
-    """How an action on brokers is worded.  `waits_until`: the cluster has settled."""
+    """The words about an action on brokers.  `waits_until`: the event that it awaits, such as a
+    settled cluster."""
 
     verb: StateVerb
     done: str
@@ -53,23 +55,28 @@ def act(
     resume: bool = False,
     remark: str = "",
     otherwise: str = "",
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> None:
     """Perform an action of scenario files on the cluster called `name`, and print its consequences:
     each line when it happens or, with `as_json`, the answer as one object.
 
-    A `dict` is the action of a verb: a problem with it is shown without its path there.
-    `duration`: undo it after this time.  `resume`: a paused clock goes on.  `remark`: follows on
-    the state of each broker.  `otherwise`: shown if nothing was to be done; in it {broker} is the
-    first that was meant.
+    A `dict` is the action of a verb: a problem with it is shown without its path.
+    `duration`: undo it after this time.  `resume`: a paused clock goes on.  `remark`: the words
+    after the state of each broker.  `otherwise`: the line if nothing was to be done, in which
+    {broker} is the first of the named brokers.  `options`: the option by which each key of the
+    action was given.
     """
     remote = Remote(name)
     query: Query = {"wait": "settled" if wait else "no", "for": duration, "resume": resume or None}
-    options = {"for": "--for"} | ({"*": ""} if isinstance(action, dict) else {})
+    words = {"for": "--for"}
+    if isinstance(action, dict):
+        verb = _verb_of(action)
+        words |= {"*": "", **{f"{verb}.{key}": option for key, option in options.items()}}
     try:
         if as_json:
-            print_json(remote.post("actions", action, query, options=options, timeout_s=None))
+            print_json(remote.post("actions", action, query, options=words, timeout_s=None))
         else:
-            _print_progress(remote, action, query, options, remark, otherwise)
+            _print_progress(remote, action, query, words, remark, otherwise)
     except RefusedByCluster as refusal:
         left_alone = refusal.problem.get("left_alone")
         wording = WORDINGS.get(_verb_of(action))
@@ -78,14 +85,16 @@ def act(
         raise CommandError(next(left_alone_lines(wording.verb, left_alone))) from None
 
 
-def act_on_links(verb: str, keys: JsonObject, options: JsonObject) -> None:
-    """Perform an action on links, with those of its keys that are set.  `options`: of
-    `network_options`."""
-    if options["one_way"]:
+def act_on_links(
+    verb: str, keys: JsonObject, given: JsonObject, options: Mapping[str, str] = NO_OPTIONS
+) -> None:
+    """Perform an action on links, with the keys that are set.  `given`: the values of
+    `network_options`; `options`: the option by which each key was given."""
+    if given["one_way"]:
         keys["one_way"] = True
-    given = {key: value for key, value in keys.items() if value is not None}
-    wait, duration = options["wait"], options["duration"]
-    act({verb: given}, options["name"], options["as_json"], wait=wait, duration=duration)
+    action = {verb: {key: value for key, value in keys.items() if value is not None}}
+    name, as_json, wait = given["name"], given["as_json"], given["wait"]
+    act(action, name, as_json, wait=wait, duration=given["duration"], options=options)
 
 
 def _verb_of(action: str | JsonObject) -> str:
@@ -102,7 +111,7 @@ def _print_progress(
 ) -> None:
     """Print the lines of an answer as they come."""
     early: list[str] = []
-    """The lines of events that come before it is known which brokers were left alone."""
+    """The lines of events that come before it is known which brokers the action left alone."""
     is_performed = has_changed = False
     with remote.asked("POST", "actions", query, action, options=options) as answer:
         for text in answer.lines():
@@ -136,7 +145,7 @@ def print_now(lines: list[str]) -> None:
 
 
 def left_alone_of(answer: JsonObject) -> Iterator[str]:
-    """The brokers on which there was nothing to do, and why."""
+    """The brokers for which there was nothing to do, with the reasons."""
     wording = WORDINGS.get(answer["text"])
     if wording is not None:
         yield from left_alone_lines(wording.verb, answer["left_alone"])
@@ -145,7 +154,7 @@ def left_alone_of(answer: JsonObject) -> Iterator[str]:
 
 
 def done_lines(answer: JsonObject, name: str) -> Iterator[str]:
-    """The lines about what was done, and about the wait that follows."""
+    """The lines about the performed action, and about the wait that follows."""
     wording, waits_s = WORDINGS.get(answer["text"]), answer["waits_s"]
     if wording is None:
         if waits_s:

@@ -29,22 +29,25 @@ def action_verb(name: str) -> click.Command | None:
 
 
 def _command(name: str, cls: type[Action]) -> click.Command:
-    """An argument for the action's short value and each field that it needs, options for others."""
+    """An argument for the action's short value and each field that it needs, options for all other
+    fields."""
     known = fields_of(cls)
+    options = {field.key: _option(field) for field in known if not _is_argument(field, cls)}
 
     def perform(
         wait: bool, duration: str | None, name: str | None, as_json: bool, **given: Any
     ) -> None:
-        keys = {field.key: _value(field, given[field.name]) for field in known}
+        keys = {field.key: _value(field, given[_parameter_of(field)]) for field in known}
         keys = {key: value for key, value in keys.items() if value not in (None, False, {})}
-        act({cls.VERB: keys or None}, name, as_json, wait=wait, duration=duration)
+        action = {cls.VERB: keys or None}
+        act(action, name, as_json, wait=wait, duration=duration, options=options)
 
     function = wait_option(control_options(perform))
     function = click.option("--for", "duration", metavar="TIME", help="Undo it after this time.")(
         function
     )
     for field in reversed(known):
-        function = _parameter(field, field.required or field.name == cls.SHORT)(function)
+        function = _parameter(field, _is_argument(field, cls))(function)
     return click.command(name, help=cls.__doc__)(function)
 
 
@@ -54,15 +57,21 @@ def _parameter(field: StructField, is_argument: bool) -> _Decorator:
         completes = complete_targets
     elif field.kind is PARTITION:
         completes = complete_partitions
-    if is_argument and not _is_mapping(field):
-        return click.argument(field.name, required=field.required, shell_complete=completes)
-    option = f"--{field.key.replace('_', '-')}"
+    parameter, option = _parameter_of(field), _option(field)
+    if is_argument:
+        word = field.name.upper()
+        return click.argument(
+            parameter,
+            metavar=word if field.required else f"[{word}]",
+            required=field.required,
+            shell_complete=completes,
+        )
     if isinstance(field.kind, Flag):
-        return click.option(option, field.name, is_flag=True, help=field.words)
+        return click.option(option, parameter, is_flag=True, help=field.words)
     default = f"  [default: {field.default_text}]" if field.default_text else ""
     return click.option(
         option,
-        field.name,
+        parameter,
         required=field.required,
         multiple=_is_mapping(field),
         metavar="KEY=VALUE" if _is_mapping(field) else "VALUE",
@@ -71,12 +80,25 @@ def _parameter(field: StructField, is_argument: bool) -> _Decorator:
     )
 
 
+def _parameter_of(field: StructField) -> str:
+    """The name of a field's parameter: not that of an option which all verbs have, as name is."""
+    return f"{field.name}_of_action"
+
+
+def _option(field: StructField) -> str:
+    return f"--{field.key.replace('_', '-')}"
+
+
+def _is_argument(field: StructField, cls: type[Action]) -> bool:
+    return (field.required or field.name == cls.SHORT) and not _is_mapping(field)
+
+
 def _is_mapping(field: StructField) -> bool:
     return field.kind.schema().get("type") == "object"
 
 
 def _value(field: StructField, given: Any) -> Any:
-    """The value in the action for the typed one."""
+    """The value in the action for a typed value."""
     if not _is_mapping(field):
         return given
     pairs = [str(pair).partition("=") for pair in given]

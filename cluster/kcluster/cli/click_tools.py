@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _UNTRUNCATED: Final = 200
-"""Longer than any verb's first sentence, so the overview wraps it and cuts nothing off."""
+"""A width beyond any verb's first sentence, so that the overview wraps sentences and cuts nothing
+off."""
 
 
 _OTHER: Final = "Commands"
@@ -72,8 +73,8 @@ class Overview(NamedTuple):
 _COMMAND: Final = (
     r'(?:^@section\(Section\.(\w+)\)$.*?)?^@click\.\w+\(.*?^def command\(.*?"""(.*?)"""'
 )
-"""Finds a verb's section and the help of its command in the source of its module.  Not compiled
-here: a verb that is called does not need it."""
+"""A pattern that finds a verb's section, and the help of its command, in the source of its module.
+It is not compiled here, because a verb that is called does not need it."""
 
 
 def overview_of(name: str, source: str) -> Overview:
@@ -99,7 +100,7 @@ class HelpfulGroup(click.Group):
                     formatter.write_dl(listed)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem  # for a shell that completes, only
+        from click.shell_completion import CompletionItem  # only for a shell's completion
 
         return [
             *(
@@ -111,7 +112,7 @@ class HelpfulGroup(click.Group):
         ]
 
     def overview(self, ctx: click.Context) -> Iterator[Overview]:
-        """The lines of its verbs."""
+        """The lines of the group's verbs."""
         for name, command in sorted(self.commands.items()):
             yield Overview(name, command.get_short_help_str(_UNTRUNCATED))
 
@@ -146,7 +147,7 @@ class LazyGroup(HelpfulGroup):
         return sorted(name.replace("_", "-") for name in names if not name.startswith("_"))
 
     def overview(self, ctx: click.Context) -> Iterator[Overview]:
-        """The lines of its verbs, from their source: to import all of them would take longer than
+        """The lines of its verbs, from their source: importing all of them would take longer than
         the rest of `kcluster --help`."""
         folder = self.folder
         for name in self.list_commands(ctx):
@@ -191,8 +192,8 @@ class VerbGroup(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that was typed; also one of an action that is not in the overview, unless the
-        word means another verb to most people, as stop does."""
+        """The verb that was typed.  It may be the verb of an action that is not in the overview,
+        unless the word means another verb to most people, as stop does."""
         if args and args[0] not in (*self.list_commands(ctx), *SYNONYMS):
             verbs = import_module("kcluster.cli.action_verbs")
             command: click.Command | None = verbs.action_verb(args[0])
@@ -208,7 +209,7 @@ def kcluster() -> None:
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
-    """` Did you mean kill?`, or nothing."""
+    """The suggestion ` Did you mean kill?`; empty without a similar name."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, known, n=1)
@@ -244,13 +245,13 @@ def fail(error: CommandError, as_json: bool = False) -> NoReturn:
 
 
 def refuse_both(verbose: bool, quiet: bool) -> None:
-    """`--verbose` and `--quiet` are opposites."""
+    """Refuse `--verbose` together with `--quiet`."""
     if verbose and quiet:
         raise click.UsageError("choose one of --verbose and --quiet")
 
 
 def print_json(value: object) -> None:
-    """One line of JSON."""
+    """Print a value as one line of JSON."""
     print(json.dumps(value, ensure_ascii=False))
 
 

@@ -1,4 +1,5 @@
-"""What the shell completes after a verb: brokers, partitions and topics of the running cluster.
+"""The words that the shell completes after a verb: brokers, partitions and topics of the running
+cluster.
 
 Owns: the words that are offered.  Never: reports a problem: without a cluster nothing is offered.
 Kafka: none; click writes the shell's side.
@@ -30,18 +31,18 @@ def complete_targets(ctx: click.Context, param: click.Parameter, typed: str) -> 
 
 
 def complete_partitions(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
-    """`orders-0`."""
+    """Partitions in the form `orders-0`."""
     return [name for name in _partitions(_status(ctx)) if name.startswith(typed)]
 
 
 def complete_topics(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
-    """`orders`."""
+    """Names of topics, such as `orders`."""
     topics = dict.fromkeys(found["topic"] for found in _status(ctx).get("partitions", ()))
     return [topic for topic in topics if topic.startswith(typed)]
 
 
 def _partitions(status: JsonObject) -> list[str]:
-    """Partitions of users' topics."""
+    """The partitions of users' topics."""
     partitions = status.get("partitions", ())
     return [f"{x['topic']}-{x['partition']}" for x in partitions if not x["topic"].startswith("__")]
 

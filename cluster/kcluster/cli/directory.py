@@ -1,4 +1,4 @@
-"""The directory of clusters' sockets: where it is, who may use it, which clusters run.
+"""The directory of clusters' sockets: its place, its permissions, the running clusters.
 
 Owns: the runtime directory and its permissions, the names of running clusters and their sockets.
 Never: talks over a socket (remote.py and web/ do).
@@ -26,7 +26,7 @@ from kcluster.cli.errors import CommandError
 CONNECT_TIMEOUT_S: Final = 5.0
 
 MAX_PATH_BYTES: Final = 100
-"""Unix socket paths have at most 104 (BSD, macOS) or 108 (Linux) bytes, with the final NUL."""
+"""The limit of a unix socket's path: 104 (BSD, macOS) or 108 (Linux) bytes, with the final NUL."""
 
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,39}")
 
@@ -80,7 +80,8 @@ def directory_lock(directory: str) -> Iterator[None]:
 
 
 def check_name(name: str) -> str:
-    """The name, if it can be a file name: letters, digits, `.`, `_` and `-`, at most 40."""
+    """Check that a name can be a file name: letters, digits, `.`, `_` and `-`, at most 40.  Returns
+    the name."""
     if NAME_PATTERN.fullmatch(name) is None:
         raise CommandError(
             f"{name!r} cannot name a cluster: use letters, digits, '.', '_' and '-', at most 40", 2
@@ -130,7 +131,7 @@ def running_clusters() -> list[str]:
 
 
 def find_cluster(name: str | None) -> str:
-    """The socket of the cluster called `name`, or of the only running one if that is None."""
+    """The socket of the cluster called `name`, or of the only running cluster if `name` is None."""
     names = running_clusters()
     directory = runtime_directory()
     if name is not None:

@@ -1,6 +1,6 @@
 """The door of a running cluster: the HTTP API on a unix socket under the cluster's name.
 
-Owns: the name, the socket, when the web server is loaded: with the first request.  Never: answers a
+Owns: the name, the socket, loading the web server with the first request.  Never: answers a
 request (web/), runs in the cluster's hub.
 Kafka: no counterpart.  Permissions: directory.py.
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 BACKLOG: Final = 1024
 """The connections that may wait until the web server is loaded; the kernel refuses further ones."""
 PEEK_LIMIT_S: Final = 1.0
-"""The silence after which a connection counts as a request, not as a probe whether the cluster
-lives."""
+"""The silence after which a connection counts as a request, and not as a probe for a live
+cluster."""
 
 
 class ClaimedName:
@@ -92,7 +92,7 @@ class Door:
             server.stop()
 
     def _wait_for_request(self) -> None:
-        """Accept until there is a request, then leave the rest to the server."""
+        """Accept connections until one has a request, then leave the rest to the server."""
         listener = self._claimed.listener
         while self._server is None:
             try:

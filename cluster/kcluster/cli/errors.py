@@ -8,7 +8,8 @@ from __future__ import annotations
 
 
 class CommandError(Exception):
-    """A command cannot be carried out; the text says why, for the person who typed it.
+    """The error for a command that cannot be carried out; the text has the reason, for the person
+    who typed it.
 
     `exit_code`: 1 if the cluster cannot do it in its present state, or no cluster runs; 2 if the
     command itself is wrong.

@@ -1,8 +1,8 @@
 """The work of `kcluster up`: a cluster in the foreground, with its door and its output.
 
-Owns: the order of starting and stopping, what is printed meanwhile.  Never: imports click (see
+Owns: the order of starting and stopping, and the output meanwhile.  Never: imports click (see
 main.py), prints from the cluster's thread: a blocked terminal must not stop the cluster.
-Kafka: kafka-server-start.sh, with a log of what changed and why.
+Kafka: kafka-server-start.sh, with a log of changes and their reasons.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ class Traced(Struct, gc=False):
 
 
 class StopWanted(Struct):
-    """A request to stop the cluster."""
+    """The exception for a request to stop the cluster."""
 
 
 def run_reporting(options: UpOptions, began_s: float) -> int:
-    """Run until stopped; returns the exit code.  All problems go to stderr.  `began_s`: when the
-    process started, by the monotonic clock, for the ready line."""
+    """Run until stopped; returns the exit code.  All problems go to stderr.  `began_s`: the start
+    of the process on the monotonic clock, for the ready line."""
     try:
         return run(options, began_s)
     except TopologyError as error:
@@ -161,7 +161,8 @@ def run(options: UpOptions, began_s: float) -> int:
 
 
 def _require_writable(options: UpOptions) -> None:
-    """CommandError if the files that `options` name cannot be written when the cluster stops."""
+    """Check that the files that `options` name can be written when the cluster stops; CommandError
+    if not."""
     if options.out is None and options.record is None:
         return
     from kcluster.cli.writing import require_writable_directory, require_writable_file
@@ -175,7 +176,7 @@ def _require_writable(options: UpOptions) -> None:
 def _held(
     cluster: Cluster, name: str, stop: Callable[[], None], directory: LiveRunWriter | None
 ) -> HeldCluster:
-    """The cluster, as its door serves it."""
+    """The cluster in the form in which its door serves it."""
     from kcluster.web.held import HeldCluster
 
     return HeldCluster(name, cluster, stop=stop, own_run=directory)
@@ -219,7 +220,7 @@ class Printer:
         requested it."""
 
     def ready(self, cluster: Cluster, name: str, took_s: float) -> None:
-        """Print the line that says where clients find the cluster."""
+        """Print the line with the addresses for clients."""
         if self._as_json:
             self._json(
                 {
@@ -261,7 +262,7 @@ class Printer:
         sys.stdout.flush()
 
     def saved(self, path: Path) -> None:
-        """Print where the run directory is."""
+        """Print the path of the run directory."""
         if self._as_json:
             self._json({"run": str(path)})
         else:
@@ -269,7 +270,7 @@ class Printer:
         sys.stdout.flush()
 
     def written(self, scenario: str) -> None:
-        """Print where the scenario file is."""
+        """Print the path of the scenario file."""
         if self._as_json:
             self._json({"scenario": scenario})
         else:
@@ -277,7 +278,7 @@ class Printer:
         sys.stdout.flush()
 
     def show(self, items: list[Note | Traced | str]) -> None:
-        """Print notes, unless `--quiet`, traced requests and log lines, in order."""
+        """Print notes (unless `--quiet`), traced requests and log lines, in order."""
         if self._is_quiet:
             items = [item for item in items if not isinstance(item, Note)]
         if self._as_json:
@@ -350,7 +351,7 @@ def _write_run(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
 
 
 def _listen(cluster: Cluster, inbox: SimpleQueue[object], trace_requests: bool) -> None:
-    """From now on events and traced requests go to the inbox."""
+    """Put events and traced requests into the inbox from now on."""
 
     def on_note(entry: NoteEntry) -> None:
         if not isinstance(entry.event, ECHOES):
@@ -384,8 +385,8 @@ def _print_until_stop(inbox: SimpleQueue[object], printer: Printer) -> None:
 
 
 def gather(inbox: SimpleQueue[object]) -> list[Any]:
-    """Wait for the next item, and GATHER_S longer for those that come with it: at most MAX_GATHERED
-    are taken.  A thread that woke for each item would take time from the cluster's."""
+    """Wait for the next item, and GATHER_S longer for further ones; take at most MAX_GATHERED. A
+    thread that woke for each item would take time from the cluster's thread."""
     items = [inbox.get()]
     time.sleep(GATHER_S)
     while len(items) < MAX_GATHERED:
@@ -398,8 +399,8 @@ def gather(inbox: SimpleQueue[object]) -> list[Any]:
 
 @contextmanager
 def surviving_output() -> Iterator[None]:
-    """Let the cluster go on when the reader of its output has closed the pipe, as in `kcluster up |
-    head -1`, and when the disk that has its output is full.  From then on nothing is printed, not
+    """Keep the cluster running when the reader of its output has closed the pipe, as in `kcluster
+    up | head -1`, or when the disk with its output is full.  From then on nothing is printed, not
     even at exit."""
     try:
         yield

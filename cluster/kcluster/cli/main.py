@@ -1,8 +1,8 @@
 """`kcluster`: from a command line to a verb.
 
-Owns: which parser reads the command line.  Never: does a verb's work.  Start-up time is a
+Owns: the choice of the parser for the command line.  Never: does a verb's work.  Start-up time is a
 feature.  A plain `kcluster up …` is parsed without click (up_options.py), which would take a third
-of the time until the first broker answers; all else goes to click.
+of the time until the first broker answers; everything else goes to click.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from kcluster.plain_output import escape_outputs
 
 STARTED_S: Final = time.monotonic()
-"""When this process started, without the interpreter's own start."""
+"""The time at which this process started, without the interpreter's own start."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EPIPE):
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left is not written at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the remaining output is not written at exit
         if error.errno == errno.EPIPE:
-            sys.exit(1)  # the reader of the output has closed it, and wants no more
+            sys.exit(1)  # the reader of the output has closed it
         print(f"kcluster: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
 

@@ -1,8 +1,7 @@
 """`kcluster status --at`: a moment of the past as the values that the status tables show.
 
-Owns: when a typed time is; the status values of a moment.  Never: reads a record (runs/moment.py),
-lays it out (status_tables.py).
-Kafka: no counterpart.
+Owns: the moment of a typed time; the status values of a moment.  Never: reads a record
+(runs/moment.py), lays it out (status_tables.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ Addresses = Mapping[int, tuple[str, int, str]]
 
 
 def moment_ms(typed: str, began_ms: int, end_ms: int) -> int:
-    """The time that `--at` means: `12s` since the beginning, `-5s` before the end.  CommandError if
-    it is no time, or not between the two."""
+    """The time that `--at` means: `12s` after the beginning, `-5s` before the end.  CommandError if
+    the text is no time, or the time is outside the run."""
     text = typed.strip()
     try:
         distance_ms = milliseconds(text.lstrip("+-"), "a time like 12s, or like -5s before the end")
@@ -42,7 +41,7 @@ def moment_ms(typed: str, began_ms: int, end_ms: int) -> int:
 
 
 def when_text(moment: ClusterMoment, began_ms: int, end_ms: int) -> str:
-    """`12 s after the beginning, 3 s before the end`."""
+    """The words for a moment: `12 s after the beginning, 3 s before the end`."""
     after, before = (moment.at_ms - began_ms) / 1000, (end_ms - moment.at_ms) / 1000
     return f"{after:g} s after the beginning, {before:g} s before the end"
 

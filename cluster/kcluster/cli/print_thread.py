@@ -25,8 +25,8 @@ class PrintThread:
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait until all is printed.  If the reader of the output takes too long, nothing is
-        printed any more."""
+        """Wait until all is printed.  If the reader of the output takes too long, the rest is not
+        printed."""
         self._thread.join(PRINT_LIMIT_S)
         if self._thread.is_alive():
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends

@@ -1,4 +1,4 @@
-"""The running cluster, as a verb sees it: the HTTP API over its unix socket.
+"""The running cluster, for its verbs: the HTTP API over its unix socket.
 
 Owns: sending one request, reading its answer, the text of a refusal.  Never: knows what a request
 means; imports http.client or msgspec, which would add a third to the time that `kcluster kill`
@@ -30,13 +30,14 @@ LINES_TYPE: Final = "application/x-ndjson"
 TEXT_TYPE: Final = "text/plain"
 _STOPPED: Final = "the cluster stopped before it answered"
 _OF_THE_COMMAND: Final = (400, 403, 404, 405, 415, 422)
-"""Statuses of requests that are wrong in any state of the cluster."""
+"""The statuses of requests that are wrong in any state of the cluster."""
 
 Query = Mapping[str, str | int | bool | None]
 
 
 class RefusedByCluster(CommandError):
-    """The cluster refuses a request.  `problem`: its problem document (RFC 9457)."""
+    """The error for a request that the cluster refuses.  `problem`: its problem document (RFC
+    9457)."""
 
     def __init__(self, problem: JsonObject, options: Mapping[str, str], hint: str) -> None:
         exit_code = 2 if problem["status"] in _OF_THE_COMMAND else 1
@@ -73,8 +74,8 @@ class Remote:
         until_exit: bool = False,
     ) -> Any:
         """The value of an answer; CommandError with the cluster's reason if it refuses.  `options`:
-        the command line's words for the paths of the request.  `timeout_s`: None: no limit.
-        `until_exit`: return when the process of the cluster has ended."""
+        the command line's words for the paths of the request.  `timeout_s`: None for no limit.
+        `until_exit`: whether to return only when the process of the cluster has ended."""
         with self.asked(method, path, query, body, JSON_TYPE, options, timeout_s) as stream:
             text = stream.read()
             if until_exit:
@@ -92,12 +93,12 @@ class Remote:
         options: Mapping[str, str] | None = None,
         timeout_s: float | None = ANSWER_TIMEOUT_S,
     ) -> Iterator[Answer]:
-        """The answer, with its body still to be read; otherwise as `ask`."""
+        """The answer, with its body still unread; otherwise like `ask`."""
         connection = self._connect()
         with connection, self._failures(timeout_s):
             connection.settimeout(timeout_s)
             text = b"" if body is None else json.dumps(body).encode()
-            with suppress(BrokenPipeError):  # refused before it was read: the answer says why
+            with suppress(BrokenPipeError):  # refused before it was read: the answer has the reason
                 connection.sendall(self._head(method, path, query, accept, len(text)) + text)
             with connection.makefile("rb") as file:
                 answer = Answer(connection, file)
@@ -157,7 +158,7 @@ class Remote:
         except TimeoutError as error:
             raise CommandError(f"the cluster did not answer within {timeout_s:g} s") from error
         except BrokenPipeError:
-            raise  # of the output, to which the caller prints
+            raise  # an error of the output, to which the caller prints
         except ConnectionError as error:
             raise CommandError(f"the connection to the cluster broke: {error.strerror}") from error
 
@@ -217,9 +218,8 @@ class Answer:
 
 
 def problem_text(problem: JsonObject, options: Mapping[str, str]) -> str:
-    """What is wrong with a request, in the words of the command line.  `options`: these words by
-    path; an empty word leaves the path out, and `*` leaves out the paths of an action that a verb
-    has composed."""
+    """The problem of a request, in the words of the command line.  `options`: these words by path;
+    an empty word omits the path, and `*` omits the paths of an action that a verb has composed."""
     problems = problem.get("problems")
     if not problems:
         return str(problem["detail"])

@@ -1,8 +1,7 @@
 """The run directory of `kcluster up --out DIR`: kept current while the cluster runs.
 
-Owns: the thread that writes it, and when.  Never: knows its files (runs/journal.py), blocks the
-cluster while it writes.
-Kafka: no counterpart.
+Owns: the thread that writes it, and the times of writing.  Never: knows its files
+(runs/journal.py), blocks the cluster while it writes.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class LiveRunWriter:
 
     def finish(self) -> Path:
         """Write the whole run, with its verdict and its page; the cluster must still run.
-        CommandError if that is not possible."""
+        CommandError if it cannot be written."""
         self._is_over.set()
         self._thread.join()
         with writing(str(self.path)):

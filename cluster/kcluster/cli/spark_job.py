@@ -1,6 +1,6 @@
-"""What the Spark jobs of the command line share: runs, a session, errors in one line.
+"""The common part of the Spark jobs of the command line: runs, a session, errors in one line.
 
-Owns: the course of a job over run directories, how its errors are shown.  Never: a job's work,
+Owns: the course of a job over run directories, the form of its errors.  Never: does a job's work,
 imports pyspark before a session is needed.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SparkJob(NamedTuple):
-    """A running job.  `problems`: what could not be read of the runs."""
+    """A running job.  `problems`: the unreadable parts of the runs."""
 
     spark: SparkSession
     runs: list[RunDirectory]
@@ -56,14 +56,14 @@ def spark_job(paths: tuple[str, ...], master: str, verbose: bool) -> Iterator[Sp
         refuse(why(error))
     except OSError as error:
         if error.filename is None:
-            raise  # not about a file: a pipe that its reader has closed
+            raise  # not an error of a file: the reader has closed the pipe
         refuse(f"{error.filename}: {error.strerror}")
     finally:
         tables.close()
 
 
 def report_problems(job: SparkJob) -> None:
-    """Show on stderr what could not be read."""
+    """Show the problems of unreadable parts on stderr."""
     report((*job.problems, *job.tables.problems))
 
 

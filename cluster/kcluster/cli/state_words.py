@@ -1,6 +1,6 @@
 """Words for brokers that a verb acted on or left alone.
 
-Owns: these words.  Never: decides which brokers a verb acts on (operations/states.py).
+Owns: these words.  Never: chooses the brokers for a verb (operations/states.py).
 Kafka: no counterpart.
 """
 
@@ -16,7 +16,7 @@ from kcluster.operations.states import StateVerb
 
 def left_alone_lines(verb: StateVerb, brokers: Sequence[JsonObject]) -> Iterator[str]:
     """The brokers that are left alone, and the verb for them: `broker 1 is already down; start it:
-    …`.  `brokers`: id and state of each."""
+    …`.  `brokers`: the id and the state of each."""
     by_state: dict[ProcessState, list[int]] = {}
     for broker in brokers:
         by_state.setdefault(ProcessState(broker["state"]), []).append(broker["id"])
@@ -43,7 +43,7 @@ def left_alone_lines(verb: StateVerb, brokers: Sequence[JsonObject]) -> Iterator
 
 
 def brokers_text(nodes: Sequence[int]) -> str:
-    """`broker 1`, `brokers 1 and 2`, or `the controller and broker 1`."""
+    """The names of brokers: `broker 1`, `brokers 1 and 2`, or `the controller and broker 1`."""
     brokers = [node for node in nodes if node != CONTROLLER_ID]
     texts = ["the controller"] if CONTROLLER_ID in nodes else []
     if len(brokers) == 1:
@@ -54,11 +54,11 @@ def brokers_text(nodes: Sequence[int]) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """`9 s`, `90 ms`."""
+    """A duration in words: `9 s`, `90 ms`."""
     return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1000:g} ms"
 
 
 def _hint(verb: str, nodes: Sequence[int]) -> str:
-    """`start them: kcluster start 1,2`."""
+    """The hint at a verb: `start them: kcluster start 1,2`."""
     ids = ",".join("controller" if node == CONTROLLER_ID else str(node) for node in nodes)
     return f"{verb} {'it' if len(nodes) == 1 else 'them'}: kcluster {verb} {ids}"

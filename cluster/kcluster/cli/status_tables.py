@@ -16,16 +16,16 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC, has_internal_prefix
 LINKS_SHOWN: Final = 6
 """The most links that a line names; the rest are counted."""
 DROPPED_FIRST: Final = ("lag", "epoch", "end", "replicas")
-"""Columns of partitions that a narrow terminal does without, in this order."""
+"""The columns of partitions that a narrow terminal does without, in this order."""
 
 Status = Mapping[str, Any]
 """The answer to a status request."""
 
 
 def brokers_table(status: Status) -> TextTable:
-    """One row per broker: state, the partitions that it leads and those whose ISR it is in, of
-    users' topics and of internal ones, and its Kafka release, unless all run the newest known
-    one."""
+    """One row per broker: its state, the number of partitions that it leads and of those in whose
+    ISR it is (of users' topics and of internal ones), and its Kafka release, unless all brokers run
+    the newest known one."""
     from kcluster.protocol.releases import latest
 
     users, internal = _apart(status["partitions"])
@@ -69,12 +69,12 @@ def _in_sync(partitions: Sequence[JsonObject], broker: JsonObject) -> str:
 
 
 def _with_internal(users: str, internal: object, has_internal: object) -> str:
-    """`3 (+27 internal)`."""
+    """A count of users' partitions and internal ones: `3 (+27 internal)`."""
     return f"{users} (+{internal} internal)" if has_internal else users
 
 
 def partitions_table(partitions: Iterable[JsonObject]) -> TextTable:
-    """One row per partition; a dash where there is no leader to ask."""
+    """One row per partition; a dash if no leader can be asked."""
     rows = []
     for partition in partitions:
         behind = {broker: lag for broker, lag in partition["lag"].items() if lag}
@@ -100,14 +100,16 @@ def _or_dash(value: int | None) -> str:
 
 
 def tables_of(status: Status, topic: str | None) -> list[TextTable]:
-    """The brokers, and the partitions of `topic` or, if it is None, of users' topics."""
+    """The brokers, and the partitions of `topic` or, if it is None, the partitions of users'
+    topics."""
     users, _ = _apart(status["partitions"])
     shown = users if topic is None else status["partitions"]
     return [brokers_table(status), *([partitions_table(shown)] if shown else [])]
 
 
 def notices(status: Status, topic: str | None) -> list[str]:
-    """What the tables do not show: internal topics, and every fault in force."""
+    """The lines about facts that the tables do not show: internal topics, and every fault in
+    force."""
     lines = []
     _, internal = _apart(status["partitions"])
     if topic is None and internal:
@@ -122,14 +124,14 @@ def notices(status: Status, topic: str | None) -> list[str]:
         f"slow: {links_text(shape['links'], status)}: {shape['text']}" for shape in status["shapes"]
     ]
     for rule in status["rules"]:
-        calls = ""  # how many there were is known of now only
+        calls = ""  # the number is known only of the present
         if rule["calls"] is not None:
             calls = f"; applied to {rule['hits']:,} of {rule['calls']:,} requests"
         lines.append(f"rule {rule['name']}: {rule['text']}{calls}")
     paused = [str(broker["id"]) for broker in status["brokers"] if broker["state"] == "paused"]
     if paused:
         lines.append(f"paused: broker {', '.join(paused)}")
-    clock = status.get("clock")  # that of the past has none
+    clock = status.get("clock")  # a status of the past has none
     if clock is not None and clock["paused"]:
         lines.append("the clock is paused: nothing happens (kcluster clock resume)")
     elif clock is not None and clock["speed"] != 1:
@@ -138,7 +140,7 @@ def notices(status: Status, topic: str | None) -> list[str]:
 
 
 def links_text(links: Iterable[Sequence[int]], status: Status) -> str:
-    """`1-2, 3>controller`: both ways, and one way."""
+    """The links in words: `1-2, 3>controller`, both ways and one way."""
     pairs = [(link[0], link[1]) for link in links]
     known = dict.fromkeys(pairs)
     words = []

@@ -1,4 +1,4 @@
-"""Signals that stop what runs until it is stopped: `kcluster up`, `serve`, `play`.
+"""Signals that stop commands that run until they are stopped: `kcluster up`, `serve`, `play`.
 
 Owns: the thread that waits for SIGINT and SIGTERM, the time that stopping may take.  Never: stops
 anything itself.
@@ -23,15 +23,16 @@ def on_stop_signals(
     is_started: Callable[[], bool] = lambda: True,
     has_noticed: Callable[[], bool] = lambda: True,
 ) -> None:
-    """The first SIGINT or SIGTERM stops cleanly, by `stop`; a second one at once, as does the first
-    one before `is_started()`: nothing has been written yet.  If `has_noticed()` is still false
-    after STOP_LIMIT_S, the process ends without cleaning up: it may be stuck in its output.
+    """The first SIGINT or SIGTERM stops cleanly, by `stop`; a second one stops at once, as does the
+    first one before `is_started()`, when nothing has been written yet.  If `has_noticed()` is still
+    false after STOP_LIMIT_S, the process ends without cleaning up: it may be stuck in its output.
 
-    A thread waits for them.  A handler would run in the main thread when that next runs Python
-    code: never, if the signal arrives just before it waits for the inbox.
+    A thread waits for the signals.  A handler would run in the main thread when that next runs
+    Python code: never, if the signal arrives just before it waits for the inbox.
     """
     numbers = (signal.SIGINT, signal.SIGTERM)
-    # Before any other thread starts: a thread inherits the mask of the one that starts it.
+    # Before any other thread starts: a thread inherits the signal mask of the thread that starts
+    # it.
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 
     def wait() -> None:

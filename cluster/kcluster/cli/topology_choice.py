@@ -24,8 +24,8 @@ def choose_topology(
     base_port: int | None = None,
     profile: str | None = None,
 ) -> Topology:
-    """FILE, overridden by the options.  Without FILE: `topology.yaml` if it exists and `--brokers`
-    is not given, else brokers on 9092 and up.  A base port of 0 means free ports.
+    """The topology in FILE, overridden by the options.  Without FILE: `topology.yaml` if it exists
+    and `--brokers` is not given, else brokers on 9092 and up.  A base port of 0 means free ports.
 
     Raises TopologyError with every problem.
     """
@@ -43,7 +43,7 @@ def choose_topology(
 
 
 def without_effect_line(topology: Topology) -> str | None:
-    """The line that names the configs that the topology sets and nothing here obeys, or None."""
+    """The line that names the configs that the topology sets without an effect here, or None."""
     names = topology.without_effect
     return f"kcluster: no effect here: {', '.join(names)}" if names else None
 
@@ -56,7 +56,7 @@ def require_free_ports(topology: Topology) -> None:
 
 
 def why_port_is_taken(host: str, port: int) -> str | None:
-    """Why a listener cannot bind to the port; None if it can."""
+    """The reason why a listener cannot bind to the port; None if it can."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 
 class UpOption(NamedTuple):
-    """How an option is written.  `numbers`: the least and the greatest, if it takes a number;
-    `words`: the allowed words, if it does not take any text.  Without a metavar, numbers or words
-    the field's type tells a flag from text."""
+    """The form of an option.  `numbers`: the least and the greatest, if it takes a number; `words`:
+    the allowed words, if it does not take any text.  Without a metavar, numbers or words the
+    field's type tells a flag from text."""
 
     flags: tuple[str, ...]
     help: str
@@ -94,7 +94,7 @@ class UpOptions(NamedTuple):
 
 
 def declared() -> dict[str, UpOption]:
-    """The options by field, in order; FILE is no option."""
+    """The options by field, in order; the argument FILE is not an option."""
     hints = get_type_hints(UpOptions, include_extras=True)
     return {
         name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")
@@ -102,8 +102,8 @@ def declared() -> dict[str, UpOption]:
 
 
 def quick_up_options(words: Sequence[str]) -> UpOptions | None:
-    """The options of a plain `kcluster up …`; None if click must parse it: `--help`, what is wrong,
-    and everything else that is not certain."""
+    """The options of a plain `kcluster up …`; None if click must parse it: for `--help`, errors,
+    and everything else that is uncertain."""
     options = declared()
     by_flag = {flag: name for name, option in options.items() for flag in option.flags}
     found: dict[str, Any] = {}

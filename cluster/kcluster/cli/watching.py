@@ -1,5 +1,5 @@
-"""`--watch` and `--follow`: until Ctrl-C, until the cluster stops, or until the reader of the
-output is gone.
+"""`--watch` and `--follow`: output that goes on until Ctrl-C, the end of the cluster, or the end of
+its reader.
 
 Owns: the rhythm, clearing the terminal, noticing that the reader of the output is gone.  Never:
 knows what is shown.
@@ -23,7 +23,7 @@ _CLEAR: Final = "\033[H\033[2J"
 
 def watch(read: Callable[[], object], show: Callable[[], object]) -> None:
     """Call `show` whenever `read()` has changed.  On a terminal each text replaces the one before;
-    elsewhere it follows it."""
+    elsewhere it follows the one before."""
     is_over = Event()
     when_nobody_reads(is_over.set)
     shown: object = None
@@ -50,7 +50,7 @@ def watch(read: Callable[[], object], show: Callable[[], object]) -> None:
 
 
 def when_nobody_reads(end: Callable[[], object]) -> None:
-    """Call `end`, in another thread, once the reader of the output has closed it: `events --follow
+    """Call `end`, in another thread, once the output's reader has closed it: `events --follow
     | head -1` must not wait for the next event."""
     try:
         output = sys.stdout.fileno()

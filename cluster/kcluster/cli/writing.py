@@ -16,7 +16,7 @@ from kcluster.cli.errors import CommandError
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """The body writes `path`, or files below it; CommandError if that is not possible."""
+    """A context for writing `path`, or files below it; CommandError if that is not possible."""
     if "\0" in path:
         raise CommandError(f"{path!r}: a path has no NUL", 2)
     try:
@@ -34,7 +34,7 @@ def require_writable_directory(path: str) -> None:
 
 
 def require_writable_file(path: str) -> None:
-    """CommandError if the file cannot be created or replaced."""
+    """Check that a file can be created or replaced; CommandError if not."""
     with writing(path):
         folder = os.path.dirname(path) or "."
         if os.path.isdir(path):

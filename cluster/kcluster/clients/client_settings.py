@@ -14,7 +14,7 @@ from kcluster.clients.metadata import MetadataSettings
 
 
 class ClientSettings(Struct, frozen=True, kw_only=True):
-    """Configs by Kafka's names, with its defaults."""
+    """The settings that producers and consumers share, by Kafka's names and with its defaults."""
 
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100

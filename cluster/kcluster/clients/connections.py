@@ -1,13 +1,14 @@
 """A client's connections to the brokers, and its requests in flight.
 
 Owns: the state and API versions of each connection, requests in flight and their timeouts,
-reconnect backoff, Metadata requests.  Never: interprets responses other than ApiVersions and
-Metadata.
+reconnect backoff, Metadata requests, both forms of FindCoordinator.  Never: interprets responses
+other than ApiVersions and Metadata.
 Kafka: NetworkClient, ClusterConnectionStates, InFlightRequests, NodeApiVersions;
 KIP-580 (exponential backoff), KIP-899 and KIP-1102 (rebootstrap), KIP-1242 (cluster check).
 
 A client calls `poll` at the beginning of each turn, and forwards `on_reply` and `on_disconnected`.
-The `on_response` of a request is called within the same turn.
+The `on_response` of a request is called within the same turn.  A request without a response is in
+the ledger by then; an error in a response is put there by whoever reads it (`refusal`).
 """
 
 from __future__ import annotations
@@ -23,19 +24,25 @@ from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms
 from kcluster.clients.wire import Wire, broker_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
-from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.messages import Message
 from kcluster.timers import NEVER_MS
 
 DISCONNECTED: Final = "DISCONNECTED"
 REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
-"""Reasons why a request got no response."""
+"""The reasons for which a request got no response."""
 
 TRANSACTION_VERSION: Final = "transaction.version"
 API_VERSIONS_VERSION: Final = 5
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_FIND_COORDINATOR: Final = int(ApiKey.FIND_COORDINATOR)
+_FIRST_VERSION_WITH_MANY_KEYS: Final = 4
+GROUP_KEY: Final = 0
+TRANSACTION_KEY: Final = 1
+"""The types of a key in FindCoordinator: a group id, a transactional id."""
 _SUPPORTED: Final = {
     key: (low, high - APIS[key].is_latest_unstable) for key, (low, high) in VERSIONS.items()
 }
@@ -43,17 +50,17 @@ _SUPPORTED: Final = {
 
 
 def _newest_common(api_keys: Any) -> int:
-    """The newest version of ApiVersions that an older broker also knows; 0 if its response does not
-    say."""
+    """The newest version of ApiVersions that an older broker also knows; 0 if the broker's response
+    does not show one."""
     newest = (one.max_version for one in api_keys if one.api_key == _API_VERSIONS)
     return min(next(newest, 0), API_VERSIONS_VERSION)
 
 
 class NetworkSettings(Struct, frozen=True):
-    """Kafka's names and defaults: request.timeout.ms, reconnect.backoff.ms and .max.ms,
-    socket.connection.setup.timeout.ms and .max.ms, metadata.recovery.rebootstrap.trigger.ms,
-    metadata.cluster.check.enable; `max_in_flight`: max.in.flight.requests.per.connection, 100 in a
-    consumer."""
+    """The settings of a NetworkClient, by Kafka's names and with its defaults: request.timeout.ms,
+    reconnect.backoff.ms and .max.ms, socket.connection.setup.timeout.ms and .max.ms,
+    metadata.recovery.rebootstrap.trigger.ms, metadata.cluster.check.enable; `max_in_flight`:
+    max.in.flight.requests.per.connection, 100 in a consumer."""
 
     request_timeout_ms: int = 30_000
     reconnect_backoff_ms: int = 50
@@ -65,8 +72,8 @@ class NetworkSettings(Struct, frozen=True):
     cluster_check: bool = True
 
 
-class InFlightRequest(Struct):
-    """A request without a response so far.  `context` belongs to its sender."""
+class ClientRequest(Struct):
+    """A request and what became of it.  `context` belongs to its sender."""
 
     correlation_id: int
     broker_id: int
@@ -76,10 +83,13 @@ class InFlightRequest(Struct):
     timeout_at_ms: int
     on_response: OnResponse
     context: Any
+    response: Any = None
+    failure: str = ""
+    """Why there is no response."""
 
 
-OnResponse = Callable[[InFlightRequest, Any, str, int], None]
-"""(request, response or None, the reason if there is none, else "", now_ms)."""
+OnResponse = Callable[[ClientRequest, int], None]
+"""(request, with its response or its failure; now_ms)."""
 
 
 class ConnectionState:
@@ -102,10 +112,10 @@ class ConnectionState:
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self.is_up = False
-        """Connected, or connecting."""
+        """Whether the connection is established, or being established."""
         self.is_ready = False
-        """Connected, and its API versions are known."""
-        self.in_flight: deque[InFlightRequest] = deque()
+        """Whether the connection is established and the broker's API versions are known."""
+        self.in_flight: deque[ClientRequest] = deque()
         self.versions: dict[int, int] = {}
         self.failures = 0
         self.setup_failures = 0
@@ -123,7 +133,7 @@ class ConnectionState:
 
 
 class NetworkClient:
-    """All connections of one client.  `name`: the client's, for the ledger."""
+    """All connections of one client.  `name`: the client's name, for the ledger."""
 
     def __init__(
         self, name: str, settings: NetworkSettings, metadata: Metadata, ledger: Ledger
@@ -134,14 +144,14 @@ class NetworkClient:
         self.ledger = ledger
         self.closed = False
         self.transaction_version = 0
-        """The finalized feature transaction.version, of the newest response to ApiVersions."""
+        """The finalized feature transaction.version, from the newest response to ApiVersions."""
         self._features_epoch = -1
         self._connections: dict[int, ConnectionState] = {}
         self._next_timeout_ms = NEVER_MS
         self._wake_ms = NEVER_MS
         self._is_metadata_in_flight = False
         self._metadata_hold_ms = 0
-        """The end of a backoff because no broker was ready for a Metadata request."""
+        """The end of a backoff that began because no broker was ready for a Metadata request."""
         self._no_metadata_since_ms = -1
         """The time at which metadata was first needed after the last successful response; for
         rebootstrap."""
@@ -167,7 +177,7 @@ class NetworkClient:
 
     @property
     def due_ms(self) -> int:
-        """When `poll` must be called at the latest; NEVER_MS for never."""
+        """The time at which `poll` must be called at the latest; NEVER_MS for never."""
         due_ms = self._next_timeout_ms
         if self._wake_ms < due_ms:
             due_ms = self._wake_ms
@@ -255,15 +265,15 @@ class NetworkClient:
             self.settings.request_timeout_ms if timeout_ms < 0 else timeout_ms
         )
         if version < 0:
-            request = InFlightRequest(
+            request = ClientRequest(
                 0, broker_id, api_key, -1, now_ms, timeout_at_ms, on_response, context
             )
-            on_response(request, None, UNSUPPORTED_VERSION, now_ms)
+            self._end_without_response(request, UNSUPPORTED_VERSION, now_ms)
             return
         correlation_id = self.wire.send(broker_id, api_key, version, body, answered=answered)
         if answered:
             connection.in_flight.append(
-                InFlightRequest(
+                ClientRequest(
                     correlation_id,
                     broker_id,
                     api_key,
@@ -277,6 +287,29 @@ class NetworkClient:
             if timeout_at_ms < self._next_timeout_ms:
                 self._next_timeout_ms = timeout_at_ms
 
+    def find_coordinator(
+        self,
+        broker_id: int,
+        key_type: int,
+        key: str,
+        now_ms: int,
+        on_response: OnResponse,
+        context: object = None,
+    ) -> None:
+        """Send FindCoordinator to a broker that `is_ready`.  In every version the response at
+        `on_response` has the fields of one coordinator."""
+        if self.version(broker_id, _FIND_COORDINATOR) < _FIRST_VERSION_WITH_MANY_KEYS:
+            body = m.FindCoordinatorRequest(key=key, key_type=key_type)
+        else:
+            body = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+
+        def handle(request: ClientRequest, then_ms: int) -> None:
+            if not request.failure and request.version >= _FIRST_VERSION_WITH_MANY_KEYS:
+                (request.response,) = request.response.coordinators
+            on_response(request, then_ms)
+
+        self.send(broker_id, _FIND_COORDINATOR, body, now_ms, handle, context=context)
+
     def disconnect(self, broker_id: int, now_ms: int) -> None:
         """Close a connection; its requests in flight end as DISCONNECTED."""
         connection = self._connections.get(broker_id)
@@ -284,9 +317,10 @@ class NetworkClient:
             self._close_connection(connection, DISCONNECTED, now_ms)
 
     def least_loaded(self, now_ms: int) -> int:
-        """A broker for a request that any broker can serve: the connected one with the fewest
-        requests in flight, else one that is connecting, else the one with the oldest connection
-        attempt; NO_BROKER if all are backing off.  It may not be ready.  Kafka: leastLoadedNode."""
+        """A broker for a request that any broker can serve, though it may not be ready: the
+        connected broker with the fewest requests in flight, else a broker that is connecting, else
+        the broker with the oldest connection attempt; NO_BROKER if all are backing off.  Kafka:
+        leastLoadedNode."""
         brokers = self.metadata.brokers
         count = len(brokers)
         start = self.rng.randrange(count) if count else 0
@@ -328,7 +362,8 @@ class NetworkClient:
         throttle_ms = getattr(body, "throttle_time_ms", 0)
         if throttle_ms:
             connection.throttled_until_ms = max(connection.throttled_until_ms, now_ms + throttle_ms)
-        request.on_response(request, body, "", now_ms)
+        request.response = body
+        request.on_response(request, now_ms)
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         """Handle the end of a connection, which the client forwards."""
@@ -380,13 +415,11 @@ class NetworkClient:
             body.node_id = broker_of(broker_id)
         return body
 
-    def _on_versions(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_versions(self, request: ClientRequest, now_ms: int) -> None:
         connection: ConnectionState = request.context
-        if failure:
+        response: Any = request.response
+        if request.failure:
             connection.setup_failures += 1
-            self.record_error(now_ms, _API_VERSIONS, failure)
             return
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and request.version > 0:
             # An older broker answers in version 0 with its own versions (KIP-511).
@@ -424,7 +457,7 @@ class NetworkClient:
         self, connection: ConnectionState, failure: str, now_ms: int, *, hang_up: bool = True
     ) -> None:
         """Fail the requests in flight, oldest first, and back off.  `hang_up`: the broker's end is
-        still open."""
+        still open, and must be closed."""
         lost, connection.in_flight = connection.in_flight, deque()
         connection.is_up = connection.is_ready = False
         connection.last_attempt_ms = now_ms
@@ -442,7 +475,13 @@ class NetworkClient:
             self.metadata.update_failed(now_ms)
         self.metadata.request_update()
         for request in lost:
-            request.on_response(request, None, failure, now_ms)
+            self._end_without_response(request, failure, now_ms)
+
+    def _end_without_response(self, request: ClientRequest, failure: str, now_ms: int) -> None:
+        if request.api_key != _PRODUCE:  # the sender adds the failure for each of its partitions
+            self.record_error(now_ms, request.api_key, failure)
+        request.failure = failure
+        request.on_response(request, now_ms)
 
     # -------------------------------------------------------------------------- metadata
 
@@ -469,12 +508,10 @@ class NetworkClient:
             context=self.metadata.request_version,
         )
 
-    def _on_metadata(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_metadata(self, request: ClientRequest, now_ms: int) -> None:
         self._is_metadata_in_flight = False
-        if failure:
-            self.record_error(now_ms, _METADATA, failure)
+        response: Any = request.response
+        if request.failure:
             self.metadata.update_failed(now_ms)
             return
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
@@ -493,6 +530,18 @@ class NetworkClient:
             self.disconnect(broker_id, now_ms)
         self.metadata.rebootstrap(self.wire.broker_ids)
 
+    # ---------------------------------------------------------------------------- errors
+
+    def refusal(self, request: ClientRequest, now_ms: int) -> ErrorCode:
+        """The error of a whole request, which is put into the ledger; NETWORK_EXCEPTION if there is
+        no response, NONE if all went well."""
+        if request.failure:
+            return ErrorCode.NETWORK_EXCEPTION
+        error = error_of(request.response.error_code)
+        if error:
+            self.record_error(now_ms, request.api_key, error.name)
+        return error
+
     def record_error(
         self, now_ms: int, api_key: int, error: str, partition: Partition | None = None
     ) -> None:
@@ -500,3 +549,23 @@ class NetworkClient:
         self.ledger.errors.append(
             ClientError(now_ms, self.name, APIS[api_key].name, error, partition)
         )
+
+
+class RetryBackoff:
+    """The exponential backoff of one kind of request.  `failures`: how many in a row."""
+
+    def __init__(self, network: NetworkClient) -> None:
+        self.failures = 0
+        self._network = network
+
+    def after_failure(self, now_ms: int) -> int:
+        """The time of the next attempt, after one that has failed now."""
+        settings = self._network.metadata.settings
+        wait_ms = backoff_ms(
+            self.failures,
+            settings.retry_backoff_ms,
+            settings.retry_backoff_max_ms,
+            self._network.rng,
+        )
+        self.failures += 1
+        return now_ms + wait_ms

@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 
 _NOT_STORED: Final = ("INVALID_RECORD_STATE", "INVALID_REQUEST")
-"""Errors of an acknowledgement with which a leader refuses it before it stores anything."""
+"""Errors with which a leader refuses an acknowledgement before storing anything."""
 
 
 class TransactionOutcome(StrEnum):
@@ -45,7 +45,7 @@ class TransactionOutcome(StrEnum):
 
 class TransactionOffsets(Struct, frozen=True):
     """Offsets that are committed with a transaction: (offset, leader epoch) by partition.
-    `generation`: of a classic group, or the member's epoch in a consumer group."""
+    `generation`: the generation of a classic group, or the member's epoch in a consumer group."""
 
     group: str
     offsets: dict[Partition, tuple[int, int]]
@@ -56,7 +56,8 @@ class TransactionOffsets(Struct, frozen=True):
 
 class ClientTransaction(Struct):
     """One transaction of an application.  `number`: its place among the producer's transactions,
-    from 1.  `version`: the protocol's.  `error`: why it was not committed, by Kafka's name."""
+    from 1.  `version`: that of the protocol.  `error`: Kafka's name of the error for which the
+    transaction was not committed."""
 
     producer: str
     transactional_id: str
@@ -90,7 +91,7 @@ class SentRecord(Struct):
     error: str = ""
     transaction: ClientTransaction | None = None
     source: tuple[Partition, int] | None = None
-    """The input record from which a processor made it."""
+    """The input record from which a processor made this record."""
 
     @property
     def is_promised(self) -> bool:
@@ -111,7 +112,7 @@ class SentRecord(Struct):
 
 
 class ReadRecord(Struct, frozen=True):
-    """One record that a consumer's application received.  `restarted`: the first one after the
+    """One record that a consumer's application received.  `restarted`: the first record after the
     consumer's position was set: to a committed offset, by a reset, or after a truncation."""
 
     consumer: str
@@ -124,9 +125,9 @@ class ReadRecord(Struct, frozen=True):
 
 class SharedRecord(Struct):
     """One record that a share consumer's application received.  `count`: the delivery count that
-    the leader gave.  `is_accepted`: the application accepts it; else it releases it.
-    `is_acknowledged`: whether the leader confirmed the acceptance.  `ended_ms`: the time of the
-    answer to the acknowledgement, -1 for none."""
+    the leader gave.  `is_accepted`: whether the application accepts the record; otherwise it
+    releases the record.  `is_acknowledged`: whether the leader confirmed the acceptance.
+    `ended_ms`: the time of the answer to the acknowledgement, -1 for none."""
 
     group: str
     consumer: str
@@ -139,29 +140,29 @@ class SharedRecord(Struct):
     is_acknowledged: bool = False
     ended_ms: int = -1
     is_sent: bool = False
-    """Whether its acknowledgement was sent, even if it did not arrive."""
+    """Whether the record's acknowledgement was sent, even if it did not arrive."""
     broker: int = -1
-    """The leader that delivered it, and receives its acknowledgement."""
+    """The leader that delivered the record, and that receives the acknowledgement."""
     asked_ms: int = -1
     asked: int = 0
-    """The step of the ledger at which the fetch that brought it was sent; steps order events of one
+    """The step of the ledger at which the record's fetch was sent; steps order the events of one
     millisecond."""
     sent: int = 0
-    """The step of the ledger at which its acknowledgement was sent."""
+    """The step of the ledger at which the record's acknowledgement was sent."""
     ended: int = 0
-    """The step of the ledger at which its acknowledgement was answered."""
+    """The step of the ledger at which the record's acknowledgement was answered."""
     error: str = ""
     """Kafka's name of the error with which the acknowledgement was refused."""
 
     @property
     def may_be_acknowledged(self) -> bool:
-        """Whether an acceptance may have been stored: one was sent, and it has no answer, or an
-        error that does not exclude it."""
+        """Whether an acceptance may have been stored: an acceptance was sent and got no answer, or
+        an error that leaves it possible."""
         return self.is_accepted and self.is_sent and self.error not in _NOT_STORED
 
     def is_behind(self, settled: SharedRecord) -> bool:
-        """Whether the leader had settled that delivery of the record before this one: this fetch
-        was sent after the answer, or carried the acknowledgement itself."""
+        """Whether the leader had settled an earlier delivery of the record before this one: this
+        fetch was sent after that answer, or carried the acknowledgement itself."""
         return settled.ended < self.asked or settled.sent == self.asked
 
     @property
@@ -184,7 +185,7 @@ class ShareLeadership(NamedTuple):
 class GroupOffset(NamedTuple):
     """A group's offset in a client's view: an acked commit, or the answer to an OffsetFetch
     (`offset` -1: there is none).  `known`: the offset of the last commit that had been acked when
-    the fetch was sent, -1 for none; the answer may include later commits or not."""
+    the fetch was sent, -1 for none; the answer need not include later commits."""
 
     group: str
     partition: Partition
@@ -194,8 +195,8 @@ class GroupOffset(NamedTuple):
 
 
 class ClientError(Struct, frozen=True):
-    """An error that a client received: `api` and `error` are Kafka's names.  Without a response it
-    is the client's own `DISCONNECTED` or `REQUEST_TIMED_OUT`."""
+    """An error that a client received: `api` and `error` are Kafka's names.  Without a response,
+    `error` is the client's own `DISCONNECTED` or `REQUEST_TIMED_OUT`."""
 
     at_ms: int
     client: str
@@ -205,8 +206,8 @@ class ClientError(Struct, frozen=True):
 
 
 class DeliveryLimits(NamedTuple):
-    """The limits on the deliveries of a record to a share group: the lowest and the highest that
-    were in force during the run (share.delivery.count.limit)."""
+    """The limits on the deliveries of a record to a share group: the lowest and the highest limit
+    that were in force during the run (share.delivery.count.limit)."""
 
     lowest: int = 5
     highest: int = 5
@@ -231,9 +232,9 @@ class Ledger:
         self.deliveries: list[SharedRecord] = []
         """The deliveries to share consumers, in order."""
         self.delivery_limits: dict[str, DeliveryLimits] = {}
-        """The limits by share group."""
+        """The limits on deliveries, by share group."""
         self.lock_duration_ms = 30_000
-        """How long a member of a share group may hold a record."""
+        """The time for which a member of a share group may hold a record, in ms."""
         self.share_leaderships: list[ShareLeadership] = []
         """The share leaderships of all groups, in order of time."""
         self.present_share_groups: dict[str, None] = {}
@@ -246,7 +247,7 @@ class Ledger:
         self._step = 0
 
     def next_step(self) -> int:
-        """The number of the next step, greater than all before."""
+        """The number of the next step, greater than all earlier numbers."""
         self._step += 1
         return self._step
 
@@ -260,11 +261,12 @@ class Ledger:
         return self._acked.get((group, partition), -1)
 
     def add_fetched(self, group: str, partition: Partition, offset: int, known: int) -> None:
-        """Add the answer to an OffsetFetch; `known`: `acked_offset` when it was sent."""
+        """Add the answer to an OffsetFetch; `known`: the value of `acked_offset` at the time of the
+        request."""
         self.commits.append(GroupOffset(group, partition, offset, False, known))
 
     def without_records(self) -> Ledger:
-        """A ledger of the same clients and transactions, without sends and reads."""
+        """A ledger with these clients and transactions, without sends and reads."""
         other = Ledger()
         other.transactions = self.transactions
         other.read_committed = dict(self.read_committed)

@@ -20,11 +20,12 @@ from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.timers import NEVER_MS
 
 NO_BROKER: Final = -1
-"""No broker, or no leader.  Kafka: Node.noNode()."""
+"""The id that stands for no broker, or for no leader.  Kafka: Node.noNode()."""
 NO_EPOCH: Final = -1
 
 _JITTER: Final = 0.2
-"""CommonClientConfigs.RETRY_BACKOFF_JITTER, RECONNECT_BACKOFF_JITTER."""
+"""The random part of a backoff, as in CommonClientConfigs.RETRY_BACKOFF_JITTER and
+RECONNECT_BACKOFF_JITTER."""
 _STALE: Final = (
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -54,15 +55,15 @@ def backoff_ms(attempts: int, first_ms: int, max_ms: int, rng: Rng) -> int:
 
 
 def at_once_ms(sent_ms: int, now_ms: int) -> int:
-    """The time at which to repeat, without a backoff, a request of `sent_ms` that was answered now:
-    at once, or a millisecond later if the answer took no time.  Over virtual links without latency
-    a client could repeat for ever."""
+    """The time at which to repeat without a backoff a request of `sent_ms` that was answered now:
+    at once, or a millisecond later if the answer took no time.  Otherwise, over virtual links
+    without latency, a client could repeat the request for ever."""
     return max(now_ms, sent_ms + 1)
 
 
 class MetadataSettings(Struct, frozen=True):
-    """Kafka's names and defaults: metadata.max.age.ms, retry.backoff.ms, retry.backoff.max.ms,
-    allow.auto.create.topics."""
+    """The settings of a client's Metadata, by Kafka's names and with its defaults:
+    metadata.max.age.ms, retry.backoff.ms, retry.backoff.max.ms, allow.auto.create.topics."""
 
     max_age_ms: int = 300_000
     retry_backoff_ms: int = 100
@@ -71,8 +72,8 @@ class MetadataSettings(Struct, frozen=True):
 
 
 class PartitionView(Struct):
-    """A partition in the last response.  `leader` NO_BROKER: there is none, or its broker is not in
-    the response."""
+    """A partition in the last response.  `leader`: NO_BROKER if there is no leader, or the response
+    does not have its broker."""
 
     index: int
     leader: int = NO_BROKER
@@ -94,8 +95,9 @@ class TopicView(Struct):
 class Metadata:
     """One client's view.
 
-    `brokers`: ids of the brokers in the last response, sorted.  `due_ms`: when to refresh, if no
-    request is in flight (connections.py checks that).  `version`: incremented on each change.
+    `brokers`: ids of the brokers in the last response, sorted.  `due_ms`: the time of the next
+    refresh, if no request is in flight (connections.py checks that).  `version`: incremented on
+    each change.
     """
 
     def __init__(self, settings: MetadataSettings) -> None:
@@ -113,7 +115,8 @@ class Metadata:
         """The cluster's id; None before the first response, and after a rebootstrap."""
         self._names: dict[bytes, str] = {}
         self._epochs: dict[Partition, int] = {}
-        """The newest leader epoch of each partition.  Kafka: Metadata.lastSeenLeaderEpochs."""
+        """The newest known leader epoch of each partition.  Kafka:
+        Metadata.lastSeenLeaderEpochs."""
         self._topic_ids: dict[str, bytes] = {}
         self._needs_update = True
         self._refreshed_ms = -settings.retry_backoff_max_ms
@@ -256,12 +259,13 @@ class Metadata:
         return TopicView(name, topic.topic_id, partitions)
 
     def _partition_view(self, topic: str, partition: Any, is_new_topic: bool) -> PartitionView:
-        """The partition in the response; or the known view, if that is newer (KIP-320)."""
+        """The view of a partition in the response; or the known view, if that is newer
+        (KIP-320)."""
         index: int = partition.partition_index
         key: Partition = (topic, index)
         known = self._epochs.get(key)
         if partition.leader_epoch < 0:
-            # An old broker, or an error without a leader.
+            # The response is from an old broker, or has an error and no leader.
             self._epochs.pop(key, None)
             self._equivalent_responses = 0
         elif known is None or is_new_topic or partition.leader_epoch >= known:
@@ -284,8 +288,8 @@ class Metadata:
         )
 
     def update_leader(self, topic: str, partition: int, leader: int, leader_epoch: int) -> bool:
-        """Apply an error response that names the leader (KIP-951).  Returns whether it is newer
-        than the view. Kafka: Metadata.updatePartitionLeadership."""
+        """Apply an error response that names the leader (KIP-951).  Returns whether the leader is
+        newer than the known one.  Kafka: Metadata.updatePartitionLeadership."""
         view = self.topics.get(topic)
         known = self._epochs.get((topic, partition), NO_EPOCH)
         if view is None or partition >= len(view.partitions) or leader_epoch <= known or leader < 0:

@@ -28,9 +28,9 @@ from kcluster.clients.ledger import (
     TransactionOffsets,
     TransactionOutcome,
 )
+from kcluster.clients.producer.producer import TransactionalProducer
 from kcluster.clients.producer.sender import Sender
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
-from kcluster.clients.producer.transactional import TransactionalProducer
 from kcluster.clients.producer.transactional_workload import (
     TRANSACTION_ABORTED,
     TransactionalApplication,
@@ -45,14 +45,14 @@ from kcluster.timers import NEVER_MS
 
 BUSY_US: Final = NEVER_MS * 1_000
 """The busy time of an application in a transaction: endless, as it does not call poll() before the
-end."""
+transaction's end."""
 
 _MEMBERSHIP_ERRORS: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID.name,
     ErrorCode.ILLEGAL_GENERATION.name,
     ErrorCode.FENCED_INSTANCE_ID.name,
 )
-"""Errors with which a group refuses a member that it does not know, or that has an older
+"""Errors with which a group refuses a member that is unknown to it, or that has an older
 generation."""
 
 Input = tuple[Partition, int, int]
@@ -110,7 +110,7 @@ class ProcessorConsumer(Consumer):
             self._busy_until_us = BUSY_US
 
     def continue_polling(self, ended: ClientTransaction, now_ms: int) -> None:
-        """Go on after a transaction.  If it was not committed, read again from the committed
+        """Continue after a transaction.  If it was not committed, read again from the committed
         offsets."""
         self._busy_until_us = 0
         if ended.outcome is not TransactionOutcome.COMMITTED:
@@ -123,9 +123,9 @@ class ProcessorConsumer(Consumer):
         self._turn(now_ms)
 
     def _on_failed(self, ended: ClientTransaction, now_ms: int) -> None:
-        """Go on after a transaction that an error aborted.  If the group refused the offsets, the
-        member joins again, as after a refused OffsetCommit.  Kafka Streams: TaskMigratedException,
-        after which it subscribes again."""
+        """Continue after a transaction that an error aborted.  If the group refused the offsets,
+        the member joins again, as after a refused OffsetCommit.  Kafka Streams:
+        TaskMigratedException, after which the thread subscribes again."""
         self._busy_until_us = (now_ms + self.settings.retry_backoff_ms) * 1_000
         offsets, error = ended.offsets, ended.error
         if offsets is not None and error in _MEMBERSHIP_ERRORS:
@@ -222,9 +222,10 @@ class ProcessorProducer(TransactionalProducer):
 
 
 class Processor:
-    """A processor (wire.py's ClientStateMachine).  It looks like a consumer of its input topic.
+    """A processor (wire.py's ClientStateMachine), with the interface of a consumer of its input
+    topic.
 
-    `failed`: the error that ended it; "" for none.
+    `failed`: the error that ended the processor; "" for none.
     """
 
     def __init__(

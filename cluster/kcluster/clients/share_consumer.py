@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from kcluster.clients.base import ClientBase
-from kcluster.clients.connections import InFlightRequest
-from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, Coordinator
+from kcluster.clients.connections import ClientRequest, RetryBackoff
+from kcluster.clients.consumer.coordinator import Coordinator
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
-from kcluster.clients.metadata import NO_BROKER, at_once_ms, backoff_ms, is_stale_metadata
+from kcluster.clients.metadata import NO_BROKER, at_once_ms, is_stale_metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -49,13 +49,13 @@ class SessionOfMember:
     def __init__(self) -> None:
         self.epoch = 0
         self.partitions: dict[Partition, bytes] = {}
-        """The partitions that the broker knows of, each with the id of its topic."""
+        """The partitions that the broker knows, each with the id of its topic."""
         self.acks: dict[Partition, list[SharedRecord]] = {}
         """The acknowledgements for the next fetch."""
         self.is_in_flight = False
         self.fetch_at_ms = 0
         self.answered_ms = -1
-        """The time at which the last answered fetch was sent; -1 after an error, even of one
+        """The time at which the last fetch with an answer was sent; -1 after an error, even of one
         partition."""
 
     def reset(self) -> None:
@@ -77,8 +77,8 @@ class _AskContext(NamedTuple):
 
 class ShareConsumer(ClientBase):
     """A member of a share group and its application.  `release_share`: the share of records that
-    the application releases, so that they are delivered again.  `failed`: the error that ended
-    it."""
+    the application releases, so that they are delivered again.  `failed`: the error that ended the
+    consumer."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ShareConsumer(ClientBase):
         self.settings = settings
         self.failed = ""
         self.active_ms = 0
-        """The time at which it last received or acknowledged a record."""
+        """The time at which the consumer last received or acknowledged a record."""
         self._release_share = release_share
         self._delivered = 0
         self._coordinator = Coordinator(settings, self.metadata, self.network)
@@ -104,10 +104,10 @@ class ShareConsumer(ClientBase):
         self._interval_ms = settings.heartbeat_interval_ms
         self._heartbeat_at_ms = 0
         self._is_heartbeat_in_flight = False
-        self._failures = 0
+        self._backoff = RetryBackoff(self.network)
         self._sends_all = True
-        """Whether the next heartbeat has every field: it joins, or the last one had no good
-        answer."""
+        """Whether the next heartbeat has every field: the member joins, or the last heartbeat had
+        no good answer."""
         self._assigned: list[tuple[bytes, list[int]]] = []
         self._sessions: dict[int, SessionOfMember] = {}
         self._start_ms = 0
@@ -129,22 +129,23 @@ class ShareConsumer(ClientBase):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has acknowledged everything that it received."""
+        """Whether the consumer has acknowledged every record that it received."""
         return not any(session.acks or session.is_in_flight for session in self._sessions.values())
 
     def has_asked_since(self, since_ms: int) -> bool:
-        """Whether the leaders of all its partitions have answered a fetch that it sent at this time
-        or later, so that none of them was replaced since, as far as it knows."""
+        """Whether the leaders of all assigned partitions have answered a fetch that was sent at
+        this time or later, so that, as far as the consumer knows, no leader was replaced since
+        then."""
         leaders = {self.metadata.leader(*one): None for one in self.assignment}
         sessions = [self._sessions.get(leader) for leader in leaders]
         return all(one is not None and one.answered_ms >= since_ms for one in sessions)
 
     def position(self, topic: str, partition: int) -> int:
-        """Always -1: positions are the group's, at the leaders."""
+        """Always -1: a share group's positions are kept by the leaders."""
         return -1
 
     def stop(self, now_ms: int) -> None:
-        """Acknowledge what is left, and leave.  Kafka: close()."""
+        """Acknowledge the remaining records, and leave the group.  Kafka: close()."""
         if self._close_at_ms == NEVER_MS:
             self._close_at_ms = now_ms + CLOSE_LIMIT_MS
         self._turn(now_ms)
@@ -233,15 +234,14 @@ class ShareConsumer(ClientBase):
         self._heartbeat_at_ms = now_ms + self._interval_ms
         self._coordinator.send(_HEARTBEAT, body, now_ms, self._on_heartbeat)
 
-    def _on_heartbeat(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_heartbeat(self, request: ClientRequest, now_ms: int) -> None:
         self._is_heartbeat_in_flight = False
         if self._has_left:
             return
-        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
+        error = self._coordinator.refusal(request, now_ms)
         if not error:
-            self._failures = 0
+            response: m.ShareGroupHeartbeatResponse = request.response
+            self._backoff.failures = 0
             self._epoch = response.member_epoch
             self._interval_ms = response.heartbeat_interval_ms
             if response.assignment is not None:
@@ -253,23 +253,12 @@ class ShareConsumer(ClientBase):
         # The answer to a full request repeats an assignment whose first answer was lost. Kafka:
         # AbstractHeartbeatRequestManager.resetHeartbeatState.
         self._sends_all = True
-        if not failure:
-            self.network.record_error(now_ms, _HEARTBEAT, error.name)
         if error in _FENCED:
             self._epoch = 0
             self._assigned = []
             self._heartbeat_at_ms = at_once_ms(request.sent_ms, now_ms)
-        elif error.retriable or error in COORDINATOR_GONE:
-            if error in COORDINATOR_GONE:
-                self._coordinator.mark_unknown(now_ms)
-            settings = self.settings
-            self._heartbeat_at_ms = now_ms + backoff_ms(
-                self._failures,
-                settings.retry_backoff_ms,
-                settings.retry_backoff_max_ms,
-                self.network.rng,
-            )
-            self._failures += 1
+        elif error.retriable:
+            self._heartbeat_at_ms = self._backoff.after_failure(now_ms)
         else:
             self.failed = error.name
 
@@ -365,15 +354,12 @@ class ShareConsumer(ClientBase):
             topics.setdefault(topic, []).append(entry)
         return [kind(self.metadata.topic_id(topic), entries) for topic, entries in topics.items()]
 
-    def _on_fetched(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_fetched(self, request: ClientRequest, now_ms: int) -> None:
         asked: _AskContext = request.context
         session, acks = asked.session, asked.acks
         session.is_in_flight = False
-        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
+        error = self.network.refusal(request, now_ms)
         if error:
-            self.network.record_error(now_ms, request.api_key, failure or error.name)
             session.reset()
             session.answered_ms = -1
             session.fetch_at_ms = now_ms + self.settings.retry_backoff_ms
@@ -385,7 +371,7 @@ class ShareConsumer(ClientBase):
             session.epoch += 1
             session.answered_ms = asked.at_ms
         has_any = False
-        for topic in response.responses:
+        for topic in request.response.responses:
             name = self.metadata.topic_name(topic.topic_id) or ""
             for data in topic.partitions:
                 key = (name, data.partition_index)

@@ -14,12 +14,13 @@ from kcluster.contract import Rng
 from kcluster.protocol.messages import Message
 
 SECOND_CONNECTION: Final = 1 << 30
-"""Added to a broker's id to mean a second connection to that broker.  A consumer has a separate
-connection to its group coordinator, so that heartbeats and commits do not wait behind a fetch.
-Kafka: for this, AbstractCoordinator subtracts the coordinator's node id from Integer.MAX_VALUE."""
+"""The number that is added to a broker's id to name a second connection to that broker.  A consumer
+has a separate connection to its group coordinator, so that heartbeats and commits do not wait
+behind a fetch.  Kafka: for this, AbstractCoordinator subtracts the coordinator's node id from
+Integer.MAX_VALUE."""
 PRODUCER_CONNECTION: Final = 1 << 29
-"""Added to a broker's id by the producer of a processor, which is one client of this project with
-the connections of two (clients/processor.py)."""
+"""The number that the producer of a processor adds to a broker's id, which is one client of this
+project with the connections of two (clients/processor.py)."""
 
 
 def broker_of(connection: int) -> int:
@@ -31,7 +32,7 @@ class Wire(Protocol):
     """A client's connections to the brokers: one to each, opened on first use.
 
     Every `broker_id` may have SECOND_CONNECTION or PRODUCER_CONNECTION added; the client's
-    callbacks then get the same number.
+    callbacks then get that number.
     """
 
     @property
@@ -62,7 +63,7 @@ class Wire(Protocol):
 
 
 class ClientStateMachine(Protocol):
-    """A client, driven by events as nodes are; never blocks."""
+    """A client, driven by events, as nodes are; it never blocks."""
 
     @property
     def deadline_ms(self) -> int | None:

@@ -1,6 +1,6 @@
 """A topic of a topology as CreateTopics asks for it.
 
-Owns: which fields of a TopicSpec become which of the request's.  Never: checks them.
+Owns: the request's field for each field of a TopicSpec.  Never: checks them.
 Kafka: NewTopic.convertToCreatableTopic.
 """
 
@@ -11,7 +11,8 @@ from kcluster.protocol import messages as m
 
 
 def creatable_topic(spec: TopicSpec) -> m.CreateTopicsRequest.CreatableTopic:
-    """The CreatableTopic of a spec.  Beside an assignment both counts are -1: it implies them."""
+    """The CreatableTopic of a spec.  With an assignment, which implies both counts, these are
+    -1."""
     assignment = spec.assignment or ()
     request = m.CreateTopicsRequest
     return request.CreatableTopic(

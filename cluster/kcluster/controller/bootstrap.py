@@ -5,7 +5,8 @@ Kafka: no counterpart; an operator waits for the brokers, then creates topics.
 
 As soon as all expected brokers are unfenced, all topics are created.  If a session timeout passes
 before that, each topic is created as soon as the available brokers can host it.  A refused topic
-stays pending, with the reason, which the start of the cluster reports (operations/settled.py).
+stays pending, with the reason, and the start of the cluster reports that reason
+(operations/settled.py).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _TIMER: Final = "bootstrap"
 
 
 class Bootstrap:
-    """Creates the pending topics.  They are kept in the metadata log, so that the next controller
+    """Creates the pending topics.  The metadata log keeps them, so that the next controller
     continues where this one stopped."""
 
     def __init__(
@@ -47,7 +48,7 @@ class Bootstrap:
         self._pending = metadata.log.pending_topics
 
     def start(self, now_ms: int) -> None:
-        """Begin to wait for missing brokers, for a session timeout at most."""
+        """Start to wait for missing brokers, for a session timeout at most."""
 
         def time_out(at_ms: int) -> None:
             self._pending.timed_out = True
@@ -75,8 +76,8 @@ class Bootstrap:
             self._metadata.timers.cancel(_TIMER)
 
     def _create_topic(self, spec: TopicSpec, now_ms: int) -> ApiError:
-        """Create a topic as an operator would who keeps to the limit of a request: one request per
-        topic, and for a very large topic further ones that add partitions."""
+        """Create a topic in requests within their limit, as a careful operator would: one request
+        per topic, and for a very large topic further requests that add partitions."""
         topic = creatable_topic(spec)
         assignments = topic.assignments
         count = len(assignments) or spec.partitions

@@ -59,17 +59,18 @@ class MetadataLog:
         together."""
         self.epoch = 0
         self.note_count = 0
-        """The number of notes of all controllers, so that no two notes share an id."""
+        """The number of notes of all controllers, so that no two notes have one id."""
         self.pending_topics: PendingTopics | None = None
-        """None before the first controller's start."""
+        """The topics of the topology that do not exist yet; None before the first controller's
+        start."""
 
     def end_batch(self) -> None:
         """End the batch of the records appended since the last call."""
         self._batch_ends.append(len(self.records))
 
     def fetch_end(self, offset: int) -> int:
-        """Where a fetch from `offset` ends: whole batches, of MAX_FETCHED_RECORDS in all, but at
-        least one."""
+        """The end of a fetch that starts at `offset`: whole batches, of MAX_FETCHED_RECORDS in all,
+        but at least one batch."""
         ends = self._batch_ends
         following = bisect_right(ends, offset)
         last = bisect_right(ends, offset + MAX_FETCHED_RECORDS) - 1

@@ -80,7 +80,8 @@ class _WaitingFetch(Struct, gc=False):
 
 
 class ControllerNode:
-    """One life of the controller.  `config`: the brokers' common static config; `release`: its own.
+    """One life of the controller.  `config`: the brokers' common static config; `release`: the
+    controller's own release.
 
     It is the MetadataPort of its parts (ports.py).
     """
@@ -109,8 +110,8 @@ class ControllerNode:
         self._log: list[MetadataRecord] = self.log.records
         self._waiting: dict[int, _WaitingFetch] = {}
         self._news_end = 0
-        """The end of the log when new records were last sent: waiting brokers have all records
-        before it."""
+        """The end of the log when records were last sent: waiting brokers have all earlier
+        records."""
         self._deltas: dict[tuple[int, int], MetadataDelta] = {}
         """The newest deltas that were sent, by first and end offset; one object serves all
         brokers."""
@@ -164,11 +165,12 @@ class ControllerNode:
             case MoveLeader():
                 self.leader_elections.move(incoming)
             case PeerDisconnected(peer=peer):
-                # The process is gone, so no answer is needed.  Its session will expire.
+                # The broker's process is gone, so no answer is needed. Its session will expire.
                 self._stop_waiting(peer)
             case _:
-                # PeerResponse: the controller sends no requests.  Request: it has no clients.
-                # Shutdown: its process is killed, never shut down.
+                # PeerResponse cannot arrive, because the controller sends no requests; Request
+                # cannot, because it has no clients; Shutdown cannot, because its process is killed,
+                # never shut down.
                 pass
         if self._waiting and self._news_end != len(self._log):
             self._send_news()
@@ -278,8 +280,8 @@ class ControllerNode:
 
     def _fetch_end(self, broker_id: int, offset: int) -> int:
         """The end of the answer to a broker's fetch.  A broker gets all records up to its
-        registration at once, because roles from before it must not take effect.  Kafka:
-        MetadataLoader, which publishes nothing until it has caught up."""
+        registration at once, because roles assigned before the registration must not take effect.
+        Kafka: MetadataLoader, which publishes nothing until it has caught up."""
         session = self.membership.sessions.get(broker_id)
         if session is not None and offset <= session.registration_offset:
             return len(self._log)

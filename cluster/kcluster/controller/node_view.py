@@ -1,4 +1,4 @@
-"""What everything outside the controller may read of it, between two of its steps.
+"""The view of the controller for everything outside of it, between two of its steps.
 
 Owns: `ControllerNodeView`, the only face of a controller above runtime/.  Never: has a method that
 changes the metadata: requests do.
@@ -32,7 +32,8 @@ class ControllerNodeView(Protocol):
 
     @property
     def log(self) -> MetadataLog:
-        """The records that it was built from, and what else outlives a controller."""
+        """The records from which the image was built, and the other state that outlives a
+        controller."""
 
     @property
     def partitions(self) -> Partitions:

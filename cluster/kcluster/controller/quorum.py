@@ -42,7 +42,7 @@ class Observer(Struct):
     last_fetch_ms: int
     last_caught_up_ms: int = -1
     leader_end_offset: int = -1
-    """The end of the log at its last fetch."""
+    """The end of the log at the broker's last fetch."""
 
 
 class Quorum:
@@ -65,14 +65,14 @@ class Quorum:
         }
 
     def record_fetch(self, broker_id: int, offset: int, now_ms: int) -> None:
-        """Record a broker's fetch from `offset` on: it has all records before it."""
+        """Record a broker's fetch from `offset` on: the broker has all earlier records."""
         observer = self.observers.get(broker_id)
         if observer is None:
             observer = self.observers[broker_id] = Observer(offset, now_ms)
         if offset >= len(self._records):
             observer.last_caught_up_ms = now_ms
         elif 0 < observer.leader_end_offset <= offset:
-            # It has all records that the log had at its previous fetch.
+            # The broker has all records that the log had at its previous fetch.
             observer.last_caught_up_ms = max(observer.last_caught_up_ms, observer.last_fetch_ms)
         observer.log_end_offset, observer.last_fetch_ms = offset, now_ms
         observer.leader_end_offset = len(self._records)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 Handler = Callable[[Any, int], Any]
-"""(request message, now_ms) -> the response message."""
+"""Answers a message: (request message, now_ms) -> the response message."""
 
 
 class Part(Protocol):

@@ -19,9 +19,9 @@ class DemoCount(Struct, frozen=True):
 
     `lost`: lines acked and never read.  `duplicated`: lines that are in the log more than once.
     `read_again`: deliveries of a record that had been delivered before, after a rebalance without a
-    commit; that is at-least-once, not a fault of the log.  `failed`: sends that ended in an error.
-    `failed_but_read`: failed sends whose line is in the log.  `changed`: lines whose text differs
-    between sending and reading.
+    commit; this is the promise of at-least-once delivery, not a fault of the log.  `failed`: sends
+    that ended in an error.  `failed_but_read`: failed sends whose line is in the log.  `changed`:
+    lines whose text differs between sending and reading.
     """
 
     sent: int
@@ -46,10 +46,10 @@ class DemoLedger:
         self.lines = lines
         self.sent = 0
         self.acked: dict[int, tuple[int, int]] = {}
-        """Line number -> (partition, offset) of its ack."""
+        """The acks: line number -> (partition, offset)."""
         self.failed: dict[int, str] = {}
         self.places: dict[int, set[tuple[int, int]]] = {}
-        """Line number -> every (partition, offset) at which it was read."""
+        """The places of lines that were read: line number -> each (partition, offset)."""
         self.acked_of_partition: dict[int, int] = {}
         self.read_again = 0
         self.changed: set[int] = set()
@@ -81,11 +81,11 @@ class DemoLedger:
 
     def busiest_partition(self) -> int:
         """The partition with the most acks; of several, the lowest."""
-        counts = self.acked_of_partition.copy()  # the producer's thread is still counting
+        counts = self.acked_of_partition.copy()  # the producer's thread still changes the original
         return min(counts, key=lambda partition: (-counts[partition], partition), default=0)
 
     def is_complete(self) -> bool:
-        """Whether every line sent has an outcome, and every acked one has been read."""
+        """Whether every line sent has an outcome, and every acked line has been read."""
         answered = len(self.acked) + len(self.failed) >= self.sent
         return answered and all(number in self.places for number in list(self.acked))
 
@@ -106,7 +106,8 @@ class DemoLedger:
 
 
 def count_lines(count: DemoCount) -> list[str]:
-    """The count as the demo prints it; rare numbers are shown only if they are not zero."""
+    """The lines of the count that the demo prints; rare numbers are shown only if they are not
+    zero."""
     numbers = [
         ("sent", count.sent),
         ("acked", count.acked),

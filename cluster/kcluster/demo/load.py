@@ -27,11 +27,11 @@ PACE_S: Final = 0.01
 """The time between two bursts of lines."""
 
 JOIN_POLL_MS: Final = 10_000
-"""How long a poll may wait while the group forms.  If metadata arrives during a join, kafka-python
-3.0 starts again, and forgets the outcome if the poll that began the join has ended."""
+"""The time of a poll while the group forms.  If metadata arrives during a join, kafka-python 3.0
+starts again, and forgets the outcome if the poll that began the join has ended."""
 
 ABANDON_S: Final = 0.2
-"""How long an interrupted demo waits for its clients, whose polls cannot be ended."""
+"""The time for which an interrupted demo waits for its clients, whose polls cannot be ended."""
 
 GIVE_UP_S: Final = 60.0
 """The time without a new ack or record after which the clients stop and the count is final."""
@@ -157,8 +157,8 @@ class Consuming(threading.Thread):
 
 
 def wait_until_complete(ledger: DemoLedger, threads: Sequence[threading.Thread]) -> bool:
-    """Wait until every line has an outcome and every acked one has been read.  False if there is no
-    progress for GIVE_UP_S, or the consumer's thread has died."""
+    """Wait until every line has an outcome and every acked line has been read.  False if there is
+    no progress for GIVE_UP_S, or the consumer's thread has died."""
     progress, since = (-1, -1), time.monotonic()
     while True:
         if ledger.sent == len(ledger.lines) and ledger.is_complete():

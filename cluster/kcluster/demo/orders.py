@@ -1,4 +1,4 @@
-"""Twenty thousand orders of a café, as readable JSON lines; every run has identical ones.
+"""Twenty thousand orders of a café, as readable JSON lines; identical in every run.
 
 Owns: the demo's default input, and reading a text file instead.  Never: sends anything.
 """
@@ -17,7 +17,7 @@ _MENU: Final = (
     ("filter coffee", 290), ("green tea", 280), ("hot chocolate", 380), ("orange juice", 420),
     ("croissant", 210), ("cheesecake", 490), ("walnut cake", 450), ("toast", 260),
 )  # fmt: skip
-"""Name, price in cents."""
+"""The menu's items: name, price in cents."""
 _PEOPLE: Final = (
     "Amira", "Bo", "Chiara", "Dmitri", "Elif", "Femi", "Goran", "Hana", "Ines", "Jonas",
     "Kaya", "Lucía", "Mei", "Nils", "Oluchi", "Priya", "Quentin", "Rosa", "Sami", "Tove",

@@ -1,7 +1,7 @@
 """The demo's part on Spark: the topic is ingested while the leader dies, then the run is audited.
 
 Owns: the ingest's thread, the run directory, the audit of the table against the run.  Never:
-prints, imports pyspark before a session is needed; the count without Spark is demo/count.py's.
+prints, imports pyspark before a session is needed; counts without Spark (demo/count.py does).
 Kafka: a sink of Kafka Connect, watched while a broker dies.
 """
 
@@ -38,8 +38,8 @@ _COUNTED: Final = ("sent", "acked", "lost", "duplicated", "reordered")
 
 
 class Audited(Struct, frozen=True):
-    """Spark's findings.  `rows`: the number of rows in the table; `sent` and the following: numbers
-    of records in the audit."""
+    """Spark's findings.  `rows`: the number of rows in the table; `sent` and the fields after it:
+    numbers of records in the audit."""
 
     version: str
     table: str

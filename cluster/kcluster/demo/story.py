@@ -1,9 +1,9 @@
 """The demo's story: a leader is killed under load, comes back, and gets its leadership back.
 
 Owns: the changes of the cluster, their times, and the lines that may be sent meanwhile.  Never:
-counts (demo/count.py), sends (demo/load.py), prints.  Kafka: the failover of every introduction.
+counts (demo/count.py), sends (demo/load.py), prints.  Kafka: the failover in every introduction.
 
-The second act shows an error code.  In the first one a killed process refuses connections, and a
+The second act shows an error code.  In the first act, a killed process refuses connections, and a
 client looks for another broker.  NOT_LEADER_OR_FOLLOWER comes from a broker that is alive but no
 longer the leader.  So the old leader is started again and, once it is back in the ISR, elected
 while clients still send to its successor.
@@ -28,7 +28,8 @@ from kcluster.operations.errors import ClusterError
 ASSIGNED_TIMEOUT_S: Final = 30.0
 SEEN_TIMEOUT_S: Final = 30.0
 REFUSED_TIMEOUT_S: Final = 3.0
-"""How long the second act waits for a refused request; with very few lines there may be none."""
+"""The time for which the second act waits for a refused request; with very few lines there may be
+none."""
 
 
 class DemoStory:

@@ -17,8 +17,8 @@ MAX_REMEMBERED: Final = 10_000
 
 
 class ClientNodes:
-    """One node for each pattern.  `changes`: the number of nodes; when it grows, results of
-    `matching` are outdated."""
+    """One node for each pattern.  When their number, `changes`, grows, results of `matching` are
+    outdated."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric

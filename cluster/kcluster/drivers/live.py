@@ -2,7 +2,7 @@
 
 Owns: the clock and its one timer, the listeners of all brokers, calls from other threads.
 Never: yields inside a step; patches the standard library, so clients in the same process are not
-affected.  Kafka: the machines that brokers run on.
+affected.  Kafka: the machines of brokers.
 
 Time is the wall clock at the start plus the progress of a monotonic clock since then: it never goes
 back, and record timestamps are real.  A late loop expires no session: arrived bytes are read before
@@ -52,11 +52,12 @@ TURN_NS: Final = 20_000_000
 """The time after which a dispatch is interrupted to read sockets."""
 
 MAX_TURNS_CUT: Final = 250
-"""The number of interrupted turns after which one takes as long as it needs."""
+"""The number of interrupted turns after which a turn takes as long as it needs."""
 
 SLACK_US: Final = 20_000
-"""How much longer the loop sleeps while no client waits.  Under profile `fast` that is the time
-from one heartbeat to the next; events come this much later in real time, not in the cluster's."""
+"""The additional time for which the loop sleeps while no client waits.  Under profile `fast` it is
+the time from one heartbeat to the next.  Events come this much later in real time, but not in the
+cluster's time."""
 
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
@@ -96,12 +97,12 @@ class LiveDriver(SocketDriver):
         self._timer: Any = None
         self._armed_us = NEVER_US
         self._slack_us = 0
-        """How much later than `_armed_us` the timer rings."""
+        """The time from `_armed_us` until the timer rings."""
         self._was_woken = True
         """Whether bytes or a command have arrived since the timer last rang."""
         self._may_await = True
-        """Whether a client may wait for an answer: none did at the last look if this is False, and
-        none begins to before bytes arrive."""
+        """Whether a client may be waiting for an answer.  If False, no client waited at the last
+        look, and none can wait before bytes arrive."""
         self._computed_us = 0
         """The driver's CPU time when deadlines were last passed."""
         self._turn_ends_ns = 0
@@ -138,7 +139,7 @@ class LiveDriver(SocketDriver):
             self.wake()
             self.dispatcher.start_all()
             self.settle()
-            self.dispatcher.is_time_up = self._is_turn_over  # no client waits before this
+            self.dispatcher.is_time_up = self._is_turn_over  # no client waits earlier
             with self._commands_lock:
                 self._accepts_commands = True
             self._run_commands()
@@ -189,7 +190,7 @@ class LiveDriver(SocketDriver):
             self._stopped.set()
         while self._commands:
             function, future = self._commands.popleft()
-            # Each runs in its own greenlet, so that its exception reaches its own future.
+            # Each call runs in its own greenlet, so that its exception reaches its own future.
             greenlet = gevent.Greenlet(self._run_command, function)
             greenlet.link(_Settled(future))
             greenlet.start()
@@ -246,11 +247,11 @@ class LiveDriver(SocketDriver):
         dispatcher.at(now_us if now_us < due_us else due_us - 1)
 
     def pass_deadlines(self) -> None:
-        """Bring the clock up to date, and let everything happen that is due by now."""
+        """Bring the clock up to date, and let everything that is due happen."""
         dispatcher = self.dispatcher
         now_us = self.clock.at(time.monotonic_ns() // 1000)
         computed_us = time.thread_time_ns() // 1000
-        # A resumed broker has deadlines in the past, which are not the loop's delay.
+        # A resumed broker has deadlines in the past, which do not show a delay of the loop.
         late_us = now_us - max(dispatcher.quiet_until_us + self._slack_us, dispatcher.now_us)
         if (lost_us := late_us - counted_us(late_us, computed_us - self._computed_us)) > 0:
             self.clock.fall_behind(lost_us)
@@ -341,7 +342,7 @@ class LiveDriver(SocketDriver):
             self.settle()
         finally:
             if self._armed_us == NEVER_US:
-                # A step raised: the other nodes continue.
+                # A step raised an error: the other nodes continue.
                 self._arm()
 
     def _close_idle(self) -> None:
@@ -396,7 +397,7 @@ class LiveDriver(SocketDriver):
         return future
 
     def forget_step(self) -> None:
-        """Cancel the wait for an event."""
+        """Stop waiting for an event to pause at."""
         if self._step is not None:
             _, future = self._step
             self._step = None
@@ -417,7 +418,7 @@ class LiveDriver(SocketDriver):
         self._held.append(callback)
 
     def delay_s(self, at_us: int) -> float:
-        """How long the machine takes until this time of the cluster."""
+        """The time that the machine takes until this time of the cluster."""
         clock = self.clock
         left_us = at_us - clock.at(time.monotonic_ns() // 1000)
         return max(0.0, clock.wait_us(left_us) / 1e6)
@@ -459,7 +460,7 @@ class LiveDriver(SocketDriver):
 
 
 def prepare_watcher(hub: Hub) -> Any:
-    """A watcher that is called before the loop waits; None where gevent has none (libuv)."""
+    """A watcher that is called before the loop waits; None if gevent has none (libuv)."""
     try:
         return hub.loop.prepare()
     except TypeError:

@@ -22,13 +22,13 @@ holds the GIL.  It is small compared with the shortest timeout of a client, 450 
 under profile `fast`."""
 
 MAX_COMPUTED_US: Final = 100_000
-"""The longest computing time that passes for the cluster, too.  Beyond it, clients would be judged
-by more time than their requests had to be read in."""
+"""The longest computing time that passes for the cluster, too.  Otherwise clients would be charged
+for more time than there was to read their requests."""
 
 
 def counted_us(late_us: int, computed_us: int) -> int:
-    """The time that has passed in the cluster since an event was due, if the loop comes to it
-    `late_us` late and has computed for `computed_us` since it last set the time."""
+    """The time that has passed in the cluster since an event was due, if the loop is `late_us` late
+    and has computed for `computed_us` since it last set the time."""
     return min(late_us, GRACE_US + min(computed_us, MAX_COMPUTED_US))
 
 
@@ -36,8 +36,8 @@ def counted_us(late_us: int, computed_us: int) -> int:
 class LiveClock:
     """Times in µs; `machine_us` is the monotonic clock.
 
-    `is_steered`: it is paused or slow.  If not, the cluster's time is the machine's plus
-    `offset_us`.  `speed`: 1.0 is the machine's; kept during a pause.
+    `is_steered`: whether the clock is paused or slow.  If not, the cluster's time is the machine's
+    plus `offset_us`.  `speed`: 1.0 is the machine's; kept during a pause.
     """
 
     __slots__ = ("_pace", "is_paused", "is_steered", "offset_us", "speed")
@@ -59,7 +59,7 @@ class LiveClock:
         return us + int((machine_us - since_us) * speed)
 
     def wait_us(self, duration_us: int) -> int:
-        """How long this duration of the cluster takes on the machine, at the present speed."""
+        """The time that this duration of the cluster takes on the machine, at the current speed."""
         return duration_us if self.speed == 1.0 else int(duration_us / self.speed)
 
     def pause(self, machine_us: int, now_us: int) -> None:
@@ -68,7 +68,7 @@ class LiveClock:
         self._set_pace(machine_us, now_us, 0.0)
 
     def resume(self, machine_us: int) -> None:
-        """Continue from the time at which it stands, at `speed`."""
+        """Continue from the time at which the clock stands, at `speed`."""
         self.is_paused = False
         self._set_pace(machine_us, self.at(machine_us), self.speed)
 
@@ -79,7 +79,7 @@ class LiveClock:
         self._set_pace(machine_us, now_us, 0.0 if self.is_paused else speed)
 
     def fall_behind(self, by_us: int) -> None:
-        """Stand still for a time in which the program got no CPU."""
+        """Stand still for a time in which the process got no CPU."""
         since_us, us, speed = self._pace
         self._pace = (since_us, us - by_us, speed)
         self.offset_us -= by_us

@@ -7,11 +7,13 @@ iptables and tc on the machines of clients.
 
 Only a request names its client, so it is read from the socket first, and then withheld from the
 broker for the time that the link would have taken.  Replies are withheld from clients in this way,
-too.  A broken connection is closed, as with the project's own clients. # DIFFERS: a connection can
-be made across a cut, and only its first request is lost. # DIFFERS: pipelined requests on a slow
-link arrive one at a time, each after the reply to its #   predecessor. # DIFFERS: the end of a
-connection is neither delayed nor lost in a cut: a client learns at once #   that its broker has
-died, and a reply that is under way then is lost.
+too.  A broken connection is closed, as with the project's own clients.
+
+# DIFFERS: a connection can be made across a cut, and only its first request is lost.
+# DIFFERS: pipelined requests on a slow link arrive one at a time, each after the reply to its
+#   predecessor.
+# DIFFERS: the end of a connection is neither delayed nor lost in a cut: a client learns at once
+#   that its broker has died, and a reply that is then under way is lost.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class OutsideHost(Protocol):
-    """The live driver, as this module needs it."""
+    """The part of the live driver that this module uses."""
 
     outside: Outside | None
     """The observer of every request and reply; None while no link of outside clients is cut or
@@ -43,7 +45,7 @@ class OutsideHost(Protocol):
 
 
 class OutsideConnection(CarriedConnection):
-    """A connection of a client from outside.  `life`: of the broker's process."""
+    """A connection of a client from outside.  `life`: that of the broker's process."""
 
     __slots__ = ("connection_id", "life")
 
@@ -75,8 +77,8 @@ class Outside:
         return self._clients.find(pattern, by_host, self._dispatcher.processes)
 
     def takes_request(self, node_id: int, request: Request) -> bool:
-        """Whether this takes over a request, because it travels over a link; then the driver must
-        not deliver it."""
+        """Whether the request travels over a link, so that the driver must not deliver it; if so,
+        it is taken over."""
         if self._seen_changes != self._fabric.changes:
             self._check_links()
         nodes = self._nodes(request)
@@ -85,15 +87,15 @@ class Outside:
         return bool(nodes)
 
     def takes_reply(self, node_id: int, reply: Reply) -> bool:
-        """Whether this takes over a reply, because it travels over a link; then the driver must not
-        write it."""
+        """Whether the reply travels over a link, so that the driver must not write it; if so, it is
+        taken over."""
         nodes = self._nodes(reply.request)
         if nodes:
             self._transit.to_client(self._connection(node_id, reply.request, nodes), reply)
         return bool(nodes)
 
     def _check_links(self) -> None:
-        """Detach from the driver once none of their links is cut or shaped."""
+        """Detach from the driver once no link of outside clients is cut or shaped."""
         self._seen_changes = self._fabric.changes
         ids = self._clients.ids.values()
         links = (*self._fabric.cuts, *self._fabric.shaped)
@@ -109,7 +111,7 @@ class Outside:
         return self._dispatcher.now_us
 
     def at(self, at_us: int, callback: Callable[[], object]) -> None:
-        """Call back at that time, directly if it is now.  Part of Clock."""
+        """Call back at that time, at once if that time is now.  Part of Clock."""
         if at_us <= self._dispatcher.now_us:
             callback()
         else:
@@ -141,12 +143,12 @@ class Outside:
             )
 
     def close_at_client(self, connection: OutsideConnection) -> None:
-        """Do nothing, since both ends are one socket.  Part of Ends."""
+        """Do nothing, because both ends are one socket.  Part of Ends."""
 
     def _on_lost(self, link: Link, at_us: int) -> None:
         self._dispatcher.on_lost(link, at_us)
 
-    # ------------------------------------------------------------------- which nodes match
+    # ------------------------------------------------------------------- matching nodes
 
     def _connection(
         self, node_id: int, request: Request, nodes: tuple[int, ...]
@@ -168,8 +170,8 @@ class Outside:
         return self._clients.matching(request.client_id, request.client_host)
 
     def _is_ours(self, request: Request) -> bool:
-        """Whether this is one of the project's own clients, which have their own nodes, over TCP
-        too."""
+        """Whether a connection is of one of the project's own clients, which have their own nodes,
+        over TCP too."""
         name, _, number = (request.client_id or "").partition("client-")
         if name or not number.isdecimal():
             return False

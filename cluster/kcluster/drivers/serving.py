@@ -1,9 +1,9 @@
 """The common part of the drivers that serve clients' bytes: listeners, connections, settling,
 conditions.
 
-Owns: the listeners of brokers that are up, the open work of connections before the driver is quiet,
-the conditions that are waited for.  Never: reads a clock, waits, touches gevent or a socket
-(live.py and memory/driver.py do). Kafka: SocketServer, between its Processors and KafkaApis.
+Owns: the listeners of brokers that are up, the open work of connections, the conditions for which
+callers wait.  Never: reads a clock, waits, touches gevent or a socket (live.py and memory/driver.py
+do).  Kafka: SocketServer, between its Processors and KafkaApis.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 class SocketDriver(ABC):
     """A driver of a plan's nodes whose clients send bytes.  The dispatcher's outlet is this driver,
-    or passes connections that are not its own on to it."""
+    or an outlet that passes this driver's connections on to it."""
 
     def __init__(self, plan: Plan, log: Callable[[str], None] | None) -> None:
         self.plan = plan
@@ -51,7 +51,7 @@ class SocketDriver(ABC):
         self._settling = False
         self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
         self._armed_us = 0
-        """The time of the running timer; nothing before it needs another one."""
+        """The time of the running timer; no earlier event needs another timer."""
         self.dispatcher: Dispatcher = self._make_dispatcher()
 
     # ------------------------------------------------------------------ what the drivers differ in

@@ -2,7 +2,7 @@
 
 Owns: the order of all future events, the connections of simulated clients. Never: reads a clock,
 opens a socket, encodes a message (messages are passed as objects); decides a message's fate on a
-link (network/transit.py); is called by users (handle/virtual.py is). Kafka: no counterpart;
+link (network/transit.py); serves users directly (handle/virtual.py does). Kafka: no counterpart;
 FoundationDB's simulation is the model.
 
 A *pass* moves to the next time with due events and runs all of them: first brokers' deadlines and
@@ -40,7 +40,7 @@ _DOWN: Final = ProcessState.DOWN
 
 @final
 class VirtualTime:
-    """One run.  `clients` by their id in the fabric; `addresses` of the brokers; `trace` gets a
+    """One run.  `clients`: by id in the fabric; `addresses`: those of the brokers; `trace`: gets a
     line for each connection that a broker closes."""
 
     def __init__(
@@ -83,7 +83,7 @@ class VirtualTime:
 
     def run(self, limit_us: int, condition: Callable[[], bool]) -> bool:
         """Advance time until `condition()` holds or nothing more is due up to `limit_us`; returns
-        whether it holds."""
+        whether `condition()` holds."""
         dispatcher, idle = self.dispatcher, 0
         while not condition():
             due_us = self._next_due_us()
@@ -246,13 +246,14 @@ class VirtualTime:
             self.beside.close_connection(node_id, connection_id, reason)
 
     def new_port(self, node_id: int) -> int:
-        """A port that no broker has.  Part of Outlet."""
+        """An unused port.  Part of Outlet."""
         if self.beside is not None:
             return self.beside.new_port(node_id)
         return max(port for _, port in self._addresses.values()) + 1
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """None, unless outside clients connect beside the simulated ones.  Part of Outlet."""
+        """Find no node, unless outside clients connect beside the simulated ones.  Part of
+        Outlet."""
         return () if self.beside is None else self.beside.outside_clients(pattern, by_host)
 
     def process_changed(self, process: Process, was: ProcessState) -> None:

@@ -1,7 +1,7 @@
 """The base class of all events: frozen values, tagged with the name of their kind.
 
-Owns: `TaggedEvent`, and how the name of a kind follows from its class.  Never: defines a kind.
-Kafka: no counterpart.
+Owns: `TaggedEvent`, and the rule by which a kind's name follows from its class.  Never: defines a
+kind.  Kafka: no counterpart.
 
 A note holds a `kcluster.contract.Event`, a protocol that all of these types implement.
 """
@@ -24,15 +24,15 @@ class TaggedEvent(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
 
     @property
     def kind(self) -> str:
-        """The name of its kind: `leader_elected`."""
+        """The name of the event's kind: `leader_elected`."""
         return str(type(self).__struct_config__.tag)
 
     @property
     def subject(self) -> str:
-        """The name of its subject: `orders-0`, `broker 2`."""
+        """The name of the event's subject: `orders-0`, `broker 2`."""
         return self.kind
 
     @property
     def is_internal(self) -> bool:
-        """Whether its subject is an internal topic or a partition of one."""
+        """Whether the event's subject is an internal topic or a partition of one."""
         return has_internal_prefix(self.subject)

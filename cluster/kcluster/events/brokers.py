@@ -14,7 +14,7 @@ from kcluster.events.reasons import Fencing
 
 
 class BrokerEvent(TaggedEvent, frozen=True):
-    """Something happened to a broker."""
+    """The base of events that happen to a broker."""
 
     broker: int
 
@@ -24,45 +24,45 @@ class BrokerEvent(TaggedEvent, frozen=True):
 
 
 class BrokerStarted(BrokerEvent, frozen=True):
-    """Its process started.  `restarted`: it had run before."""
+    """A broker's process started.  `restarted`: whether it had run before."""
 
     restarted: bool = False
 
 
 class BrokerDown(BrokerEvent, frozen=True):
-    """Its process ended.  `bug`: the input that it was handling when a bug of the simulator ended
-    it; empty otherwise."""
+    """A broker's process ended.  `bug`: the input that it was handling when a bug of the simulator
+    ended it; "" otherwise."""
 
     how: DeathKind
     bug: str = ""
 
     @property
     def loses_records(self) -> bool:
-        """Whether its logs may lack records that it had written."""
+        """Whether the broker's logs may lack records that it had written."""
         return self.how in (DeathKind.POWER, DeathKind.WIPE)
 
 
 class BrokerReaddressed(BrokerEvent, frozen=True):
-    """It will listen at another address from its next start on."""
+    """A broker will listen at another address from its next start on."""
 
     host: str
     port: int
 
 
 class DiskFull(BrokerEvent, frozen=True):
-    """No space is left in its only log directory; it halts."""
+    """No space is left in a broker's only log directory, so the broker halts."""
 
 
 class BrokerPaused(BrokerEvent, frozen=True):
-    """Its process was stopped, as by SIGSTOP or a long garbage collection."""
+    """A broker's process was stopped, as by SIGSTOP or a long garbage collection."""
 
 
 class BrokerResumed(BrokerEvent, frozen=True):
-    """Its process runs again."""
+    """A broker's paused process runs again."""
 
 
 class BrokerRegistered(BrokerEvent, frozen=True):
-    """The controller registered its new process.  `previous_epoch`: the broker epoch of the
+    """The controller registered a broker's new process.  `previous_epoch`: the broker epoch of the
     previous process, None for the first; `clean`: whether that process stopped cleanly
     (KIP-966)."""
 
@@ -73,36 +73,36 @@ class BrokerRegistered(BrokerEvent, frozen=True):
 
 class RegistrationRefused(BrokerEvent, frozen=True):
     """The controller refused to register the broker's new process, for the first time: the session
-    of the previous process is valid for `session_left_ms` more.  The broker asks again until it has
-    ended."""
+    of the previous process is valid for `session_left_ms` more.  The broker asks again until that
+    session has ended."""
 
     session_left_ms: int
 
 
 class BrokerFenced(BrokerEvent, frozen=True):
-    """The controller fenced it: it may not lead or be in an ISR.  `silent_ms`: the time without a
-    heartbeat, if that is the reason."""
+    """The controller fenced a broker: it may not lead or be in an ISR. `silent_ms`: the time
+    without a heartbeat, if that is the reason."""
 
     fencing: Fencing
     silent_ms: int = 0
 
 
 class BrokerUnfenced(BrokerEvent, frozen=True):
-    """The controller unfenced it, because it has applied the metadata log up to its registration;
-    it may lead again."""
+    """The controller unfenced a broker, because it has applied the metadata log up to its
+    registration; the broker may lead again."""
 
     registration_offset: int
 
 
 class ControlledShutdown(BrokerEvent, frozen=True):
-    """It requests a controlled shutdown; or the controller reports `leaders_to_move`, the leaders
-    that must move to other brokers first."""
+    """A broker requests a controlled shutdown; or the controller reports `leaders_to_move`, the
+    number of its leaders that must first move to other brokers."""
 
     leaders_to_move: int | None = None
 
 
 class LostRange(Struct, frozen=True, gc=False):
-    """Offsets of one replica's log, the end excluded."""
+    """A range of offsets of one replica's log, the end excluded."""
 
     topic: str
     partition: int
@@ -111,7 +111,7 @@ class LostRange(Struct, frozen=True, gc=False):
 
 
 class RecordsLost(BrokerEvent, frozen=True):
-    """Power was lost while `records` records in all its logs were unflushed; `ranges` lists their
+    """A broker lost power while `records` records in its logs were unflushed; `ranges` lists their
     offsets."""
 
     records: int
@@ -119,7 +119,7 @@ class RecordsLost(BrokerEvent, frozen=True):
 
 
 class ControllerEvent(TaggedEvent, frozen=True):
-    """Something happened to the controller."""
+    """The base of events that happen to the controller."""
 
     @property
     def subject(self) -> str:

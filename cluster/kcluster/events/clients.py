@@ -16,8 +16,8 @@ from kcluster.events.rebalance_reasons import AnyRebalanceReason
 
 class ClientThrottled(TaggedEvent, frozen=True):
     """A client's `rate` exceeded the `limit` of a quota, both in the quota's unit per second.
-    Noted once, until the rate is within the limit again.  `entity`: the entity of the quota, as
-    (type, name) pairs; a null name means the default."""
+    Further ones are noted only after the rate was within the limit again.  `entity`: the entity of
+    the quota, as (type, name) pairs; a null name means the default."""
 
     client_id: str
     quota: str
@@ -46,7 +46,7 @@ class TelemetryPushed(TaggedEvent, frozen=True):
 
 
 class GroupEvent(TaggedEvent, frozen=True):
-    """Something happened to a consumer group."""
+    """The base of events that happen to a consumer group."""
 
     group: str
 
@@ -74,18 +74,18 @@ class GroupMemberJoined(GroupEvent, frozen=True):
 
 
 class Departure(StrEnum):
-    """The reason why a member left its group, other than an expired session."""
+    """The reason, other than an expired session, why a member left its group."""
 
     LEFT = "left"
-    """By a LeaveGroup, from the member itself or an administrator."""
+    """The member sent a LeaveGroup, or an administrator did."""
     NOT_JOINED = "not_joined"
-    """It sent no JoinGroup within the rebalance timeout."""
+    """The member sent no JoinGroup within the rebalance timeout."""
     NOT_SYNCED = "not_synced"
-    """It sent no SyncGroup within the rebalance timeout."""
+    """The member sent no SyncGroup within the rebalance timeout."""
     NOT_REVOKED = "not_revoked"
-    """It has not revoked its partitions within the rebalance timeout (KIP-848)."""
+    """The member did not revoke its partitions within the rebalance timeout (KIP-848)."""
     REPLACED = "replaced"
-    """The same static member joined under another id (KIP-345)."""
+    """The static member joined again under another id (KIP-345)."""
 
 
 class GroupMemberLeft(GroupEvent, frozen=True):

@@ -20,11 +20,11 @@ Links = tuple[tuple[int, int], ...]
 """Links as (source, destination)."""
 
 ANY_CLIENT: Final = "*"
-"""The name of the node for outside clients that have no node of their own."""
+"""The name of the node of all outside clients that have no node of their own."""
 
 
 class LinkEvent(TaggedEvent, frozen=True):
-    """Something happened to one direction of a link."""
+    """The base of events that happen to one direction of a link."""
 
     source: int
     destination: int
@@ -35,11 +35,11 @@ class LinkEvent(TaggedEvent, frozen=True):
 
 
 class LinkCut(LinkEvent, frozen=True):
-    """Messages on it are lost; neither end is notified."""
+    """A link was cut: messages on it are lost, and neither end is notified."""
 
 
 class LinkHealed(LinkEvent, frozen=True):
-    """It is no longer cut."""
+    """A link is no longer cut."""
 
 
 class LinkReset(LinkEvent, frozen=True):
@@ -47,7 +47,8 @@ class LinkReset(LinkEvent, frozen=True):
 
 
 class NetworkEvent(TaggedEvent, frozen=True):
-    """Many links changed at once.  `links`: these links; `clients`: names of clients by node id."""
+    """The base of events in which many links change at once.  `links`: these links; `clients`:
+    names of clients by node id."""
 
     links: Links
     clients: dict[int, str]
@@ -58,8 +59,9 @@ class NetworkEvent(TaggedEvent, frozen=True):
 
 
 class _SidesChanged(NetworkEvent, frozen=True):
-    """`sides`: sets of nodes that reach each other; a single set if no link is cut.  `joint`: nodes
-    that reach all sides; `astride`: clients that reach more than one."""
+    """The base of events that change the sides of the network.  `sides`: sets of nodes that reach
+    each other; a single set if no link is cut.  `joint`: nodes that reach all sides; `astride`:
+    clients that reach more than one."""
 
     sides: tuple[Nodes, ...]
     joint: Nodes
@@ -68,7 +70,7 @@ class _SidesChanged(NetworkEvent, frozen=True):
 
 class NetworkCut(_SidesChanged, frozen=True):
     """No message passes from `nodes` to `others` nor, unless `one_way`, back.  `links`: the links
-    that this cut; the others were cut before."""
+    that this operation cut; all others between the nodes were cut before."""
 
     nodes: Nodes
     others: Nodes
@@ -76,14 +78,14 @@ class NetworkCut(_SidesChanged, frozen=True):
 
 
 class NetworkHealed(_SidesChanged, frozen=True):
-    """`links` are no longer cut."""
+    """Links are no longer cut: `links`."""
 
 
 class NetworkShaped(NetworkEvent, frozen=True):
     """Latency, jitter, loss or a bandwidth limit were added to links (see network/shapes.py); or,
-    with `undone`, removed.  `of_disk`: it simulates a slow disk of `nodes`.  `remaining`: the links
-    among them that are still shaped; `restored`: whether no link of the cluster is shaped any
-    more."""
+    with `undone`, removed.  `of_disk`: whether it simulates a slow disk of `nodes`.  `remaining`:
+    the changed links that are still shaped; `restored`: whether no link of the cluster is shaped
+    any more."""
 
     nodes: Nodes = ()
     others: Nodes = ()
@@ -100,7 +102,7 @@ class NetworkShaped(NetworkEvent, frozen=True):
 
 
 class RuleEvent(TaggedEvent, frozen=True):
-    """Something happened to a rule for requests of clients."""
+    """The base of events that happen to a rule for requests of clients."""
 
     rule: str
 
@@ -124,7 +126,7 @@ class RuleCalls(Struct, frozen=True, gc=False):
 class RuleAdded(RuleEvent, frozen=True):
     """A rule is in force.  It applies to requests of these `apis` to these `brokers` (empty: any),
     for partitions that match `topic` and `partitions` (None: any request), from clients that match
-    the pattern `client`.  `applies_to`: the choice among these requests; None: all."""
+    the pattern `client`.  `applies_to`: the choice among these requests; None: all of them."""
 
     effect: AnyEffect
     apis: tuple[str, ...]

@@ -13,7 +13,7 @@ Brokers = tuple[int, ...]
 
 
 class PartitionEvent(TaggedEvent, frozen=True):
-    """Something happened to a partition."""
+    """The base of events that happen to a partition."""
 
     topic: str
     partition: int
@@ -25,7 +25,7 @@ class PartitionEvent(TaggedEvent, frozen=True):
 
 class LeaderChange(PartitionEvent, frozen=True):
     """The controller gave a partition another leader, or none.  `old_leader`, `new_leader`: -1 for
-    none; `clean` false: this leader, or the next, may lack committed records, which are then
+    none; `clean`: False if this leader, or the next, may lack committed records, which are then
     lost."""
 
     old_leader: int
@@ -36,7 +36,7 @@ class LeaderChange(PartitionEvent, frozen=True):
 
     @property
     def is_allowed_by_setting(self) -> bool:
-        """Whether nothing but unclean.leader.election.enable=true allows it; an operator's request
+        """Whether only unclean.leader.election.enable=true allows the change; an operator's request
         needs no setting."""
         return not self.clean and not self.is_requested_unclean
 
@@ -47,20 +47,21 @@ class LeaderChange(PartitionEvent, frozen=True):
 
 
 class LeaderElected(LeaderChange, frozen=True):
-    """`election`: the rule by which the leader was chosen."""
+    """A partition has a new leader.  `election`: the rule by which it was chosen."""
 
     election: ElectionKind
 
     @property
     def is_allowed_by_setting(self) -> bool:
-        """Whether nothing but unclean.leader.election.enable=true allows it; the election of the
+        """Whether only unclean.leader.election.enable=true allows the change; the election of the
         last known leader needs no setting (KIP-966)."""
         by_setting = not self.clean and not self.is_requested_unclean
         return by_setting and self.election is not ElectionKind.LAST_KNOWN_LEADER
 
 
 class PartitionOffline(LeaderChange, frozen=True):
-    """No replica can lead: none in `isr` is active or, if that is empty, none in `elr`."""
+    """No replica of a partition can lead: none in `isr` is active or, if `isr` is empty, none in
+    `elr`."""
 
     isr: Brokers
     elr: Brokers
@@ -96,7 +97,8 @@ class ReassignmentEvent(PartitionEvent, frozen=True):
 
 
 class ReassignmentStarted(ReassignmentEvent, frozen=True):
-    """`replaced`: another reassignment of the partition was in progress."""
+    """A reassignment started.  `replaced`: whether another reassignment of the partition was in
+    progress."""
 
     adding: Brokers
     removing: Brokers
@@ -110,7 +112,8 @@ class ReassignmentCompleted(ReassignmentEvent, frozen=True):
 
 
 class ReassignmentCancelled(ReassignmentEvent, frozen=True):
-    """`adding`, `removing`: the replicas of the cancelled reassignment."""
+    """A reassignment was cancelled.  `adding`, `removing`: the replicas that it was adding and
+    removing."""
 
     adding: Brokers
     removing: Brokers
@@ -136,7 +139,7 @@ class BecameFollower(PartitionEvent, frozen=True):
 class LogTruncated(PartitionEvent, frozen=True):
     """A follower dropped the offsets from `to_offset` up to, but not including, `from_offset`,
     because its leader does not have them. `diverging_epoch`: the epoch that ends at
-    `leader_end_offset` in the leader's log (KIP-279); None: the leader's whole log ends there."""
+    `leader_end_offset` in the leader's log (KIP-279); None if the leader's whole log ends there."""
 
     broker: int
     from_offset: int
@@ -148,5 +151,5 @@ class LogTruncated(PartitionEvent, frozen=True):
 
     @property
     def is_below_high_watermark(self) -> bool:
-        """Whether the dropped records include any that this replica considered committed."""
+        """Whether this replica had considered any of the dropped records as committed."""
         return self.to_offset < self.high_watermark

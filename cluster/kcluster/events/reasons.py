@@ -17,17 +17,17 @@ class Fencing(StrEnum):
     """The reasons for which the controller fences a broker."""
 
     SESSION_EXPIRED = "session_expired"
-    """No heartbeat for broker.session.timeout.ms."""
+    """The broker sent no heartbeat for broker.session.timeout.ms."""
     REQUESTED = "requested"
-    """The broker requested it in a heartbeat."""
+    """The broker requested the fencing in a heartbeat."""
     SHUTDOWN_COMPLETE = "shutdown_complete"
-    """Its controlled shutdown is complete."""
+    """The broker's controlled shutdown is complete."""
     UNREGISTERED = "unregistered"
 
 
 class ElectionKind(StrEnum):
-    """The rule by which a leader was chosen; under the last two rules it may lack committed
-    records."""
+    """The rule by which a leader was chosen; under the last two rules, the leader may lack
+    committed records."""
 
     NONE = "none"
     """The leader did not change, or no replica can lead."""
@@ -47,7 +47,7 @@ class ElectionKind(StrEnum):
 
 
 class Reason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """The reason for a change of a partition."""
+    """The base of the reasons for a change of a partition."""
 
 
 class Fenced(Reason, frozen=True):
@@ -101,7 +101,7 @@ class Recovered(Reason, frozen=True):
 
 
 class Requested(Reason, frozen=True):
-    """The operator requested it.  `election`: `preferred` or `unclean`; empty for other
+    """The operator requested the change.  `election`: `preferred` or `unclean`; empty for other
     requests."""
 
     election: str = ""

@@ -15,7 +15,7 @@ from kcluster.events.base import kind_of
 
 
 class RebalanceReason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """The reason for which a rebalance began."""
+    """The base of the reasons for which a rebalance began."""
 
 
 class MemberAdded(RebalanceReason, frozen=True):
@@ -27,8 +27,8 @@ class MemberAdded(RebalanceReason, frozen=True):
 
 
 class LeaderRejoined(RebalanceReason, frozen=True):
-    """The leader of a stable group joined again; even with equal metadata, since the topics that it
-    consumes may have changed.  Kafka: `Leader ... re-joining group`."""
+    """The leader of a stable group joined again; this counts even with equal metadata, because the
+    topics that it consumes may have changed.  Kafka: `Leader ... re-joining group`."""
 
     member: str
     client_reason: str = ""
@@ -36,8 +36,8 @@ class LeaderRejoined(RebalanceReason, frozen=True):
 
 class MetadataUpdated(RebalanceReason, frozen=True):
     """A member joined again with other protocols or another subscription; or a static member
-    returned under a new id while the leader assigns.  `instance_id`: the static member's. Kafka:
-    `Updating metadata for member`, `Updating metadata for static member`."""
+    returned under a new id while the leader assigns.  `instance_id`: that of the static member.
+    Kafka: `Updating metadata for member`, `Updating metadata for static member`."""
 
     member: str
     instance_id: str | None = None
@@ -54,8 +54,7 @@ class ProtocolChanged(RebalanceReason, frozen=True):
 
 
 class Leaver(Struct, frozen=True, gc=False):
-    """A member that left.  `member`: its member id, or its instance id if the request named
-    that."""
+    """A member that left.  `member`: its member id, or its instance id, if the request has that."""
 
     member: str
     client_reason: str = ""

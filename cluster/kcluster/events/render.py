@@ -51,7 +51,7 @@ KIND_WIDTH: Final = 22
 
 _ERRORS: Final[dict[int, ErrorCode]] = {int(error): error for error in ErrorCode}
 _TOPIC_LISTS: Final = frozenset({"topics", "topic_data", "responses"})
-"""Fields whose items name the topic in `name`; in other fields `name` belongs to a config or a
+"""Fields whose items name the topic in `name`; in other fields, `name` is that of a config or a
 feature."""
 _TOPIC_FIELDS: Final = ("topic", "topic_name")
 _PARTITION_FIELDS: Final = ("partition", "partition_index", "index", "partition_id")
@@ -74,7 +74,7 @@ class Mention(Struct, gc=False):
 
 
 class FoldedNotes(Struct, gc=False):
-    """Equal changes of many partitions of one topic, shown as one: `notes` in order."""
+    """Equal changes of many partitions of one topic, shown as one change; `notes`: in order."""
 
     topic: str
     partitions: list[int]
@@ -85,7 +85,7 @@ class FoldedNotes(Struct, gc=False):
 
 
 def cause_text(cause: NoteId | None) -> str:
-    """`[3000.12]`, or nothing."""
+    """The cause of a note as text: `[3000.12]`, or ""."""
     return "" if cause is None else f"[{cause[0]}.{cause[1]}]"
 
 
@@ -120,7 +120,7 @@ def note_values(note: Note) -> JsonObject:
 
 
 ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
-"""Events that repeat, for each broker, another event."""
+"""Events that repeat another event for each broker."""
 
 
 def fold(notes: Iterable[Note]) -> list[Note | FoldedNotes]:
@@ -180,7 +180,7 @@ def request_line(
     topic_names: Mapping[bytes, str] | None = None,
     origin_ms: int = 0,
 ) -> str:
-    """A request and its response (`reply` None: none was due) as a line."""
+    """A request and its response as a line.  `reply`: None if no response was due."""
     names = topic_names or {}
     asked = list(mentions(request.body, names))
     answered = [] if reply is None else list(mentions(reply, names))
@@ -303,7 +303,8 @@ def _records_size(records: Any) -> int:
 
 
 def subjects_text(found: Sequence[Mention]) -> str:
-    """`orders-0,2,5 audit-1`; a name without a partition stays as it is; `-` for none."""
+    """Subjects as text: `orders-0,2,5 audit-1`; a name without a partition stays as it is; `-` for
+    none."""
     by_subject: dict[str, list[int]] = {}
     for mention in found:
         if mention.subject:
@@ -320,7 +321,8 @@ def subjects_text(found: Sequence[Mention]) -> str:
 
 
 def outcome_text(answered: Sequence[Mention]) -> str:
-    """`ok`, or `NOT_LEADER_OR_FOLLOWER orders-0,3; …` in order of first appearance."""
+    """The outcome as text: `ok`, or `NOT_LEADER_OR_FOLLOWER orders-0,3; …` in order of first
+    appearance."""
     by_error: dict[int, list[Mention]] = {}
     for mention in answered:
         if mention.error_code:
@@ -352,19 +354,19 @@ def error_name(code: int | None) -> str:
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
-    """`0,2,5`, the first `SUBJECTS_SHOWN` of them."""
+    """Numbers as text: `0,2,5`, the first `SUBJECTS_SHOWN` of them."""
     text = ",".join(map(str, numbers[:SUBJECTS_SHOWN]))
     more = len(numbers) - SUBJECTS_SHOWN
     return f"{text},… {more} more" if more > 0 else text
 
 
 def offset_text(at_ms: int, origin_ms: int) -> str:
-    """`+1234 ms`, right-aligned: milliseconds since the origin."""
+    """A time as text, right-aligned: `+1234 ms`, the milliseconds since the origin."""
     return f"{at_ms - origin_ms:>+8d} ms"
 
 
 def one_line(text: str) -> str:
-    """Text with control characters escaped: no name that a client sends can break the line."""
+    """Text with control characters escaped: a name that a client sends cannot break the line."""
     if text.isprintable():
         return text
     return "".join(

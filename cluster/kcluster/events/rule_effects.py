@@ -1,7 +1,7 @@
 """The effects of a rule on a request or its reply, as values.
 
-Owns: the effects, in rules and in events.  Never: carries them out (runtime/gate.py), words for
-them (words/). Kafka: no counterpart; toxiproxy's toxics, but they know the protocol.
+Owns: the effects, in rules and in events.  Never: carries them out (runtime/gate.py), makes words
+for them (words/).  Kafka: no counterpart; toxiproxy's toxics, but they know the protocol.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ class Half(StrEnum):
 
 
 class CloseTime(StrEnum):
-    """When a connection is closed: before the broker sees the request, or after it has served
-    it."""
+    """The time at which a connection is closed: before the broker sees the request, or after it has
+    served it."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
 class RuleEffect(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """The effect of a rule."""
+    """The base of the effects of a rule."""
 
 
 class AnswerError(RuleEffect, frozen=True):
-    """Answer with an error (a name of ErrorCode).  The broker never sees the request; with `after`
-    it serves the request first, and the client gets the error all the same."""
+    """Answer with an error (a name of ErrorCode).  The broker never sees the request; but with
+    `after`, it first serves the request, and the client still gets the error."""
 
     error: str
     after: bool = False
@@ -48,7 +48,7 @@ class AnswerError(RuleEffect, frozen=True):
 
 class Delay(RuleEffect, frozen=True):
     """Hold a request (or, with `of=Half.REPLY`, its reply) for `delay_ms` plus up to `jitter_ms`,
-    uniformly distributed.  Its connection waits; others do not."""
+    uniformly distributed.  Its connection waits; other connections do not."""
 
     delay_ms: int
     of: Half = Half.REQUEST
@@ -57,9 +57,9 @@ class Delay(RuleEffect, frozen=True):
 
 class Drop(RuleEffect, frozen=True):
     """Lose a request before the broker sees it, or, with `of=Half.REPLY`, the reply after the
-    broker has served it: a common origin of duplicates.  No later reply reaches the client over
-    this connection, since replies come in order.  With `close` the connection is closed at once,
-    and the client need not wait for its timeout."""
+    broker has served the request, a common origin of duplicates.  No later reply reaches the client
+    over this connection, since replies come in order.  With `close` the connection is closed at
+    once, and the client need not wait for its timeout."""
 
     of: Half = Half.REQUEST
     close: bool = False

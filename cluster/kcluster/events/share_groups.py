@@ -12,7 +12,8 @@ from kcluster.events.base import TaggedEvent
 
 
 class SharePartitionEvent(TaggedEvent, frozen=True):
-    """Something happened to a partition as read by a share group, at `broker`, which leads it."""
+    """The base of events that happen to a partition as read by a share group, at `broker`, which
+    leads it."""
 
     group: str
     topic: str
@@ -55,14 +56,14 @@ class DeadLetterProblem(StrEnum):
     """The reasons for which records do not reach the dead letter queue."""
 
     NO_QUEUE = "no queue"
-    """The group's config was removed in the meantime."""
+    """The group no longer has a queue: its config was removed."""
     RESERVED_NAME = "reserved name"
     WRONG_PREFIX = "wrong prefix"
-    """errors.deadletterqueue.topic.name.prefix."""
+    """The name of the queue lacks errors.deadletterqueue.topic.name.prefix."""
     NOT_ENABLED = "not enabled"
-    """The topic's errors.deadletterqueue.group.enable is false."""
+    """The queue's errors.deadletterqueue.group.enable is false."""
     NOT_CREATED = "not created"
-    """It does not exist, and errors.deadletterqueue.auto.create.topics.enable is false."""
+    """The queue does not exist, and errors.deadletterqueue.auto.create.topics.enable is false."""
     CREATION_FAILED = "creation failed"
     PRODUCE_FAILED = "produce failed"
 

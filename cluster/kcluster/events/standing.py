@@ -25,7 +25,7 @@ class IsrMembership(StrEnum):
     LEADER = "leader"
     IN_SYNC = "isr"
     ELIGIBLE = "elr"
-    """In the ELR (KIP-966): out of the ISR, but it has every committed record."""
+    """The replica is in the ELR (KIP-966): out of the ISR, but with every committed record."""
     OUT = "out"
 
 
@@ -58,7 +58,7 @@ BASE_LABELS: Final[dict[ProcessState, dict[IsrMembership, str]]] = {
         IsrMembership.OUT: "down",
     },
 }
-"""The label without the difference of the logs."""
+"""The labels without the difference of the logs."""
 AHEAD: Final = "ahead"
 BEHIND: Final = "behind"
 
@@ -73,8 +73,8 @@ def standing_of(
     log_end_offset: int | None,
     leader_end_offset: int | None,
 ) -> Standing:
-    """The standing of the replica on `broker`.  `leader` (-1 for none), `isr`, `elr`: the
-    controller's.  A log end offset is None if it is unknown."""
+    """The standing of the replica on `broker`.  `leader` (-1 for none), `isr`, `elr`: according to
+    the controller.  A log end offset is None if it is unknown."""
     if broker == leader:
         return Standing(IsrMembership.LEADER, process)
     membership = (
@@ -90,7 +90,8 @@ def standing_of(
 
 
 def label_of(standing: Standing) -> str:
-    """`leader`, `in sync`, `out of the ISR, 20 ahead`, `down, 3 behind`."""
+    """The label of a standing: `leader`, `in sync`, `out of the ISR, 20 ahead`, `down, 3
+    behind`."""
     base = BASE_LABELS[standing.process][standing.membership]
     if not standing.ahead:
         return base

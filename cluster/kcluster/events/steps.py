@@ -10,8 +10,8 @@ from kcluster.events.base import TaggedEvent
 
 
 class StepSkipped(TaggedEvent, frozen=True):
-    """A step whose moment or target was drawn from the seed could not be performed, or not be
-    undone. `line`: its line in the scenario file, 0 for none; `refusal`: the error of the
+    """A step whose moment or target was drawn from the seed could not be performed, or could not be
+    undone.  `line`: its line in the scenario file, 0 for none; `refusal`: the error of the
     operation."""
 
     action: str

@@ -16,7 +16,7 @@ from kcluster.events.render import one_line
 
 
 class Moment(Struct, frozen=True):
-    """One line of a timeline.  `at_ms` None: it did not happen; its time is a dash."""
+    """One line of a timeline.  `at_ms`: None if it did not happen; its time is then a dash."""
 
     at_ms: int | None
     label: str

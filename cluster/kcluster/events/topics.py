@@ -12,7 +12,7 @@ from kcluster.events.base import TaggedEvent
 
 
 class TopicEvent(TaggedEvent, frozen=True):
-    """Something happened to a topic as a whole."""
+    """The base of events that happen to a topic as a whole."""
 
     topic: str
 
@@ -32,7 +32,7 @@ class TopicDeleted(TopicEvent, frozen=True):
 
 
 class PartitionsAdded(TopicEvent, frozen=True):
-    """`partition_count`: the new number of partitions."""
+    """A topic got more partitions.  `partition_count`: their new number."""
 
     old_partition_count: int
     partition_count: int

@@ -21,7 +21,8 @@ class AbortReason(StrEnum):
 
 
 class TransactionEvent(TaggedEvent, frozen=True):
-    """Something happened to a transaction.  `producer_epoch`: its markers'."""
+    """The base of events that happen to a transaction.  `producer_epoch`: the epoch of its
+    markers."""
 
     transactional_id: str
     producer_id: int
@@ -34,7 +35,8 @@ class TransactionEvent(TaggedEvent, frozen=True):
 
 
 class TransactionEnded(TransactionEvent, frozen=True):
-    """The decision is committed; the markers follow.  `abort_reason`: None for a commit."""
+    """The decision about a transaction is committed; its markers follow.  `abort_reason`: None for
+    a commit."""
 
     abort_reason: AbortReason | None = None
 

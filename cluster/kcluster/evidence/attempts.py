@@ -1,7 +1,7 @@
 """The attempts of an outside producer's batches, and the order in which they were first sent.
 
 Owns: the attempts of each batch, put together from requests that brokers appended or refused.
-Never: decodes a record, since a refused batch may be unreadable.  Kafka: no counterpart; a
+Never: decodes a record, because a refused batch may be unreadable.  Kafka: no counterpart; a
 producer's own list of batches in flight.
 
 A batch that arrives again byte for byte, over another connection or after an attempt that was not
@@ -24,7 +24,7 @@ NOT_REFUSED: Final = -1
 
 
 class Attempt(Struct, frozen=True):
-    """A request with a batch for one partition.  `crc`: the batch's, which identifies it;
+    """A request with a batch for one partition.  `crc`: the batch's checksum, which identifies it;
     `refused_ms`: the time at which the broker refused it."""
 
     request: Request
@@ -92,9 +92,9 @@ def crcs_in(request: Request, topic_names: dict[bytes, str]) -> Iterator[tuple[P
 
 
 def shared_client_ids(requests: Iterable[tuple[int, Request]]) -> frozenset[str]:
-    """The client ids under which several producers send, found from (broker, request): a producer
-    has one connection to a broker, and never returns to an older one.  The order of such sends is
-    not known."""
+    """The client ids under which several producers send, found from (broker, request): a single
+    producer has one connection to a broker, and never returns to an older one.  The order of sends
+    under such an id is unknown."""
     newest: dict[tuple[int, str], int] = {}
     older: dict[tuple[int, str], set[int]] = {}
     shared = set()

@@ -1,7 +1,7 @@
 """The names of clients, by the client ids in their requests.
 
-Owns: telling simulated clients from others by their ids.  Never: finds a client of another kind.
-Kafka: client.id.
+Owns: distinguishing simulated clients from others by their ids.  Never: finds a client of another
+kind.  Kafka: client.id.
 """
 
 from __future__ import annotations

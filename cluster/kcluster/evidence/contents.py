@@ -23,8 +23,8 @@ Value = tuple[int, bytes | None]
 
 
 class Unreadable(Struct, frozen=True):
-    """Records that cannot be read, or have no certain offset.  `error`: a reader's error, NONE if
-    it reads on; `detail`: the fault in their bytes."""
+    """Records that cannot be read, or whose offset is uncertain.  `error`: a reader's error, NONE
+    if a reader reads on; `detail`: the fault in their bytes."""
 
     partition: Partition
     first: int
@@ -88,7 +88,7 @@ def _misplaced(offset: int) -> InvalidRecords:
 
 
 def _values(batch: Batch) -> list[Value]:
-    """Decodes values alone.  Most varints have one byte."""
+    """Decode values alone.  Most varints have one byte."""
     data = bytes(memoryview(batch.buffer)[HEADER_BYTES:])
     if not 0 <= batch.record_count <= len(data) // RECORD_MIN_BYTES:
         raise invalid(f"{batch.record_count} records are not in {len(data)} bytes")

@@ -75,7 +75,7 @@ class _Known(Struct):
 
 
 class _MembersRead(Struct):
-    """The values made of members, at this metadata offset; partitions of deleted topics are not
+    """The values made from members at one metadata offset; partitions of deleted topics are not
     shown."""
 
     metadata_offset: int
@@ -115,7 +115,7 @@ class CoordinatorStates:
         return newest is not None and len(newest.members) >= LARGE_GROUP
 
     def trim(self) -> None:
-        """Keep within the bounds."""
+        """Drop rows beyond the bounds."""
         self.groups.trim()
         self.transactions.trim()
 
@@ -158,8 +158,8 @@ class CoordinatorStates:
                 yield self._member(worker.member_id, worker.client_id, held)
 
     def _consumers(self, group: ConsumerGroup) -> Iterable[GroupMemberValue]:
-        """The members, of which only the changed ones are read again: of two thousand, mostly one
-        has changed."""
+        """The members.  Only changed members are read again: of two thousand, usually one has
+        changed."""
         metadata_offset = group.broker.image.offset
         read = self._members_read.get(group.group_id)
         if read is None or read.metadata_offset != metadata_offset:
@@ -238,7 +238,7 @@ class CoordinatorStates:
         shard: LogShard[Any],
         state: Fingerprint,
     ) -> bool:
-        """Whether this reading differs from the last one, and comes from the newest coordinator."""
+        """Whether this reading differs from the last one, and is from the newest coordinator."""
         known = table.get(name)
         if known is not None and known.broker == node.node_id and known.state == state:
             return False
@@ -257,8 +257,8 @@ def _leader_epoch(shard: LogShard[Any]) -> int:
 
 
 def _fingerprint(group: Group) -> Fingerprint:
-    """The content of a row, uncopied: (epoch, state, kind, members).  Members of groups with epochs
-    are values, which compare by identity first."""
+    """The content of a row, without copying it: (epoch, state, kind, members).  Members of groups
+    with epochs are values, which compare by identity first."""
     if isinstance(group, ClassicGroup):
         roster = group.roster
         members = tuple((one.member_id, one.assignment) for one in roster.members.values())

@@ -48,7 +48,7 @@ Offsets = Callable[..., tuple[int, int] | None]
 
 class Exchanges:
     """All requests of clients.  `simulated`: names of simulated clients; `topics`: names by topic
-    id, updated by the owner."""
+    id, which the owner updates."""
 
     def __init__(self, simulated: Mapping[int, str], max_rows: int = MAX_EXCHANGES) -> None:
         self.rows: list[ExchangeRow] = []
@@ -91,7 +91,7 @@ class Exchanges:
         self._read_topics(self._new(at_ms, broker, request), request.body)
 
     def trim(self) -> None:
-        """Keep within the bound."""
+        """Drop rows beyond the bound."""
         excess = len(self.rows) - self.max_rows
         if excess > 0:
             half = len(self.rows) // 2
@@ -134,7 +134,7 @@ class Exchanges:
     def _read_fetch(
         self, row: ExchangeRow, body: m.FetchResponse | m.ShareFetchResponse, of: Offsets
     ) -> None:
-        """Read a Fetch or a ShareFetch; `of(partition)`: the offsets in the answer."""
+        """Read a Fetch or a ShareFetch; `of(partition)` returns the offsets in the answer."""
         if body.error_code:
             row.error = error_of(body.error_code).name
         shown = -1
@@ -146,7 +146,7 @@ class Exchanges:
                 if rank <= shown:
                     continue
                 shown = rank
-                # Old versions have its name; ShareFetch has only the id.
+                # Old versions have the topic's name; ShareFetch has only its id.
                 name = self.topics.get(topic.topic_id, "") or str(getattr(topic, "topic", ""))
                 row.topic, row.partition = name, data.partition_index
                 if rank == 2:

@@ -1,7 +1,7 @@
 """The logs at the end of a run, read from the disks.
 
 Owns: the choice of the replica whose log is the partition's, its comparison with the others, the
-ranges deleted on purpose.  Never: uses clients' knowledge.  Kafka: kafka-dump-log and
+ranges that were deleted on purpose.  Never: uses clients' knowledge.  Kafka: kafka-dump-log and
 kafka-replica-verification, over all disks.
 """
 
@@ -29,8 +29,9 @@ from kcluster.protocol.names import TRANSACTION_STATE_TOPIC, has_internal_prefix
 
 
 class Finals(Struct):
-    """`logs` of the topics that exist; `offline`: partitions without a leader; `deleted`:
-    (partition, first and last offset) below the log's start; `violations`: replicas that differ."""
+    """The result of reading the final logs.  `logs`: those of the existing topics; `offline`:
+    partitions without a leader; `deleted`: (partition, first and last offset) below the log's
+    start; `violations`: replicas that differ."""
 
     logs: dict[Partition, FinalLog]
     offline: list[str]
@@ -117,8 +118,8 @@ def _read(
 
 
 def _calm_ms(recorder: Recorder) -> int:
-    """The present time, less that of a request without an answer, if every process runs and no link
-    is impaired; else 0."""
+    """The present time, less the longest time of a request between brokers, if every process runs
+    and no link is impaired; else 0."""
     dispatcher = recorder.dispatcher
     fabric = dispatcher.fabric
     is_up = all(each.state is ProcessState.UP for each in dispatcher.processes.values())

@@ -1,7 +1,7 @@
 """The history of groups at the brokers: commits, departures, generations, resets, refusals.
 
 Owns: these facts, read from recorded answers and notes after a run.  Never: judges them (checks/),
-makes words of them; costs the running cluster anything: commits are too frequent to be events.
+makes words of them; costs the running cluster anything (commits are too frequent to be events).
 Kafka: no counterpart; kafka-consumer-groups shows the latest state only.
 
 A client's actions without a broker are not known: whether it received an answer, its attempts while
@@ -41,14 +41,14 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPI
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-"""The timestamps in a client's ListOffsets for the start or the end of a log."""
+"""The timestamp in a client's ListOffsets that means the start of a log."""
 DELIVERY_LIMIT: Final = "share.delivery.count.limit"
 EXPECTED: Final = (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
-"""Errors that are no refusals: a new member's first request only gets its id (KIP-394)."""
+"""Errors that do not count as refusals: a new member's first request only gets its id (KIP-394)."""
 
 
 class Commit(Struct, frozen=True, gc=False):
-    """A broker's answer to the commit of one partition's offset.  `offset`: the next one to be
+    """A broker's answer to the commit of one partition's offset.  `offset`: the next offset to be
     read.  `generation`: -1 for a commit from outside of the group.  `error`: Kafka's name of the
     refusal, empty if it was accepted."""
 
@@ -68,7 +68,7 @@ class Commit(Struct, frozen=True, gc=False):
 
 
 class WrittenOffset(Struct, frozen=True, gc=False):
-    """A coordinator wrote a group's offset of a partition to its log; -1: a tombstone."""
+    """A group's offset of a partition that a coordinator wrote to its log; -1 for a tombstone."""
 
     at_ms: int
     broker: int
@@ -76,8 +76,8 @@ class WrittenOffset(Struct, frozen=True, gc=False):
 
 
 class ArchivedRecords(Struct, frozen=True, gc=False):
-    """A share coordinator wrote that these records, of which each was delivered `count` times, are
-    not delivered again; `last_offset` is one of them."""
+    """Records that, by a share coordinator's record, are not delivered again; each was delivered
+    `count` times, and `last_offset` is the last of them."""
 
     at_ms: int
     first_offset: int
@@ -97,14 +97,14 @@ class OffsetLookup(Struct, frozen=True, gc=False):
 
 
 class Departed(Struct, frozen=True, gc=False):
-    """A member is no longer in its group."""
+    """A member's departure from its group."""
 
     at_ms: int
     event: GroupMemberLeft | GroupMemberExpired
 
 
 class Generation(Struct, frozen=True, gc=False):
-    """A generation of a group began."""
+    """The beginning of a generation of a group."""
 
     at_ms: int
     event: GroupRebalanced
@@ -122,7 +122,7 @@ class RefusedRequests(Struct, frozen=True, gc=False):
 
 
 class GroupHistory(Struct, frozen=True):
-    """The facts about the groups that read a topic; everything in order of time."""
+    """The facts about the groups that read a topic; each list in order of time."""
 
     commits: tuple[Commit, ...] = ()
     departures: tuple[Departed, ...] = ()
@@ -130,8 +130,8 @@ class GroupHistory(Struct, frozen=True):
 
 
 def group_history(recorder: Recorder, topic: str, group: str = "") -> GroupHistory:
-    """The history of one group, or of all groups, that committed offsets of a topic or were
-    assigned it."""
+    """The history of one group, or of all groups, that committed offsets of a topic or had it
+    assigned."""
     commits = tuple(x for x in commits_of(recorder) if x.partition[0] == topic)
     notes = recorder.notes
     groups = {group} if group else {x.group for x in commits} | set(_assigned(notes, topic))
@@ -193,8 +193,8 @@ def commits_of(recorder: Recorder, answers: Iterable[Answer] | None = None) -> I
 def offsets_written(
     recorder: Recorder, group: str, partition: Partition
 ) -> Iterator[WrittenOffset]:
-    """Every offset that coordinators wrote for this group and partition, in order of time, also by
-    commits whose answer was lost."""
+    """Every offset that coordinators wrote for this group and partition, in order of time,
+    including the offsets of commits whose answer was lost."""
     observed = [x for x in recorder.partitions.values() if x.topic == GROUP_METADATA_TOPIC]
     if not observed:
         return
@@ -210,7 +210,7 @@ def offsets_written(
 def archived_records(
     recorder: Recorder, group: str, partition: Partition
 ) -> Iterator[ArchivedRecords]:
-    """Every archived batch that was written of this share group and partition, in order of time,
+    """Every archived batch that was written for this share group and partition, in order of time,
     including records that no member received because the answers were lost."""
     names = controller_image(recorder.dispatcher).topic_names
     for home in recorder.partitions.values():

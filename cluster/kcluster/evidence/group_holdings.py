@@ -1,15 +1,15 @@
-"""The partitions that members of groups held, and the times.
+"""The partitions that members of groups held, and when.
 
 Owns: these facts, read from recorded answers and notes after a run.  Never: judges them (checks/),
 reads share groups: there, a partition belongs to several members on purpose.  Kafka: no
 counterpart; ConsumerGroup.currentPartitionEpoch has it while a group runs.
 
-A member holds a partition from the answer that assigns it, until its own next report omits it, or
-it leaves or is fenced.  Its report is the heartbeat of a group with epochs, or the JoinGroup of a
-classic member, whose subscription lists the partitions that it keeps (none, if its assignor is
-eager).  A report counts when the coordinator begins to process it, even if its answer is lost.  An
-answer counts unless its member has sent a newer report, or has left, since its request.  A member
-of a streams group holds the partitions that its active tasks read.
+A member holds a partition from the answer that assigns it, until the member's own next report omits
+it, or the member leaves or is fenced.  Its report is the heartbeat of a group with epochs, or the
+JoinGroup of a classic member, whose subscription lists the partitions that it keeps (none, if its
+assignor is eager).  A report counts when the coordinator begins to process it, even if its answer
+is lost.  An answer counts unless its member has sent a newer report, or has left, since its
+request.  A member of a streams group holds the partitions that its active tasks read.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class HeldTwice(Struct, frozen=True):
     holder: str
     other: str
     since_ms: int
-    """The time from which on `holder` has it."""
+    """The time since which `holder` has the partition."""
 
 
 _Member = tuple[str, str]
-"""(group, member id)."""
+"""A member's key: (group, member id)."""
 
 
 class _Said(Struct, frozen=True):
-    """The report in a member's request, without its answer."""
+    """The report in a member's request, before its answer."""
 
     member: _Member
     lets_go: bool = False
@@ -83,7 +83,7 @@ class _Said(Struct, frozen=True):
 
 
 class _Word(Struct, frozen=True):
-    """The report of a request and its answer about one member.  `session_ms`,
+    """The report about one member in a request and its answer.  `session_ms`,
     `rebalance_timeout_ms`: -1 if the messages have no such field."""
 
     member: _Member
@@ -103,10 +103,10 @@ class _Fence(Struct):
 
     session_ms: int
     heard_until_ms: int = 0
-    """The end of its session."""
+    """The end of the member's session."""
     rebalance_timeout_ms: int = 0
     revokes: dict[Partition, int] = {}
-    """The partitions that it must give up, with the time from which on."""
+    """The partitions that the member must give up, each with the time since which it must."""
 
     def is_past(self, partition: Partition, now_ms: int) -> bool:
         since_ms = self.revokes.get(partition, now_ms)
@@ -138,8 +138,9 @@ class _Holdings:
             held[member] = {one: own[one] for one in said.owned if one in own}
 
     def take(self, word: _Word, at_ms: int, heard_ms: int) -> Iterator[tuple[Partition, str, int]]:
-        """Apply an answer; returns (partition, its holder, since when) of each partition that two
-        members hold now. `heard_ms`: the time at which its coordinator heard from the member."""
+        """Apply an answer; returns (partition, its holder, the time since which it holds it) for
+        each partition that two members hold now.  `heard_ms`: the time at which its coordinator
+        heard from the member."""
         group, member = word.member
         if word.lets_go:
             self.drop(group, member)
@@ -172,7 +173,7 @@ class _Holdings:
                         yield partition, other, theirs[partition]
 
     def _replace(self, word: _Word) -> None:
-        """Replace the member id of a static member that has returned under another one."""
+        """Replace the member id of a static member that has returned under another id."""
         if word.instance:
             group, member = word.member
             before = self._instances.get((group, word.instance), member)
@@ -237,7 +238,7 @@ def _steps(recorder: Recorder) -> Iterable[MembershipStep]:
 
 
 class _Words:
-    """Reads the reports of a run's members."""
+    """Reads the reports of members from a run's requests and answers."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._names = controller_image(recorder.dispatcher).topic_names
@@ -263,7 +264,7 @@ class _Words:
         }
 
     def said(self, request: Request) -> _Said | None:
-        """The report in a request about its member; None if there is none."""
+        """The report in a request about its member; None if there is no report."""
         body, api_key = request.body, request.api_key
         if not body.member_id:
             return None
@@ -281,7 +282,7 @@ class _Words:
         return _Said(member, body.member_epoch <= 0, kept)
 
     def answered(self, reply: Reply) -> _Word | None:
-        """The report in an answer about its member; None if there is none."""
+        """The report in an answer about its member; None if there is no report."""
         read = self._readers.get(reply.request.api_key)
         return None if read is None or reply.body is None else read(reply)
 

@@ -1,6 +1,6 @@
-"""The final logs of a run, and the links of the chains that explain it, as values.
+"""The final logs of a run, as values.
 
-Owns: FinalLog, Link, a record's value as text.  Never: looks into a node (finals.py does), finds an
+Owns: FinalLog, a record's value as text.  Never: looks into a node (finals.py does), finds an
 anomaly or its causes (checks/anomalies/ does).  Kafka: no counterpart.
 """
 
@@ -11,28 +11,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.contract import NoteId
-from kcluster.evidence.causes import Cause
-
 PADDING: Final = "...."
-"""The end of values that are padded to a size; it is not shown."""
-
-
-class Link(Struct, frozen=True):
-    """One event of the chain that led to an anomaly.  `note_id`: the note that it was made from;
-    `causes`: the causes that it stands for; `error`: the error that a client received, by Kafka's
-    name."""
-
-    at_ms: int
-    text: str
-    note_id: NoteId | None = None
-    causes: tuple[Cause, ...] = ()
-    error: str = ""
+"""The character that pads values to a size; it is not shown."""
 
 
 class OpenTransaction(Struct, frozen=True):
     """A transaction that is open in a log.  `is_owned`: whether its coordinator knows that it is
-    open. `overdue_ms`: how long its marker could have been written already, as far as is known."""
+    open. `overdue_ms`: the known time for which its marker could already have been written."""
 
     producer_id: int
     first_offset: int
@@ -43,9 +28,10 @@ class OpenTransaction(Struct, frozen=True):
 class FinalLog(Struct, frozen=True):
     """A partition read from beginning to end after the run: (offset, value) in order.
 
-    `start_offset`: records below were deleted on purpose, or are not judged one by one;
-    `clean_offset`: records below may have been compacted away.  `names`: by offset, the name of a
-    record that its value does not identify.  `epochs`: (leader epoch, first offset), oldest first.
+    `start_offset`: records below it were deleted on purpose, or are not judged one by one;
+    `clean_offset`: records below it may have been compacted away.  `names`: by offset, the name of
+    a record that its value does not identify.  `epochs`: (leader epoch, first offset), oldest
+    first.
     """
 
     start_offset: int

@@ -1,4 +1,4 @@
-"""Rows with the state of a thing from a time on, kept within a bound.
+"""Rows with the state of an object from a time on, kept within a bound.
 
 Owns: the choice of rows to drop.  Never: interprets a row.  Kafka: no counterpart.
 """
@@ -35,19 +35,19 @@ class StateRows(Generic[K, R]):
         self._weight_of = weight_of
 
     def add(self, row: R) -> None:
-        """Add a row, which is its key's state from now on."""
+        """Add a row, which is the state of its key from now on."""
         self.rows.append(row)
         self.newest[self._key_of(row)] = row
         self._weight += self._weight_of(row)
 
     def trim(self) -> None:
-        """Keep within the bound."""
+        """Drop rows beyond the bound."""
         if self._weight <= self.max_weight:
             return
         key_of = self._key_of
         half = len(self.rows) // 2
         older = {key_of(row): row for row in self.rows[:half]}
-        # A key stands at the place of its first row, so the order of time must be restored.
+        # A dict keeps a key at the place of its first row, so the order of time must be restored.
         last = {key: place for place, key in enumerate(map(key_of, self.rows[:half]))}
         kept = [older[key] for key in sorted(older, key=last.__getitem__)] + self.rows[half:]
         weights = list(map(self._weight_of, kept))

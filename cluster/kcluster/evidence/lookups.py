@@ -1,5 +1,5 @@
-"""Look-ups in the record of a run: brokers that were up, led a partition or held a record, with
-times.
+"""Look-ups in the record of a run: the brokers that were up, led a partition or held a record at a
+time.
 
 Owns: indexes over a recorder's notes, appends, moves and answers.  Never: explains an anomaly or a
 window (checks/ does).  Kafka: no counterpart.
@@ -31,9 +31,6 @@ from kcluster.events.network import (
     RuleHit,
 )
 from kcluster.events.partitions import PartitionEvent
-from kcluster.events.words import sentence_of, text_of
-from kcluster.evidence.causes import causes_of
-from kcluster.evidence.history import Link
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
@@ -45,7 +42,6 @@ E = TypeVar("E", bound=Event)
 CHANGES_OF_STATE: Final[dict[type[Event], str]] = {
     BrokerStarted: "up", BrokerResumed: "up", BrokerDown: "down", BrokerPaused: "paused",
 }  # fmt: skip
-MAX_LINKS_SHOWN: Final = 2
 
 
 class Facts:
@@ -62,7 +58,7 @@ class Facts:
         self._names = {} if names is None else names
         """The names of records that their values do not identify, by batch."""
         self.clients = {} if clients is None else clients
-        """Ids in the fabric by name."""
+        """The clients' ids in the fabric, by name."""
         self._client_names = {number: name for name, number in self.clients.items()}
         self.ledger = ledger
         self.notes = recorder.notes
@@ -101,7 +97,7 @@ class Facts:
         """A client's name by its id in the fabric."""
         return self._client_names.get(client_id, f"client {client_id}")
 
-    # ---------------------------------------------------------------------------- of notes
+    # ---------------------------------------------------------------------------- about notes
 
     def is_operation(self, note: Note) -> bool:
         """Whether a note reports an operation on the cluster and is not covered by another note."""
@@ -146,8 +142,8 @@ class Facts:
         return last if last is not None and isinstance(last.event, LinkCut) else None
 
     def causes_of(self, note: Note) -> list[Note]:
-        """The causes of `note`, the nearest first; if the last one is the fencing of a broker, then
-        also the fault of that broker."""
+        """The causes of `note`, the nearest first; if the last cause is the fencing of a broker,
+        then also that broker's fault."""
         causes: list[Note] = []
         seen = {note.note_id}
         current = note
@@ -163,10 +159,6 @@ class Facts:
             if fault is not None:
                 causes.append(fault)
         return causes
-
-    def with_causes(self, note: Note) -> list[Link]:
-        """A note and its causes, each before its effect."""
-        return [*(link(cause) for cause in reversed(self.causes_of(note))), link(note)]
 
     def fault_of(self, broker: int, at_ms: int) -> Note | None:
         """The last operation on a broker's process or links that was not undone at that time: the
@@ -185,7 +177,7 @@ class Facts:
                 return self._sets_changed.get((LinkCut, link.at_ms), link)
         return None
 
-    # ------------------------------------------------------------------------- of partitions
+    # ------------------------------------------------------------------------- about partitions
 
     def registration(self, observed: ObservedPartition, at_ms: int) -> PartitionRegistration | None:
         """A partition's registration at the controller at that time."""
@@ -193,7 +185,7 @@ class Facts:
         return observed.registrations[at - 1][1] if at else None
 
     def log_end(self, observed: ObservedPartition, broker: int, at_ms: int) -> int | None:
-        """A replica's log end at that time; None before it was seen."""
+        """A replica's log end at that time; None before it was first seen."""
         at = bisect_right(observed.moves, at_ms, key=lambda move: move.at_ms)
         for move in reversed(observed.moves[:at]):
             if move.broker == broker:
@@ -201,7 +193,8 @@ class Facts:
         return None
 
     def reached(self, observed: ObservedPartition, append: Append, broker: int) -> int | None:
-        """The time at which a replica first had all of `append`, if it did in that epoch."""
+        """The time at which a replica first had the whole batch of `append`, if it did so in that
+        epoch."""
         for move in self._moves_since(observed, append.at_ms):
             if move.broker == broker and move.log_end_offset > append.last_offset:
                 return move.at_ms
@@ -212,13 +205,13 @@ class Facts:
         for index in range(first, len(observed.moves)):
             yield observed.moves[index]
 
-    # ---------------------------------------------------------------------- of single records
+    # ---------------------------------------------------------------------- about single records
 
     def appends_at(
         self, partition: Partition, offset: int, value: bytes | None = None
     ) -> list[tuple[ObservedPartition, Append]]:
         """Every append that held `offset`, oldest first; with `value`, only appends with this value
-        there."""
+        at the offset."""
         contents = self.recorder.contents
         return [
             (observed, append)
@@ -294,33 +287,6 @@ class Facts:
 def of_type(notes: Iterable[Note], wanted: type[E]) -> list[tuple[Note, E]]:
     """The notes about events of this type, each with its event."""
     return [(note, event) for note in notes if isinstance(event := note.event, wanted)]
-
-
-def link(note: Note, text: str | None = None) -> Link:
-    """A note as a link of a chain."""
-    words = sentence_of(note.event) if text is None else text
-    return Link(note.at_ms, words, note.note_id, causes_of(note.event))
-
-
-def condensed(notes: Iterable[Note]) -> list[Link]:
-    """Each note as a link of a chain.  If more than two network links were cut or healed at once,
-    one link of the chain covers them."""
-    links: list[Link] = []
-    of_links: dict[tuple[type[Event], int], list[Note]] = {}
-    for note in notes:
-        if isinstance(note.event, LinkCut | LinkHealed):
-            of_links.setdefault((type(note.event), note.at_ms), []).append(note)
-        else:
-            links.append(link(note))
-    for same in of_links.values():
-        first = same[0]
-        if len(same) <= MAX_LINKS_SHOWN:
-            links += [link(note) for note in same]
-        else:
-            event = first.event
-            text = f"{len(same)} links, from {event.subject} on: {text_of(event)}"
-            links.append(link(first, text))
-    return links
 
 
 def between(

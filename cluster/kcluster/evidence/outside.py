@@ -3,7 +3,7 @@
 Owns: the ledger of outside clients, and the names of their records.  Never: adds a client that
 keeps its own ledger.  Kafka: no counterpart.
 
-An outside client is assumed to have received every answer of a broker; whether it did is not known.
+An outside client is assumed to have received every answer of a broker, which cannot be known.
 Its values may be equal: a record whose value was sent before is named by the value and a number.
 Its sends are in the order in which brokers first saw their batches, refused ones too (attempts.py).
 Several producers under one client id are one producer here, whose sends are in the log's order.
@@ -42,17 +42,17 @@ Names = dict[Batch, list[bytes]]
 """The name of each record of a batch, by batch."""
 
 Taken = dict[tuple[Partition, bytes], int]
-"""The number in the last name made of a value, by partition and value or name."""
+"""The number in the last name that was made from a value, by partition and value or name."""
 
 IsInside = Callable[[str | None], bool]
-"""Tells whether a client id belongs to a client with its own ledger."""
+"""Whether a client id belongs to a client with its own ledger."""
 
 
 def outside_ledger(
     recorder: Recorder, inside: Ledger, is_inside: IsInside, commits_since_ms: int = FROM_THE_START
 ) -> tuple[Ledger, Names]:
     """The ledger of all clients without their own, and the names of their records.  Commits have no
-    time in a ledger, so those before `commits_since_ms` are left out."""
+    time in a ledger, so commits before `commits_since_ms` are left out."""
     ledger = Ledger()
     names: Names = {}
     if not _has_any(recorder, is_inside):
@@ -238,8 +238,8 @@ def _sends(
 def _end(
     sends: list[SentRecord], append: Append, answer: PartitionAnswer | None, is_acked: bool
 ) -> None:
-    """The outcome of the first attempt that was appended; unknown without an answer, unless none
-    was requested."""
+    """The outcome of the first attempt that was appended; without an answer it is unknown, unless
+    none was requested."""
     for index, send in enumerate(sends):
         if is_acked:
             send.outcome = Outcome.ACKED
@@ -280,7 +280,7 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
                 is_next = offset == position
                 positions[key] = offset + 1
                 if offset < known_from.get(answer.partition, 0):
-                    continue  # its sender is not known
+                    continue  # its sender is unknown
                 ledger.reads.append(
                     ReadRecord(
                         answer.client, answer.partition, offset, value, not is_next, answer.at_ms
@@ -354,7 +354,7 @@ def _add_commit(
 
 def _topic_name(recorder: Recorder, topic: object) -> str:
     name: str = getattr(topic, "name", "")
-    wanted = getattr(topic, "topic_id", None)  # old answers have names only, and "" is one
+    wanted = getattr(topic, "topic_id", None)  # old answers have names only; "" may be one
     if name or wanted is None:
         return name
     for (topic_id, _), observed in recorder.partitions.items():

@@ -64,8 +64,8 @@ class MembershipStep(Struct, frozen=True, gc=False):
 
 
 class PartitionAnswer(Struct, frozen=True, gc=False):
-    """The part of a Produce or Fetch response that concerns one partition.  `base_offset`: the
-    append's; `first` and `last`: the offsets that were read, -1 for none."""
+    """The part of a Produce or Fetch response that concerns one partition.  `base_offset`: that of
+    the append; `first` and `last`: the offsets that were read, -1 for none."""
 
     at_ms: int
     broker: int
@@ -85,7 +85,7 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
 
     @property
     def asked_ms(self) -> int:
-        """When the request arrived at the broker."""
+        """The time at which the request arrived at the broker."""
         return self.reply.request.arrived_ms
 
 
@@ -94,7 +94,7 @@ RequestTimes = Counter[tuple[int, str, int, int]]
 
 
 class Missing(Struct, frozen=True):
-    """Acked records, known only as a range of offsets, that are missing in the final log."""
+    """Acked records, known only as a range of offsets, that the final log lacks."""
 
     partition: Partition
     epoch: int
@@ -115,9 +115,10 @@ class Judged(Struct):
 
 
 class Recorder(Watch):
-    """Attach it before the cluster starts; pass it to `judge` after the run.
+    """Records a run.  It is attached before the cluster starts, and passed to `judge` after the
+    run.
 
-    `answers`: every reply of a broker, even if no client received it; `notes`: all;
+    `answers`: every reply of a broker, even if no client received it; `notes`: all of them;
     `partitions`: partitions by (topic id, number).
     """
 
@@ -134,14 +135,14 @@ class Recorder(Watch):
         self.checks_steps = True
         """Whether the invariants are checked after each step."""
         self.merged_before_ms = -1
-        """The time before which sends are known only as ranges of offsets; -1: none are."""
+        """The time before which sends are known only as ranges of offsets; -1 if there are none."""
         self.dropped_notes = 0
-        """The number of notes, the oldest, that are no longer kept."""
+        """The number of the oldest notes, which are no longer kept."""
         self.states = CoordinatorStates(plan.fabric.clients)
         self._exchanges = Exchanges(plan.fabric.clients, MAX_EXCHANGES)
         self._append_ends = AppendEnds()
         self._exchanges_until = 0
-        """The number of answers that are in it."""
+        """The number of answers that `exchanges` already has."""
         super().__init__(dispatcher, Invariants())
 
     def _attach(self) -> None:
@@ -245,7 +246,7 @@ class Recorder(Watch):
         return sorted(found.rows, key=lambda row: row.at_ms)
 
     def read_min_isr(self) -> None:
-        """Read min.insync.replicas of all partitions, if that is not done all the time."""
+        """Read min.insync.replicas of all partitions, unless it is read continually."""
 
     def merged_counts(self, since_ms: int) -> tuple[int, int]:
         """The number of records known only as ranges, (sent, acked), in ranges that end at this

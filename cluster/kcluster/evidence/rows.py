@@ -38,11 +38,11 @@ SendAnomalies = Mapping[tuple[Partition, bytes | None], Sequence[SendAnomaly]]
 class ExchangeRow(Struct, gc=False):
     """`exchanges.jsonl`: a request of a client, and the broker's answer.
 
-    `at_ms`: its end: the answer, or the end of its connection or its broker. `answered_ms`: -1
-    without an answer (a Produce with acks=0 gets none).  `topic`, `partition`: the first one in it,
-    preferably one with an error; `partitions`: their number.  `error`: Kafka's name, "" for none.
-    `first`, `last`: the offsets that were appended, read or acquired, -1 for none.  `leader`,
-    `leader_epoch`: the leader of that partition in the answer (Metadata, KIP-951), or -1.
+    `at_ms`: its end, by the answer, or by the end of its connection or broker. `answered_ms`: -1
+    without an answer (a Produce with acks=0 gets none).  `topic`, `partition`: the first partition
+    in it, preferably one with an error; `partitions`: their number.  `error`: Kafka's name, "" for
+    none.  `first`, `last`: the offsets that were appended, read or acquired, -1 for none.
+    `leader`, `leader_epoch`: the leader of that partition in the answer (Metadata, KIP-951), or -1.
     """
 
     at_ms: int
@@ -62,8 +62,8 @@ class ExchangeRow(Struct, gc=False):
 
 
 class BeliefRow(Struct, gc=False):
-    """`beliefs.jsonl`: the leader of a partition in a client's newest answer.  `leader` -1: there
-    is none; `leader_epoch` -1: the answer did not name it."""
+    """`beliefs.jsonl`: the leader of a partition in a client's newest answer.  `leader`: -1 if
+    there is none; `leader_epoch` -1: the answer did not name it."""
 
     client: str
     topic: str

@@ -6,7 +6,7 @@ Kafka: no counterpart.
 
 A reply costs one list entry when it is sent.  A tenth of a second later, or when an event reports
 the change of a partition or a broker, `_look` reads the logs' ends, and the parts of replies that a
-verdict needs.  The cost of a look follows from the changes since the last one: the replicas that
+verdict needs.  The cost of a look depends on the changes since the last one: the replicas that
 the brokers have marked, and the records of the metadata log.  Invariants of single steps are not
 checked.
 
@@ -51,12 +51,13 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import has_internal_prefix
 
 MAX_RECORDS: Final = 100_000
-"""The number of records, sent or read, that are kept with their requests; beyond it the older half
+"""The number of sent or read records that are kept with their requests; beyond it, the older half
 is merged."""
 MAX_BYTES: Final = 256 << 20
-"""The bytes of such records, and of requests for offsets, beyond which the older half is merged."""
+"""The limit of the bytes of kept records, and of kept requests for offsets, beyond which the older
+half is merged."""
 MAX_CLIENTS: Final = 30_000
-"""The number of client ids, and of producer ids, for which more is known than their latest
+"""The number of client ids, and of producer ids, of which more is kept than their latest
 requests."""
 MAX_ANSWERS: Final = 30_000
 """The number of answers to clients that are kept."""
@@ -66,7 +67,7 @@ MAX_NOTES: Final = 50_000
 MAX_MOVES: Final = 300_000
 LOOK_MS: Final = 100
 SLOW_MS: Final = 100
-"""Times of answers above this are counted in steps of 100 ms."""
+"""The time of an answer above which times are counted in steps of 100 ms."""
 UNKNOWN_CLIENT: Final = "(unanswered)"
 """The sender of a batch whose request was never answered: acks=0, or its broker died."""
 
@@ -91,8 +92,8 @@ class AckedRange(Struct, gc=False):
 
 
 class SamplingRecorder(Recorder):
-    """A Recorder for clusters that run for long.  It may be attached while the cluster runs: what
-    was written before counts as deleted.
+    """A Recorder for clusters that run for long.  It may be attached while the cluster runs:
+    earlier records count as deleted.
 
     `ranges`: the merged ranges, by partition.
     """
@@ -124,8 +125,8 @@ class SamplingRecorder(Recorder):
         self._unclaimed: dict[tuple[int, bytes, int, int], Append] = {}
         """The appends without an answer so far, by broker, partition and base offset."""
         self._gone: dict[PartitionKey, tuple[int, int]] = {}
-        """The offsets that a partition's log deleted before they were seen here, at the last
-        deletion."""
+        """The offsets that a partition's log had deleted, at the last deletion, before they were
+        read here."""
         self._gone_acked: dict[PartitionKey, dict[int, int]] = {}
         """The acked batches among the offsets that were deleted last, by partition: first offset ->
         the time of sending."""
@@ -246,8 +247,7 @@ class SamplingRecorder(Recorder):
 
     def _brokers(self) -> Iterator[BrokerNodeView]:
         for process in self.dispatcher.processes.values():
-            # A broker that is going down has no node any more, although its process is not down
-            # yet.
+            # A broker that is going down has no node any more, although its process still runs.
             node = process.last_broker
             if node is not None and process.state is not ProcessState.DOWN:
                 yield node
@@ -279,7 +279,7 @@ class SamplingRecorder(Recorder):
 
     def _changed_at(self, node: BrokerNodeView) -> list[Replica]:
         """The replicas that changed since the last call, in the order in which the broker hosts
-        them; all replicas, in a life of the broker that is seen for the first time."""
+        them; all replicas in a new life of the broker."""
         known = self._changes.get(node.node_id)
         if known is None or known[0] is not node.replicas:
             known = self._changes[node.node_id] = node.replicas, node.replicas.read_changes()
@@ -339,8 +339,8 @@ class SamplingRecorder(Recorder):
                 continue
             known[epoch] = end = batch.last_offset + 1
             if batch.base_offset < observed.known_from:
-                # Another epoch overwrites records that are known only as ranges, or was there
-                # before.
+                # The batch is of another epoch, which overwrites records that are known only as
+                # ranges, or which the log had before.
                 observed.known_from = batch.base_offset
             first, last = batch.base_offset, batch.last_offset
             append = Append(now_ms, leader, epoch, first, last, batch, None, isr, now_ms)
@@ -400,7 +400,7 @@ class SamplingRecorder(Recorder):
         return self._exchanges
 
     def unanswered(self) -> list[ExchangeRow]:
-        return []  # they are among the exchanges
+        return []  # the exchanges have them already
 
     def _claim(self, broker: int, request: Request, body: m.ProduceResponse) -> int:
         """Find the appends that a Produce response acks, and attach its request to them.  Returns
@@ -497,7 +497,7 @@ class SamplingRecorder(Recorder):
         return True
 
     def _count_again(self) -> None:
-        """Count the kept records again."""
+        """Count the kept records afresh."""
         self._kept_records = self._kept_bytes = 0
         for observed in self.partitions.values():
             for append in observed.appends:
@@ -530,7 +530,7 @@ class SamplingRecorder(Recorder):
         observed.appends = kept
 
     def _add_range(self, key: PartitionKey, found: AckedRange) -> None:
-        """Add a range, or extend the previous range of its kind if it follows that."""
+        """Add a range, or extend the previous range of its kind if it follows that range."""
         ranges = self.ranges.setdefault(key, [])
         before = ranges[-1] if ranges else None
         if (
@@ -545,7 +545,7 @@ class SamplingRecorder(Recorder):
             before.until_ms = found.until_ms
 
     def _drop_old_notes(self) -> None:
-        """Drop the oldest notes, except notes that still describe the present state."""
+        """Drop the oldest notes, except notes that still describe a present state."""
         spare = self.max_notes // 10
         dropped = len(self.notes) - self.max_notes + spare
         standing = standing_notes(self.notes[:dropped])
@@ -562,7 +562,8 @@ class SamplingRecorder(Recorder):
         self._kept_moves = self._thinned_moves = total
 
     def _thin_epoch_runs(self) -> None:
-        """Keep the newer half of the runs of each partition, and the newest run of each replica."""
+        """Keep the newer half of each partition's epoch runs, and the newest run of each
+        replica."""
         total = 0
         for observed in self.partitions.values():
             runs = observed.epoch_runs
@@ -584,15 +585,15 @@ class SamplingRecorder(Recorder):
                     observed.min_isr = replica.min_isr
 
     def merged_counts(self, since_ms: int) -> tuple[int, int]:
-        """The number of records known only as ranges: (all, acked), in ranges that end since
-        then."""
+        """The number of records known only as ranges: (all, acked), in ranges that end at or after
+        that time."""
         every = (x for ranges in self.ranges.values() for x in ranges)
         ranges = [x for x in every if x.until_ms >= since_ms]
         return sum(x.count for x in ranges), sum(x.count for x in ranges if x.acked)
 
     def missing(self, logs: Mapping[Partition, FinalLog], since_ms: int) -> Iterator[Missing]:
-        """The acked ranges that the final logs lack, among ranges that end since then; deletions on
-        purpose are no lack."""
+        """The acked ranges that the final logs lack, among ranges that end at or after that time;
+        deliberate deletions do not count."""
         for observed in self.partitions.values():
             partition = (observed.topic, observed.partition)
             log = logs.get(partition)

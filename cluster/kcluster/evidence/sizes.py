@@ -1,6 +1,6 @@
 """The size of kept requests and answers: their records, and the bytes of these.
 
-Owns: the counting.  Never: keeps anything; a batch that a log and an answer share counts for both.
+Owns: the counting.  Never: keeps anything.  A batch that a log and an answer share counts for both.
 Kafka: no counterpart.
 """
 
@@ -25,7 +25,7 @@ def fetched(body: m.FetchResponse) -> tuple[int, int, bool]:
                     records += batch.record_count
                     size_bytes += batch.size_bytes
             elif data.records:
-                size_bytes += len(data.records)  # of an older format
+                size_bytes += len(data.records)  # records of an older format are bytes
     return records, size_bytes, has_error
 
 
@@ -39,7 +39,7 @@ def refused_bytes(request: m.ProduceRequest, answer: m.ProduceResponse) -> int:
 
 
 def offsets_bytes(request: Any) -> int:
-    """The approximate size of an OffsetCommit or OffsetFetch request."""
+    """The approximate size of an OffsetCommit or OffsetFetch request, in bytes."""
     size_bytes = 0
     for group in getattr(request, "groups", None) or (request,):
         for topic in group.topics or ():
@@ -50,6 +50,6 @@ def offsets_bytes(request: Any) -> int:
 
 
 def drop_oldest(known: dict[Any, Any], count_max: int) -> None:
-    """Keep no more entries than this."""
+    """Drop the oldest entries beyond this number."""
     while len(known) > count_max:
         del known[next(iter(known))]

@@ -43,7 +43,7 @@ _CONTROLLER = ("controller",)
 
 
 def standing_notes(notes: Iterable[Note]) -> list[Note]:
-    """The notes, oldest first, that still describe the state of a broker, a link or a rule."""
+    """The notes that still describe the state of a broker, a link or a rule."""
     found: dict[tuple[object, ...], Note] = {}
     # Most notes concern partitions, and there may be 50,000 of them at once.
     for note in [note for note in notes if type(note.event) in _STANDING]:

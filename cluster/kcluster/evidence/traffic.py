@@ -1,4 +1,4 @@
-"""Counters of clients' reads, writes and failed requests, which only grow.
+"""Counters of clients' reads, writes and failed requests, whose values only grow.
 
 Owns: TrafficCounts.  Never: finds batches or answers (sampling.py passes each to it).  Kafka:
 BrokerTopicMetrics.
@@ -47,7 +47,7 @@ class TrafficCounts:
         self.bytes_in[place] += batch.size_bytes
 
     def answered(self, broker: int, row: ExchangeRow, reply: Reply) -> None:
-        """Count an answered request; `row`: its answer, with its topic."""
+        """Count an answered request; `row`: the row of its answer, with its topic."""
         self.errors[broker, row.api, row.error or NONE] += 1
         api = reply.request.api_key
         if api == PRODUCE:

@@ -20,12 +20,12 @@ from kcluster.protocol.records.markers import read_marker
 from kcluster.runtime.dispatch import Dispatcher
 
 Owners = Mapping[int, Transaction]
-"""The last state of a producer's transactions in the coordinator's log, by producer id."""
+"""The last state of each producer's transactions in the coordinator's log, by producer id."""
 NO_OWNERS: Final[Owners] = {}
 
 
 def read_owners(batches: Iterable[Batch], owners: dict[int, Transaction]) -> None:
-    """Take the last state of each transaction from a partition of __transaction_state."""
+    """Add the last state of each transaction in a partition of __transaction_state."""
     by_id: dict[str, Transaction] = {}
     for batch in batches:
         for record in decode_transactions(batch):
@@ -70,7 +70,7 @@ def open_transactions(
 ) -> tuple[OpenTransaction, ...]:
     """The transactions that are open in a log, or decided and not completed by their coordinator;
     `is_owned`: whether the coordinator will end them there.  `calm_ms`: the present time, if
-    nothing keeps markers from being written; else a time in the past."""
+    nothing prevents the writing of markers; else an earlier time."""
     offsets = dict(first_offsets)
     for owner in owners.values():
         if owner.is_prepared and partition in owner.partitions:

@@ -1,18 +1,23 @@
-"""Requests in the form that rules match, and brokers' responses with a rule's error.
+"""Requests in the form that rules match; brokers' responses with a rule's error, or from old
+metadata, for the rule `stale`.
 
 Owns: the partitions that a request names, including those of its fetch session; the changed
-response. Never: decides or holds anything (runtime/gate.py does).  Kafka: no counterpart.
+response; the copy of a broker's image.  Never: decides or holds anything (runtime/gate.py does),
+changes the broker.  Kafka: no counterpart; for `stale`, a broker whose metadata log lags.
 """
 
 from __future__ import annotations
 
 import copy
 from functools import partial
+from typing import Any
 
 from kcluster.broker.node_view import BrokerNodeView
+from kcluster.broker.registry import PARKED, SERVED_APIS
 from kcluster.contract import Reply, Request
 from kcluster.events.rule_effects import AnswerError
 from kcluster.faults.rules import Call, Rule
+from kcluster.metadata.image import MetadataImage, TopicImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.error_answers import ErrorAnswers, topic_of, topics_named
@@ -68,8 +73,8 @@ def with_error(
 
 
 def _with_missing(node: BrokerNodeView, rule: Rule, body: m.FetchResponse) -> m.FetchResponse:
-    """A fetch response with all partitions of its session that a rule matches: an incremental one
-    omits partitions without changes, but these must now carry the error."""
+    """A fetch response with all partitions of its session that a rule matches: an incremental
+    response omits partitions without changes, but these must now have the error."""
     names = node.image.topic_names
     there = {
         (topic_of(topic, names.get), data.partition_index)
@@ -91,3 +96,45 @@ def _with_missing(node: BrokerNodeView, rule: Rule, body: m.FetchResponse) -> m.
                 kind.FetchableTopicResponse(wanted.topic, wanted.topic_id, [data])
             )
     return changed
+
+
+class StaleImage:
+    """A broker's image as of the creation of this object."""
+
+    def __init__(self, node: BrokerNodeView) -> None:
+        self._image = copied(node.image)
+
+    def answer(self, node: BrokerNodeView, request: Request, now_ms: int) -> Any:
+        """The response that the broker would have given then.  If that requests the creation of a
+        topic, the broker sends the request in its next step."""
+        then: Any = _BrokerThen(node, self._image)
+        body = SERVED_APIS[request.api_key].handler(then, request, now_ms)
+        assert body is not PARKED, request
+        return body
+
+
+class _BrokerThen:
+    """A broker with an old image, as a handler reads it."""
+
+    def __init__(self, node: BrokerNodeView, image: MetadataImage) -> None:
+        self.image = image
+        self._node = node
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._node, name)
+
+
+def copied(image: MetadataImage) -> MetadataImage:
+    """A copy that does not change with the image: its values are replaced rather than mutated,
+    except for the lists of partitions and the dicts of configs, which are copied."""
+    copy = MetadataImage()
+    for name in MetadataImage.__slots__:
+        value = getattr(image, name)
+        setattr(copy, name, dict(value) if isinstance(value, dict) else value)
+    copy.topics = {
+        name: TopicImage(topic.name, topic.topic_id, list(topic.partitions))
+        for name, topic in image.topics.items()
+    }
+    copy.configs = {key: dict(values) for key, values in image.configs.items()}
+    copy.client_quotas = {key: dict(values) for key, values in image.client_quotas.items()}
+    return copy

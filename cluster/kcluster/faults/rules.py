@@ -1,15 +1,15 @@
 """Rules of protocol faults: matching requests, and the choice of the rule that applies.
 
 Owns: Rule, its checks, the order of rules, their counts.  Never: carries out an effect
-(runtime/gate.py does), makes a random generator (each rule is given one).
+(runtime/gate.py does), makes a random generator (each rule gets one).
 Kafka: no counterpart; its tests use MockClient.prepareResponse and subclasses of KafkaApis.
 
     rule(api="Produce", topic="orders", partition=0, nth=3, answer="NOT_LEADER_OR_FOLLOWER")
 
-Rules are tried in the order in which they were added, and only the first that applies takes effect.
-A rule counts the requests that it matches (its calls); `nth`, `every` and `first` choose among
-these calls, then `probability`; `times` limits how often it applies (its hits).  A request to which
-an earlier rule applies is not a call of a later one.
+Rules are tried in the order in which they were added, and only the first rule that applies takes
+effect.  A rule counts the requests that it matches (its calls); `nth`, `every` and `first` choose
+among these calls, then `probability`; `times` limits the number of times that it applies (its
+hits).  A request to which an earlier rule applies is not a call of a later one.
 """
 
 from __future__ import annotations
@@ -48,54 +48,54 @@ METADATA_APIS: Final = (
 
 
 class RuleError(ValueError):
-    """An invalid rule; str() has one line per problem."""
+    """The error for an invalid rule; str() has one line per problem."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """The requests that it matches, and its effect on them.  Made and checked by `rule`."""
+    """A rule: the requests that it matches, and its effect on them.  Made and checked by `rule`."""
 
     effect: AnyEffect
     name: str = ""
     """The name that the caller chose; `rule-1`, `rule-2`, … if empty."""
     apis: tuple[int, ...] = ()
-    """The keys of the APIs that it matches; all if empty."""
+    """The keys of the APIs that the rule matches; all if empty."""
     versions: Versions | None = None
-    """Inclusive bounds of the API version."""
+    """The lowest and the highest version of the API that the rule matches."""
     client: str = "*"
-    """A pattern for client ids, with * and ? as in file names."""
+    """A pattern for client ids, with `*` and `?` as in file names."""
     brokers: tuple[int, ...] = ()
     topic: str | None = None
     """A pattern for the topics that a request names."""
     partitions: tuple[int, ...] = ()
     from_ms: int = 0
-    """When the rule begins to match, in ms since it was added."""
+    """The time from which the rule matches, in ms since it was added."""
     to_ms: int | None = None
-    """When it stops matching, exclusive; None for never."""
+    """The time at which the rule stops matching, exclusive; None for never."""
     nth: int = 0
-    """Only this call, counted from 1; 0: any."""
+    """The only call to which the rule applies, counted from 1; 0: any."""
     every: int = 1
-    """Only calls whose number is a multiple of this."""
+    """The rule applies to calls whose number is a multiple of this."""
     first: int = 0
-    """Only this many first calls; 0: any."""
+    """The number of first calls to which the rule applies; 0: all calls."""
     probability: float = 1.0
     times: int = 0
-    """The number of calls to which it applies at most; 0: no limit."""
+    """The most calls to which the rule applies; 0: no limit."""
 
     def wants(self, topic: str, partition: int | None) -> bool:
-        """Whether it matches a partition; partition None: whether it may match a part of the
-        topic."""
+        """Whether the rule matches a partition; with partition None, whether it may match a part of
+        the topic."""
         if self.topic is not None and not fnmatchcase(topic, self.topic):
             return False
         return partition is None or not self.partitions or partition in self.partitions
 
     @property
     def picks_partitions(self) -> bool:
-        """Whether it matches only some of the partitions that a request names."""
+        """Whether the rule matches only some of the partitions that a request names."""
         return self.topic is not None or bool(self.partitions)
 
 
 def waits_for_reply(effect: AnyEffect) -> bool:
-    """Whether it takes effect when the broker replies, so that the request must have a reply."""
+    """Whether an effect comes with the broker's reply, so that the request must have one."""
     match effect:
         case AnswerError(after=True) | ThrottleClient():
             return True
@@ -105,7 +105,7 @@ def waits_for_reply(effect: AnyEffect) -> bool:
 
 
 class Call(Struct):
-    """A request at a broker, as far as rules use it.
+    """A request at a broker, in the form that rules use.
 
     `named`: returns the (topic, partition) pairs that it names; called only if a rule needs them.
     """
@@ -126,9 +126,9 @@ class ActiveRule:
         self.added_ms = added_ms
         self.rng = rng
         self.calls = 0
-        """The number of requests that it matched."""
+        """The number of requests that the rule matched."""
         self.hits = 0
-        """The number of calls to which it applied."""
+        """The number of calls to which the rule applied."""
 
     def fits(self, call: Call, now_ms: int) -> bool:
         """Whether the rule matches a request at this time."""
@@ -167,7 +167,7 @@ class RuleBook:
         self.entries: dict[str, ActiveRule] = {}
         """The rules in force, by name."""
         self._rng_of = rng_of
-        """Makes a random generator for each rule, so that no rule depends on the draws of
+        """Makes a random generator for each rule, so that a rule does not depend on the draws of
         another."""
         self._added = 0
 
@@ -263,7 +263,7 @@ _EXTRAS: Final = {
     "answer": ("after",), "delay_ms": ("of", "jitter_ms"), "drop": ("close",), "close": (),
     "throttle_ms": (), "stale": (), "reorder_ms": (),
 }  # fmt: skip
-"""A keyword that chooses an effect -> the keywords that may accompany it."""
+"""The keywords that may accompany a keyword that chooses an effect, by that keyword."""
 _PARAMETERS: Final = (*_EXTRAS, "after", "of", "jitter_ms")
 
 

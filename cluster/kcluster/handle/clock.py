@@ -1,14 +1,14 @@
-"""Pausing, stepping and slowing down the clock of a live cluster.
+"""The clock of a cluster: `cluster.clock.pause()`, or `cluster.pause_clock()`.
 
-Owns: these methods of Cluster, ClockStatus.  Never: stops anything itself (drivers/live.py does).
+Owns: pausing, stepping and slowing it down, ClockStatus.  Never: stops anything itself
+(drivers/live.py does).
 Kafka: no counterpart.
 
-While the clock is paused the whole cluster is: no broker steps, no timer runs, and what clients
-send stays in their sockets, so they see a stall.  Their own clocks go on: a pause that is longer
+While the clock is paused the whole cluster is: no broker steps, no timer runs, and the clients'
+bytes stay in their sockets, so they see a stall.  Their own clocks go on: a pause that is longer
 than a client's request.timeout.ms makes it try again.  Operations act at the moment of the pause,
 in the order in which they are called.  Consequences that need no time happen at once; no operation
-waits for the others.  In the cluster's own time a pause has no duration, so it is no gap in a
-verdict.
+waits for the others.  In the cluster's own time a pause has no duration, so a verdict shows no gap.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
 ANY: Final = "any"
-"""Steps to the next event, whatever its kind."""
+"""The word for a step to the next event, whatever its kind."""
 
 
 _NO_STEERING: Final = (
@@ -46,44 +46,47 @@ class ClockStatus(Struct, frozen=True):
     steppable: tuple[str, ...]
 
 
-class ClockVerbs(ClusterPort):
-    """Steering the clock: `cluster.pause_clock()`, `cluster.step("leader_elected")`."""
+class ClusterClock:
+    """The clock of a cluster; a call returns its state."""
+
+    def __init__(self, port: ClusterPort) -> None:
+        self._port = port
 
     @property
-    def is_clock_steered(self) -> bool:
+    def is_steered(self) -> bool:
         """Whether this cluster's clock can be paused, stepped and slowed down."""
-        return isinstance(self.driver, SteeredDriver)
+        return isinstance(self._port.driver, SteeredDriver)
 
     @property
     def _steered(self) -> SteeredDriver:
-        driver = self.driver
+        driver = self._port.driver
         if not isinstance(driver, SteeredDriver):
             raise ClusterError(_NO_STEERING)
         return driver
 
-    def clock(self) -> ClockStatus:
+    def __call__(self) -> ClockStatus:
         """The time in the cluster, and how its clock runs."""
         from kcluster.events import KINDS
 
-        driver = self.driver
+        driver = self._port.driver
         kinds = (ANY, *KINDS)
         return ClockStatus(driver.clock_ms(), driver.is_clock_paused, driver.clock_speed, kinds)
 
-    def pause_clock(self) -> ClockStatus:
+    def pause(self) -> ClockStatus:
         """Stop the cluster at this moment; does nothing if it is paused."""
         return self._steer(self._steered.pause_clock)
 
-    def resume_clock(self) -> ClockStatus:
+    def resume(self) -> ClockStatus:
         """Let the cluster continue from where it stands; does nothing unless it is paused."""
-        return self._steer(self._steered.resume_clock) if self.is_clock_steered else self.clock()
+        return self._steer(self._steered.resume_clock) if self.is_steered else self()
 
     def set_speed(self, speed: float) -> ClockStatus:
         """Run the cluster's clock at this speed, from 0.01 to 1: timers, the latency of links and
         timestamps of brokers follow it.  A paused clock stays paused, and has the speed later."""
         if not SLOWEST <= speed <= 1:
             raise ClusterError(f"a speed is between {SLOWEST} and 1, not {speed:g}")
-        if speed == 1 and not self.is_clock_steered:
-            return self.clock()
+        if speed == 1 and not self.is_steered:
+            return self()
         driver = self._steered
         return self._steer(lambda: driver.set_speed(speed))
 
@@ -91,7 +94,7 @@ class ClockVerbs(ClusterPort):
         """Let the cluster run until the next event of this kind (`leader_elected`, `leader_elected
         of orders-0`, or `any`) and stop it in the same moment; returns the event.  If there is none
         within this time of the machine, the clock stops nevertheless, with a ClusterError."""
-        is_wanted, driver = wanted_event(kind), self._steered
+        is_wanted, driver, port = wanted_event(kind), self._steered, self._port
         found: list[NoteEntry] = []
 
         def watch(entry: NoteEntry) -> None:
@@ -99,19 +102,19 @@ class ClockVerbs(ClusterPort):
                 found.append(entry)
 
         def begin() -> tuple[Future[Note], Callable[[], None]]:
-            return driver.pause_at(is_wanted), self.subscribe(watch)
+            return driver.pause_at(is_wanted), port.subscribe(watch)
 
-        future, end = self.call(begin)
+        future, end = port.call(begin)
         try:
-            self.result(future, within_s, f"no event {kind}")
+            port.result(future, within_s, f"no event {kind}")
         except ClusterError as error:
             if future.done():
                 raise
-            self.pause_clock()
+            self.pause()
             raise ClusterError(f"{error}; the clock is paused") from None
         finally:
             end()
-        self.call(driver.forget_step)
+        port.call(driver.forget_step)
         return found[0]
 
     def _steer(self, change: Callable[[], None]) -> ClockStatus:
@@ -121,13 +124,13 @@ class ClockVerbs(ClusterPort):
             driver.forget_step()
             change()
 
-        self.call(steer)
-        return self.clock()
+        self._port.call(steer)
+        return self()
 
 
 def wanted_event(kind: str) -> Callable[[Note], bool]:
-    """The test whether a note is of this kind, such as `leader_elected of orders-0`.  What happens
-    to Kafka's own topics counts only if it is named.  ClusterError with the nearest word for an
+    """A test for notes of one kind, such as `leader_elected of orders-0`.  Events of Kafka's own
+    topics count only if the topic is named.  Raises ClusterError with the nearest word for an
     unknown kind."""
     from kcluster.operations.conditions import EventCondition, condition_in
 

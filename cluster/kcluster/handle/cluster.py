@@ -1,7 +1,7 @@
 """Cluster: the handle of a live cluster, for Python, the command line and tests.
 
-Owns: the life of a cluster on the live driver: its ports, its thread.  Never: knows what a verb
-does (verbs.py).  Kafka: kafka-server-start.sh.
+Owns: the life of a cluster on the live driver: its ports, its thread.  Never: defines a verb
+(verbs.py).  Kafka: kafka-server-start.sh.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ ADVISED_DESCRIPTORS: Final = 10_000
 class Cluster(ClusterVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
-    `seed`: of everything random in the cluster; drawn if None.  `log`: called with one line for
-    what an operator should know.  `record`: whether what happens is recorded, for `verdict` and
-    `save`.  `bootstrap`: `host:port,host:port`, for clients.
+    `seed`: that of all randomness in the cluster; drawn if None.  `log`: called with lines for an
+    operator.  `record`: whether the run is recorded, for `verdict` and `save`.  `bootstrap`:
+    `host:port,host:port`, for clients.
     """
 
     driver: LiveDriver
@@ -79,7 +79,8 @@ class Cluster(ClusterVerbs):
 
     def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start the cluster in its own thread; returns when all brokers serve clients and every
-        topic of the topology exists.  ClusterError, and nothing runs, if that cannot be."""
+        topic of the topology exists.  Raises ClusterError if that is impossible; then nothing
+        runs."""
         assert self._thread is None, "a Cluster can be opened only once"
         ready: Future[None] = Future()
 
@@ -135,14 +136,14 @@ class Cluster(ClusterVerbs):
         is_greenlet = isinstance(gevent.getcurrent(), gevent.Greenlet)
         if not is_greenlet and thread_id != self.driver.thread_id:
             return super().result(future, timeout_s, failure)
-        # A greenlet waits alone: its thread, the driver's own or another one, goes on.
+        # Only the greenlet waits: its thread, the driver's or another one, goes on.
         done, loop = GeventEvent(), gevent.get_hub().loop
 
         def wake(_: Future[T]) -> None:
             if threading.get_ident() == thread_id:
                 done.set()
                 return
-            with suppress(ValueError):  # the loop is gone, and who waited with it
+            with suppress(ValueError):  # the loop has ended, and the waiting callers with it
                 loop.run_callback_threadsafe(done.set)
 
         future.add_done_callback(wake)
@@ -159,7 +160,7 @@ def _in_thread(todo: list[Callable[[], None]]) -> None:
 
 
 def too_few_descriptors(brokers: int) -> str:
-    """Why a cluster cannot start in this process, and what to do."""
+    """The reason why a cluster cannot start in this process, with the remedy."""
     may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
         f"{brokers} brokers need more files than the {may_open} that this process may open: two per"

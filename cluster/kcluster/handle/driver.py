@@ -1,6 +1,6 @@
 """A driver's interface to the handles: the live driver's, or the in-memory one's.
 
-Owns: that protocol.  Never: does anything.  Kafka: no counterpart.
+Owns: that protocol.  Never: has code.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ class HandleDriver(Protocol):
     """Runs a plan's nodes."""
 
     bugs: list[BaseException]
-    """Exceptions raised by steps."""
+    """The errors that steps have raised; each is a bug."""
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """The nodes."""
+        """The dispatcher, which has the nodes."""
 
     @property
     def clock_speed(self) -> float:
-        """1.0 is the machine's."""
+        """The speed of the cluster's clock; 1.0 is the machine's."""
 
     @property
     def is_clock_paused(self) -> bool:
@@ -66,7 +66,7 @@ class SteeredDriver(Protocol):
         """Run the clock at this speed."""
 
     def pause_at(self, is_wanted: Callable[[Note], bool]) -> Future[Note]:
-        """Let the clock run until the next such event."""
+        """Let the clock run until the next matching event, and pause it."""
 
     def forget_step(self) -> None:
         """Stop waiting for the event of `pause_at`."""

@@ -1,9 +1,8 @@
 """A running cluster as a run: its verdict, its facts, its whole record.
 
-Owns: when the record is complete enough to be judged, and what is missing until then; what a run
-directory states about a running cluster. Never: finds anomalies (checks/ does), looks into a broker
-(evidence/ does).
-Kafka: no counterpart.
+Owns: the decision that the record is complete enough to be judged, and the reasons if it is not;
+the facts about a running cluster in a run directory.  Never: finds anomalies (checks/ does), looks
+into a broker (evidence/ does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def live_verdict(
     clock: str = "live",
     since_ms: int | None = None,
 ) -> Verdict:
-    """The verdict on everything so far, or on what happened since a moment.  Call it in the
+    """The verdict on everything so far, or on everything since a moment.  To be called in the
     driver's thread."""
     needed = _remedies(verbs.settled, recorder.dispatcher)
     return judge(
@@ -58,7 +57,7 @@ def live_info(recorder: Recorder, name: str, seed: int, clock: str = "live") -> 
 
 
 def live_record(recorder: Recorder, ledger: Ledger, verbs: Verbs, info: RunInfo) -> RunRecord:
-    """The whole record so far.  Call it in the driver's thread."""
+    """The whole record so far.  To be called in the driver's thread."""
     verdict = live_verdict(recorder, ledger, verbs, info.clock)
     info.passed = verdict.outcome == VALID
     return record_of(info, recorder, ledger, verdict)

@@ -1,6 +1,6 @@
 """Faults in the network of a cluster: `cluster.network.cut(1, 2)`, or `cluster.cut(1, 2)`.
 
-Owns: these methods, NetworkFault (which undoes one).  Never: decides what a fault does
+Owns: these methods, NetworkFault (which undoes one).  Never: defines the effect of a fault
 (actions/network.py).
 Kafka: no counterpart.
 """
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class NetworkFault:
-    """A fault in the network.  Call it to undo just this fault, or use it in a `with`."""
+    """A fault in the network.  Calling it undoes just this fault; so does the end of a `with`."""
 
     def __init__(self, undo: Callable[[], None]) -> None:
         self._undo = undo
 
     def __call__(self) -> None:
-        """Undo it; later calls do nothing."""
+        """Undo the fault; later calls do nothing."""
         self._undo()
 
     def __enter__(self) -> Self:
@@ -106,7 +106,7 @@ class Network:
     ) -> NetworkFault:
         """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
         return self._fault(
-            "limit_bandwidth", nodes=nodes, others=others, to_bytes=bytes_per_s, one_way=one_way
+            "limit_bandwidth", nodes=nodes, others=others, bytes_per_s=bytes_per_s, one_way=one_way
         )
 
     def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:

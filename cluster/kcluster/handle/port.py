@@ -1,8 +1,7 @@
-"""What each part of a handle sees of its cluster: the driver's thread, the time, the events.
+"""The cluster for the parts of its handle: the driver's thread, the time, the events.
 
-Owns: VerbPort, and ClusterPort: how a call gets to the driver and waits for it, where actions are
-performed, the events kept for users.  Never: knows a verb, knows which clock runs.
-Kafka: no counterpart.
+Owns: VerbPort, and ClusterPort: the way of a call to the driver, the stage for actions, the events
+that are kept for users.  Never: knows a verb, or which clock runs.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from kcluster.contract import Note
 from kcluster.handle.driver import HandleDriver
@@ -23,25 +23,41 @@ from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 
 if TYPE_CHECKING:
-    from kcluster.actions.performing import Performed
-    from kcluster.actions.stage import Stage
+    from kcluster.actions.base import Action
+    from kcluster.actions.stage import Performed, Stage
     from kcluster.operations.targets import Nodes
 
+C = TypeVar("C")
+Q = TypeVar("Q")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MAX_EVENTS_KEPT: Final = 100_000
 CLOCK_POLL_S: Final = 0.05
-"""How often a verb that waits checks a clock that was paused or slowed down meanwhile."""
+"""The time between two checks, by a verb that waits, of a clock that was paused or slowed down
+meanwhile."""
+
+
+def forwarded(
+    part: Callable[[C], Q], method: Callable[Concatenate[Q, P], T]
+) -> Callable[Concatenate[C, P], T]:
+    """The method of a cluster that is a method of one of its parts, under a name of its own."""
+
+    @wraps(method)
+    def forward(cluster: C, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(part(cluster), *args, **kwargs)
+
+    return forward
 
 
 class Parts:
-    """What other rooms keep for a cluster, at most one object of each type."""
+    """The state that other rooms keep for a cluster, at most one object of each type."""
 
     def __init__(self) -> None:
         self._all: dict[type[object], object] = {}
 
     def of(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The object of this type; made when first asked for."""
+        """The object of this type; made at its first use."""
         found = self._all.get(kind)
         if not isinstance(found, kind):
             found = self._all[kind] = make()
@@ -54,8 +70,8 @@ class Parts:
 
 
 class VerbPort(ABC):
-    """A cluster's interface to verbs.  `waits`: by default, verbs wait for their consequences; if
-    not, time passes only when the caller lets it."""
+    """A cluster's interface to verbs.  `waits`: whether verbs wait for their consequences by
+    default; if not, time passes only when the caller lets it pass."""
 
     plan: Plan
     verbs: Verbs
@@ -65,7 +81,7 @@ class VerbPort(ABC):
     @property
     @abstractmethod
     def stage(self) -> Stage:
-        """Where actions are performed."""
+        """The stage on which actions are performed."""
 
     @abstractmethod
     def call(self, function: Callable[[], T]) -> T:
@@ -76,19 +92,25 @@ class VerbPort(ABC):
         self, condition: Callable[[], bool], timeout_s: float, failure: str | None
     ) -> bool:
         """Wait for a condition, by the cluster's clock; it does not wait while the clock is paused.
-        Returns whether it held: perhaps for a moment only, and no longer when this thread runs
-        again.  With `failure` None a timeout is not an error."""
+        Returns whether it held; it may have held for a moment only, and no longer hold when this
+        thread runs again.  With `failure` None, a timeout is not an error."""
 
     def perform(self, verb: str, **values: Any) -> Performed:
         """Perform an action with these values of its fields, by their names; ClusterError if it
-        cannot be performed.  Its nodes are found, checked and changed in one call."""
-        from kcluster.actions import performing
+        cannot be performed."""
+        from kcluster.actions import made
 
-        action = performing.made(verb, values)
-        return self.call(lambda: performing.perform(self.stage, action))
+        return self.perform_action(made(verb, values))
+
+    def perform_action(
+        self, action: Action, name: str = "", undone_after_ms: int | None = None
+    ) -> Performed:
+        """Perform an action; see `Stage.perform`.  Its nodes are found, checked and changed in one
+        call."""
+        return self.call(lambda: self.stage.perform(action, name, undone_after_ms))
 
     def find(self, nodes: Nodes, may_be_none: bool = False) -> tuple[int, ...]:
-        """The ids of the nodes that are meant now.  `nodes`: ids, words (`"leader(orders-0)"`,
+        """The ids of the nodes that the words mean now.  `nodes`: ids, words (`"leader(orders-0)"`,
         `"rack a"`, `"all but 1"`), or a list of both.  ClusterError if there are none, unless
         `may_be_none`."""
         from kcluster.operations.targets import targets_of
@@ -120,8 +142,8 @@ class ClusterPort(VerbPort):
 
     @property
     def stage(self) -> Stage:
-        """Where actions are performed.  It is made when first used, so that a start does not load
-        them."""
+        """The stage on which actions are performed.  It is made at its first use, so that a start
+        does not load actions."""
         if self._stage is None:
             from kcluster.handle.stage import ClusterStage
 
@@ -176,7 +198,7 @@ class ClusterPort(VerbPort):
                     break
                 left_s = max(left_s, CLOCK_POLL_S)
         finally:
-            # Also if whoever waits is interrupted: a client has left, or Ctrl-C.
+            # Also if the waiting thread is interrupted, because a client has left, or by Ctrl-C.
             if not future.done():
                 with suppress(ClusterError):
                     driver.call(lambda: driver.forget_condition(future))

@@ -1,8 +1,7 @@
 """The verbs of a live cluster's record, of the handle Cluster.
 
 Owns: these methods, and the recorder.  Never: decides what is recorded (evidence/sampling.py) or
-what a run directory says (live_run.py).
-Kafka: no counterpart.
+the content of a run directory (live_run.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from kcluster.handle.port import ClusterPort
 from kcluster.operations.errors import ClusterError
 
-# Imported in the methods: the start of a cluster does not wait for it.
+# Imported in the methods: so that the start of a cluster does not wait for it.
 if TYPE_CHECKING:
     import os
     from pathlib import Path
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class RecordVerbs(ClusterPort):
-    """What was recorded of this cluster: verdict, run directory, rows.
+    """The record of this cluster: verdict, run directory, rows.
 
-    `name`: of its run directories.  `ledger`: what the project's own clients sent and read here.
-    `clock_name`: of the clock that it runs on, "live" or "virtual".
+    `name`: that of its run directories.  `ledger`: the sends and reads of the project's own
+    clients.  `clock_name`: the name of its clock, "live" or "virtual".
     """
 
     ledger: Ledger
@@ -38,11 +37,11 @@ class RecordVerbs(ClusterPort):
     _recorder: Recorder | None = None
 
     def start_recording(self) -> None:
-        """Record what happens from now on; `open` does it unless `record` is False."""
+        """Record the cluster from now on; `open` does it unless `record` is False."""
         self.call(self._begin_recording)
 
     def _begin_recording(self) -> None:
-        """Record what happens from now on; called in the driver's thread, between two
+        """Record the cluster from now on; called in the driver's thread, between two
         dispatches."""
         from kcluster.evidence.sampling import SamplingRecorder
 
@@ -83,7 +82,7 @@ class RecordVerbs(ClusterPort):
         cluster stands still meanwhile, for seconds at most.
 
         `since`: judge only records and events since then: a time back (`30s`), the number of an
-        event, or what `mark()` returned.
+        event, or a result of `mark()`.
         """
         from kcluster.handle.live_run import live_verdict
         from kcluster.handle.since import since_ms_of
@@ -123,8 +122,8 @@ class RecordVerbs(ClusterPort):
         return self.call(lambda: live_info(recorder, self.name, self.seed, self.clock_name))
 
     def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
-        """The rows after `after_ms` of all tables that are kept while a cluster runs, and until
-        when they are complete."""
+        """The rows after `after_ms` of all tables that are kept while a cluster runs, and the
+        moment up to which they are complete."""
         from kcluster.runs.journal import rows_between
 
         recorder = self.recorder
@@ -137,9 +136,9 @@ class RecordVerbs(ClusterPort):
         return self.call(read)
 
     def recorded_now(self) -> Rows:
-        """The rows of the present millisecond.  `recorded_since` has them only once it is over; in
-        a cluster whose clock is paused they show what was done to it during the pause.  More of
-        them may follow."""
+        """The rows of the present millisecond.  `recorded_since` has them only once it is over;
+        while the clock is paused, they show the operations during the pause.  More rows may
+        follow."""
         from kcluster.runs.journal import rows_between
 
         recorder = self.recorder

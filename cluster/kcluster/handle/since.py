@@ -1,4 +1,4 @@
-"""From when on a verdict judges: words for a moment of a running cluster.
+"""The words for the moment from which a verdict judges a running cluster.
 
 Owns: these words.  Never: judges (checks/verdict.py).
 Kafka: no counterpart.
@@ -18,15 +18,14 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
 MAX_DIGITS: Final = 18
-"""The digits of the longest number of an event and of the latest moment in ms; both fit into 64
-bits."""
+"""The most digits of an event's number, and of a moment in ms; both fit into 64 bits."""
 
 WANTED: Final = "a time back (30s), an event's number (17), or a moment of the clock (@12345)"
 
 
 def since_ms_of(since: str | int, now_ms: int, entries: Sequence[NoteEntry]) -> int:
-    """The moment in ms of the cluster's clock.  `entries`: the events that are kept.  ClusterError
-    for other words, and for an event that is not there."""
+    """The moment in ms of the cluster's clock.  `entries`: the events that are kept.  Raises
+    ClusterError for other words, and for a missing event."""
     text = str(since).strip()
     number = text.removeprefix("@")
     if number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS:

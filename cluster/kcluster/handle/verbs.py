@@ -1,6 +1,6 @@
-"""The operations of users on a running cluster, the same on every clock.
+"""The operations of users on a running cluster, equal on every clock.
 
-Owns: these verbs, and when each of them is complete.  Never: changes a node's state itself (its
+Owns: these verbs, and the completion of each.  Never: changes a node's state itself (its
 action does, in actions/), knows which clock runs.  Kafka: an operator with kill -9, iptables and
 kafka-leader-election.
 
@@ -11,15 +11,15 @@ and raises ClusterError, with the reason, if that takes too long or the operatio
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial, wraps
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.deaths import DeathKind
 from kcluster.faults.rules import Rule
 from kcluster.handle.network import Network
-from kcluster.handle.port import VerbPort
+from kcluster.handle.port import VerbPort, forwarded
 from kcluster.operations.admin import OnEnd
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import partition_in
@@ -31,41 +31,32 @@ if TYPE_CHECKING:
     from kcluster.operations.targets import Nodes
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 EXTRA_WAIT_S: Final = 10.0
-"""Added to the session timeout, for the consequences of a broker's death."""
+"""The time that is added to the session timeout, for the consequences of a broker's death."""
 _NOT_ALL_KNOW: Final = "not all brokers have applied the newest metadata"
 
 
-def _of_network(
-    method: Callable[Concatenate[Network, P], T],
-) -> Callable[Concatenate[UserVerbs, P], T]:
-    """The method of the cluster that belongs to its network."""
-
-    @wraps(method)
-    def forward(cluster: UserVerbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return method(cluster.network, *args, **kwargs)
-
-    return forward
+def _network(cluster: UserVerbs) -> Network:
+    return cluster.network
 
 
 class UserVerbs(VerbPort):
-    """The operations on a cluster.  `wait`: whether a verb waits for its consequences; by default
-    as the handle does."""
+    """The operations on a cluster.  `wait`: whether a verb waits for its consequences; by default,
+    whether the handle does."""
 
     @cached_property
     def network(self) -> Network:
         """The links between nodes."""
         return Network(self)
 
-    cut = _of_network(Network.cut)
-    isolate = _of_network(Network.isolate)
-    bridge = _of_network(Network.bridge)
-    slow_link = _of_network(Network.slow_link)
-    lose = _of_network(Network.lose)
-    limit_bandwidth = _of_network(Network.limit_bandwidth)
-    heal = _of_network(Network.heal)
+    cut = forwarded(_network, Network.cut)
+    isolate = forwarded(_network, Network.isolate)
+    bridge = forwarded(_network, Network.bridge)
+    slow_link = forwarded(_network, Network.slow_link)
+    lose = forwarded(_network, Network.lose)
+    limit_bandwidth = forwarded(_network, Network.limit_bandwidth)
+    heal = forwarded(_network, Network.heal)
 
     # -------------------------------------------------------------------------- processes
 
@@ -82,8 +73,8 @@ class UserVerbs(VerbPort):
         every partition that they led has another leader or is offline, and the other brokers know.
 
         Returns their ids.  Here and below, a verb for several brokers acts on the brokers whose
-        state allows it and leaves the others alone; ClusterError if a single one is named, and its
-        state does not.
+        state allows it and leaves the others alone; it raises ClusterError if a single broker is
+        named and its state does not allow the verb.
         """
         chosen = self.perform("kill", brokers=brokers, how=how).chosen
         if how == DeathKind.CLEAN and self.waits:
@@ -158,14 +149,14 @@ class UserVerbs(VerbPort):
         return chosen
 
     def choose(self, verb: StateVerb, nodes: tuple[int, ...], can_wait: bool = True) -> Chosen:
-        """The nodes on which a verb acts now, and those that it leaves alone."""
+        """The nodes on which a verb acts now, and the nodes that it leaves alone."""
         return self.call(lambda: self.verbs.choose(verb, nodes, can_wait))
 
     def _waits(self, wait: bool | None) -> bool:
         return self.waits if wait is None else wait
 
     def advertise(self, broker_id: int, host: str, port: int, *, timeout_s: float = 30.0) -> None:
-        """Give clients this address of a broker from now on, for instance that of a forwarder.
+        """Give clients this address of a broker from now on, such as that of a forwarder.
         Returns when all brokers know it."""
         advertise = partial(self.verbs.advertise, broker_id, host, port)
         self._administer(f"broker {broker_id}", timeout_s, advertise)
@@ -226,8 +217,8 @@ class UserVerbs(VerbPort):
         self, *, timeout_s: float | None = None, after: Callable[[], bool] = lambda: True
     ) -> bool:
         """Wait until `is_settled()` holds and `after()` does, which is called in the driver's
-        thread; by default `settle_limit_s` at most.  Returns whether they did.  The cluster may be
-        unsettled again by the next thing that happens."""
+        thread; by default `settle_limit_s` at most.  Returns whether both held.  The cluster may be
+        unsettled again by the next event."""
 
         def holds() -> bool:
             return after() and self.verbs.settled.is_settled()
@@ -260,7 +251,7 @@ class UserVerbs(VerbPort):
         wait: bool | None = None,
         timeout_s: float = 10.0,
     ) -> int:
-        """Make `to` the leader of a partition, which it must be in sync with: `move("orders-0",
+        """Make `to`, which must be in sync, the leader of a partition: `move("orders-0",
         to=2)`.  Returns its id."""
         name = partition_in(topic, partition)
         (broker_id,) = self.perform("move", partition=name, to=to).nodes
@@ -327,7 +318,7 @@ class UserVerbs(VerbPort):
     # ------------------------------------------------------------------------------ rules
 
     def add_rule(self, rule: Rule) -> str:
-        """Add a rule of protocol faults (`cluster.rule(…)`) in force; returns its name."""
+        """Put a rule of protocol faults (`cluster.rule(…)`) into force; returns its name."""
         return self.call(lambda: self.verbs.add_rule(rule))
 
     def remove_rule(self, name: str) -> None:
@@ -339,5 +330,5 @@ class UserVerbs(VerbPort):
         self.call(self.verbs.clear_rules)
 
     def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, and how often each has applied."""
+        """The rules in force, and the number of times that each has applied."""
         return self.call(self.verbs.rules)

@@ -1,10 +1,10 @@
 """VirtualDriver: the handle of a cluster in virtual time whose clients are the project's own.
 
-Owns: how time passes for users, notes, the trace.  Never: decides what happens next
-(drivers/virtual_time.py does), knows what a verb does (verbs.py).
-Kafka: no counterpart; FoundationDB's simulation is the model.
+Owns: the passing of time for users, notes, the trace.  Never: decides on the next event
+(drivers/virtual_time.py does), defines a verb (verbs.py).  Kafka: no counterpart; FoundationDB's
+simulation is the model.
 
-The same topology, seed and operations give the same trace, line for line, in any process.
+Equal topologies, seeds and operations give equal traces, line for line, in any process.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class VirtualDriver(UserVerbs):
         )
         self.dispatcher = self.time.dispatcher
         self.verbs = Verbs(self.plan, self.dispatcher)
-        self._stage: Stage = _DriverStage(self, seed)
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self.notes: list[Note] = []
         self.clients = self.time.clients
@@ -67,6 +66,7 @@ class VirtualDriver(UserVerbs):
         if trace_deliveries:
             self.dispatcher.tap = self._trace_delivery
         self.dispatcher.at(self._start_us)
+        self._stage = Stage(self.plan, self.dispatcher, self.verbs, self, seed)
 
     # ---------------------------------------------------------------------------- life and time
 
@@ -196,24 +196,6 @@ class VirtualDriver(UserVerbs):
 
     def _trace_delivery(self, now_us: int, node_id: int, event: Input) -> None:
         self.trace.append(f"{now_us - self._start_us} us  {node_id} gets {_described(event)}")
-
-
-class _DriverStage(Stage):
-    """The stage on which the handle's own verbs are performed."""
-
-    def __init__(self, driver: VirtualDriver, seed: int) -> None:
-        super().__init__(driver.plan, driver.dispatcher, driver.verbs, seed)
-        self._driver = driver
-
-    @property
-    def now_ms(self) -> int:
-        return self._driver.now_ms
-
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
-        self._driver.at(at_ms, callback)
-
-    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
-        self._driver.when(holds, callback)
 
 
 def _described(event: Input) -> str:

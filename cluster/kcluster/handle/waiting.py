@@ -1,7 +1,7 @@
 """Waiting for a running cluster, and observing it: the methods that live and virtual handles share.
 
-Owns: what users may ask about a cluster, and wait for.  Never: changes a node's state, knows which
-clock runs.  Kafka: no counterpart.
+Owns: the questions of users about a cluster, and their waits.  Never: changes a node's state, knows
+which clock runs.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 class WaitingVerbs(ClusterPort):
-    """The methods `wait_for`, `status` and `events`."""
+    """The methods of a handle for waiting and observing, such as `wait_for`, `status` and
+    `events`."""
 
     # -------------------------------------------------------------------------- observing
 

@@ -1,11 +1,10 @@
 """WorldCluster: the handle of a cluster in virtual time whose clients are real client code.
 
-Owns: the life of a cluster on the in-memory driver, how time passes while a verb waits.  Never:
-runs clients (world/ does), knows what a verb does (verbs.py).
-Kafka: kafka-server-start.sh.
+Owns: the life of a cluster on the in-memory driver, the passing of time while a verb waits.  Never:
+runs clients (world/ does), defines a verb (verbs.py).  Kafka: kafka-server-start.sh.
 
 A verb that waits lets time pass itself.  Once threads of client code live in the cluster's time, it
-blocks on a Future instead, as it does live: its thread waits, and the others go on.
+blocks on a Future instead, as on a live cluster: its thread waits, and other threads go on.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ class WorldCluster(ClusterVerbs):
     """The verbs of Cluster in virtual time, which begins at `start_ms`.  Brokers are at
     `brokers.kcluster`, unless the topology names a host.
 
-    `driver`: has `connect`, for clients, and `advance`.  `log`: called with one line for what an
-    operator should know.  `record`: whether every step is recorded, for `verdict` and `save`.
+    `driver`: has `connect`, for clients, and `advance`.  `log`: called with lines for an operator.
+    `record`: whether every step is recorded, for `verdict` and `save`.
     """
 
     driver: InMemoryDriver

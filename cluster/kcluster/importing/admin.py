@@ -1,7 +1,7 @@
 """Reads a running cluster with kafka-python's admin client.
 
-Owns: which requests are sent, all of them Describe or Metadata; the client's answers as values.
-Never: changes anything in the cluster, decides what a topology takes over (topology_draft.py).
+Owns: the requests, all of them Describe or Metadata; the client's answers as values.
+Never: changes anything in the cluster, decides on the content of a topology (topology_draft.py).
 Kafka: Admin.describeCluster, describeTopics, describeConfigs.
 """
 
@@ -26,7 +26,7 @@ _NOT_SHOWN: Final = "not shown to this user"
 
 
 class AdminError(Exception):
-    """The cluster cannot be read; str() is one line for the user."""
+    """The error for a cluster that cannot be read; str() is one line for the user."""
 
 
 def read_cluster(bootstrap: str, timeout_ms: int | None = None) -> DescribedCluster:

@@ -1,7 +1,7 @@
 """The description of a real cluster: brokers, topics, configs with their sources.
 
-Owns: these types.  Never: reads anything (tool_output.py, admin.py), decides what a topology takes
-over (topology_draft.py). Kafka: Cluster, TopicDescription, ConfigEntry with its ConfigSource.
+Owns: these types.  Never: reads anything (tool_output.py, admin.py), decides on the content of a
+topology (topology_draft.py).  Kafka: Cluster, TopicDescription, ConfigEntry with its ConfigSource.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class DescribedConfig(Struct, frozen=True):
 
     name: str
     value: str | None
-    """None if the config is sensitive or not set."""
+    """The config's value; None if it is sensitive or not set."""
     source: str = ""
     """Kafka's name: STATIC_BROKER_CONFIG, DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG, ...; empty if the
     output does not show it."""

@@ -53,7 +53,7 @@ class LoggedRegistration(Struct, frozen=True):
 
     broker: int
     is_first: bool
-    """Whether the controller had not seen the broker before."""
+    """Whether the broker was new to the controller."""
 
 
 class LoggedUnfencing(Struct, frozen=True):
@@ -84,8 +84,8 @@ class LeaderStarted(Struct, frozen=True):
     number: int
     leader: int
     previous: int | None
-    """The previous leader; -1: there was none; None: the broker has just started and does not
-    know."""
+    """The previous leader; -1 if there was none; None if the broker has just started and does not
+    know it."""
 
 
 class IsrShrank(Struct, frozen=True):
@@ -96,8 +96,8 @@ class IsrShrank(Struct, frozen=True):
     leader: int
     out: tuple[int, ...]
     age_ms: int
-    """The age of the lag: how long before this line the first of these followers was last caught
-    up; -1 if the line does not show it."""
+    """The age of the lag: the time between this line and the moment at which the first of these
+    followers was last caught up; -1 if the line does not show it."""
 
 
 class IsrBecame(Struct, frozen=True):
@@ -169,7 +169,7 @@ class LogReading(Struct):
 
     facts: list[tuple[LogPlace, LogFact]] = field(default_factory=list)
     unknown: list[LogPlace] = field(default_factory=list)
-    """The lines that are not understood, without lines of stack traces."""
+    """The places of the lines that were not understood, except lines of stack traces."""
     lines: int = 0
     """The number of lines that have a time."""
     empty: list[str] = field(default_factory=list)
@@ -362,7 +362,7 @@ _SPEAKER: Final = re.compile(
 
 
 def read_log(source: str, text: str, into: LogReading) -> None:
-    """Add the lines of one file, and a problem if it has lines but none with a time."""
+    """Add the lines of one file, or a problem if no line has a time."""
     lines = text.split("\n")
     first = next((number for number, line in enumerate(lines, 1) if line.strip()), 0)
     if not first:
@@ -397,7 +397,7 @@ def in_order(reading: LogReading) -> list[tuple[LogPlace, LogFact]]:
 
 
 def _facts(message: str, at_ms: int) -> list[LogFact] | None:
-    """The facts of a message, none if it is routine; None if it is not understood."""
+    """The facts of a message, empty if it is routine, None if it is not understood."""
     for pattern, make in _MAKERS:
         found = pattern.search(message)
         if found is not None:

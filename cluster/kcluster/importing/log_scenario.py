@@ -1,4 +1,4 @@
-"""From log files to a scenario file.
+"""Turns log files into a scenario file.
 
 Owns: the order of the steps, the choice of the topology.  Never: opens a file. Kafka: no
 counterpart.

@@ -1,4 +1,4 @@
-"""From the facts of a cluster's logs to the steps of a scenario that repeats them.
+"""Turns the facts of a cluster's logs into the steps of a scenario that repeats them.
 
 Owns: the cause that explains each fact, and its time.  Never: reads a line (log_lines.py), writes
 YAML (scenario_text.py). Kafka: no counterpart.
@@ -37,9 +37,9 @@ from kcluster.importing.log_lines import (
 from kcluster.importing.topology_draft import is_internal, refusal
 
 AFTERMATH_MS: Final = 3_000
-"""How long after a broker's return a change of its leaders counts as a consequence."""
+"""The time after a broker's return within which a change of its leaders counts as a consequence."""
 _REASSIGNED_MS: Final = 60_000
-"""How long after a reassignment a new leader of the partition counts as part of it."""
+"""The time after a reassignment within which a new leader of the partition counts as part of it."""
 _AT_ONCE_MS: Final = 1_000
 
 NodeTimes = Callable[[int], "BrokerTimes"]
@@ -63,7 +63,7 @@ class LogStep(Struct, frozen=True):
     """The value of the verb: a number, text, or a mapping."""
     origin: LogPlace
     why: str = ""
-    """An explanation that the line itself does not give."""
+    """An explanation that the line itself does not have."""
 
 
 class KnownTopology(Struct, frozen=True):
@@ -106,7 +106,7 @@ class _Lag(Struct):
     since_ms: int
     leaders: dict[int, None] = {}
     waiting: dict[tuple[str, int], None] = {}
-    """The partitions whose ISR it has left."""
+    """The partitions whose ISR the follower has left."""
 
 
 def steps_of(
@@ -154,7 +154,7 @@ class _Inferring:
     # ------------------------------------------------------------------------------- brokers
 
     def _brokers(self) -> None:
-        """Steps for brokers: kills, stops, starts and cuts, from sessions, shutdowns and
+        """Add the steps for brokers: kills, stops, starts and cuts, from sessions, shutdowns and
         registrations."""
         fenced: dict[int, tuple[LogPlace, int]] = {}
         stopped: set[int] = set()
@@ -218,7 +218,7 @@ class _Inferring:
                 down.to_ms = at_ms
 
     def _last_seen_ms(self, broker: int, place: LogPlace) -> int:
-        """The time at which a broker went silent whose session expired at this line."""
+        """The time at which a broker went silent, if its session expired at this line."""
         times = self.times(broker)
         silent_ms = place.at_ms - times.session_timeout_ms + times.heartbeat_interval_ms // 2
         return max(silent_ms, self.back_at_ms.get(broker, silent_ms) + 1)
@@ -253,8 +253,8 @@ class _Inferring:
     # -------------------------------------------------------------------------------- topics
 
     def _topics(self) -> None:
-        """Steps for topics that were created or deleted after the first failure; earlier topics are
-        in the topology."""
+        """Add the steps for topics that were created or deleted after the first failure; earlier
+        topics are in the topology."""
         topics = dict.fromkeys(self.known.topics)
         first_ms = min((step.at_ms for step in self.steps), default=None)
         for place, fact in self.facts:
@@ -302,7 +302,7 @@ class _Inferring:
     # --------------------------------------------------------------------------- assignments
 
     def _reassignments(self) -> None:
-        """Steps for reassignments, found by the first record that was replayed after their
+        """Add the steps for reassignments, found by the first record that was replayed after their
         acceptance."""
         accepted: dict[str, int] = {}
         for place, fact in self.facts:
@@ -310,7 +310,7 @@ class _Inferring:
                 accepted[place.source] = place.at_ms
             elif isinstance(fact, AssignmentReplayed) and (fact.adding or fact.removing):
                 if place.at_ms - accepted.get(place.source, -_AT_ONCE_MS) >= _AT_ONCE_MS:
-                    continue  # a controller replayed it at its start
+                    continue  # a controller replayed the record at its start
                 target = [one for one in fact.replicas if one not in fact.removing]
                 self.reassigned.append(_Reassigned(place.at_ms, fact.topic, fact.number, target[0]))
                 if self._has(place, fact.topic, fact.number):
@@ -320,8 +320,8 @@ class _Inferring:
     # ----------------------------------------------------------------------------- followers
 
     def _lagging(self) -> None:
-        """Steps for followers that left an ISR without being away: each was cut off from its
-        leaders."""
+        """Add the steps for followers that left an ISR while they were up: each was cut off from
+        its leaders."""
         open_: dict[int, _Lag] = {}
         for place, fact in self.facts:
             if isinstance(fact, IsrShrank):
@@ -356,7 +356,7 @@ class _Inferring:
     # ----------------------------------------------------------------------------- elections
 
     def _elections(self) -> None:
-        """Steps for new leaders whose predecessors were not away: requested or periodic
+        """Add the steps for new leaders whose predecessors were up: requested or periodic
         elections."""
         for place, fact in self.facts:
             if not isinstance(fact, LeaderStarted) or fact.previous in (None, -1, fact.leader):

@@ -50,7 +50,8 @@ def read_properties(files: list[ToolText]) -> DescribedCluster:
 
 
 def pairs(file: ToolText) -> Iterator[tuple[int, str, str]]:
-    """(line, name, value) in order.  A backslash at the end of a line continues it."""
+    """The pairs of a file in order: (line, name, value).  A backslash at the end of a line
+    continues it."""
     begun, first = "", 0
     for number, line in file.lines():
         text = line.lstrip()

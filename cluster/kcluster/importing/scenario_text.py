@@ -76,6 +76,6 @@ def _value(value: object) -> str:
 
 
 def clock(ms: int) -> str:
-    """A time as shown in the log."""
+    """A time in the form in which the log shows it."""
     moment = datetime.fromtimestamp(ms / 1000, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S},{ms % 1000:03}"

@@ -172,14 +172,14 @@ def read_topics(file: ToolText) -> list[DescribedTopic]:
 
 
 def topic_line_configs(text: str) -> tuple[DescribedConfig, ...]:
-    """`cleanup.policy=compact,delete,retention.ms=1` -> two configs.  The tool separates configs,
-    and the items of a list, by the same comma."""
+    """The configs of a topic's line: `cleanup.policy=compact,delete,retention.ms=1` -> two configs.
+    The tool separates configs, and the items of a list, by the same comma."""
     pairs = [item.partition("=") for item in _NAMED_VALUE.split(text.strip()) if item]
     return tuple(DescribedConfig(name, value) for name, _, value in pairs)
 
 
 def _partition(file: ToolText, number: int, line: str) -> DescribedPartition | None:
-    """A line of a partition; its keys are followed by words up to the next key."""
+    """The partition in a line; each key in it is followed by words up to the next key."""
     keys = list(_PARTITION_KEY.finditer(line))
     ends = [key.start() for key in keys[1:]] + [len(line)]
     values = {
@@ -217,8 +217,8 @@ def _ids(file: ToolText, number: int, text: str, column: int) -> tuple[int, ...]
 
 
 def read_configs_output(file: ToolText, into: SeenConfigs) -> None:
-    """Add what `kafka-configs --describe` shows of brokers and topics.  The last value of a config
-    counts.  A config without synonyms is not set."""
+    """Add the configs of brokers and topics that `kafka-configs --describe` shows.  The last value
+    of a config counts.  A config without synonyms is not set."""
     if not has_kind(file, ToolOutput.CONFIGS):
         return
     rows: list[DescribedConfig] | None = None

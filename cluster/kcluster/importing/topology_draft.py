@@ -1,7 +1,7 @@
-"""From the description of a real cluster to a topology that runs here.
+"""Turns the description of a real cluster into a topology that runs here.
 
-Owns: the decision what a topology takes over, and the reasons for the rest.  Never: reads anything
-(tool_output.py, admin.py), writes YAML (topology_text.py). Kafka: no counterpart.
+Owns: the choice of the parts that a topology takes over, and the reasons for the rest.  Never:
+reads anything (tool_output.py, admin.py), writes YAML (topology_text.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class _Drafting:
     def _replication_factors(
         self, ids: Sequence[int], shared: Mapping[str, str], own: Mapping[int, Mapping[str, str]]
     ) -> dict[str, str]:
-        """The replication factors that are Kafka's defaults, where the default here is another."""
+        """The replication factors that are Kafka's defaults, if the default here differs."""
         described = [configs for configs in self.cluster.broker_configs.values() if configs]
         factors: dict[str, str] = {}
         for name, here in replication_defaults(len(ids)).items():
@@ -275,7 +275,7 @@ class _Drafting:
         self, topic: DescribedTopic, config: Mapping[str, str], brokers: int
     ) -> dict[str, str]:
         """The broker configs with which an internal topic is created as in the described cluster,
-        except for values that they have already."""
+        except for configs that already have these values."""
         if topic.name in _UNSIMULATED_TOPICS:
             self.leave(f"topic {topic.name}", _UNSIMULATED_TOPICS[topic.name])
             return {}

@@ -1,6 +1,6 @@
 """A drafted topology as a YAML file.
 
-Owns: the file's layout and comments.  Never: decides what is in it (topology_draft.py).
+Owns: the file's layout and comments.  Never: decides on its content (topology_draft.py).
 Kafka: no counterpart.
 """
 

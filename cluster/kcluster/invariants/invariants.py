@@ -91,13 +91,14 @@ VIOLATIONS: Final = {
     "livelock": "nodes and clients went on for ever at one moment, so the run was ended there",
     "read-uncommitted": "a consumer received records that are not committed",
 }
-"""Every invariant by the name of its violation."""
+"""The meaning of every invariant, by the name of its violation."""
 
 _LEADER: Final = Role.LEADER
 
 
 class Violation(Struct, frozen=True):
-    """A broken invariant.  `name` of VIOLATIONS; `subject`: `orders-0`, `broker 2`, ..."""
+    """A broken invariant.  `name`: its name in VIOLATIONS; `subject`: `orders-0`, `broker 2`,
+    ..."""
 
     name: str
     at_ms: int
@@ -128,11 +129,11 @@ def violation(name: str, at_ms: int, subject: Subject, text: str, broker: int = 
 
 
 class Invariants:
-    """The observed state of one run.  `violations`: all so far, oldest first; `partitions`: each
-    partition as it was observed.
+    """The observed state of one run.  `violations`: all so far, oldest first; `partitions`: the
+    observed partitions.
 
-    It must be given every note (`on_note`), each broker after a step (`observe`), the controller's
-    partitions (`observe_metadata`), and all requests and replies of clients.
+    The caller passes it every note (`on_note`), each broker after a step (`observe`), the
+    controller's partitions (`observe_metadata`), and all requests and replies of clients.
     """
 
     def __init__(self) -> None:
@@ -362,7 +363,7 @@ class Invariants:
     ) -> None:
         """Observe a replica for the first time in this life of its broker."""
         observed = self.partition(replica.topic, replica.key)
-        observed.clean_offset()  # before the log that it had in an earlier life is forgotten
+        observed.clean_offset()  # before the log of an earlier life is forgotten
         old = self._replicas[replica] = observed.replicas[broker] = ObservedReplica(
             observed, broker, life
         )
@@ -492,7 +493,7 @@ def _began_to_lead(
     if other != (old.broker, old.life):
         yield "two-leaders", f"epoch {epoch} was led by broker {other[0]}, life {other[1]}"
     if epoch < observed.newest_epoch:
-        return  # it learnt of its election late; others have led since
+        return  # the broker learned of its election late; other brokers have led since
     observed.newest_epoch = epoch
     committed = observed.committed
     lacking = first_lacking(replica.log, committed, observed.clean_offset())

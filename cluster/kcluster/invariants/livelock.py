@@ -1,4 +1,4 @@
-"""The progress of virtual time: the number of nodes' steps within one millisecond of it.
+"""The guard of virtual time: the number of nodes' steps within one millisecond.
 
 Owns: the count, its limit, the description of the last steps.  Never: ends a run (the error does).
 Kafka: no counterpart.
@@ -18,8 +18,8 @@ from kcluster.runtime.livelock import LivelockError
 
 LEAST_STEPS: Final = 50_000
 STEPS_EACH: Final = 1_000
-"""The allowed steps for each client and node; joining a group, the busiest known moment, takes
-about ten."""
+"""The number of steps that each client and node may take; joining a group, the busiest known
+moment, takes about ten."""
 LOOKED_AT: Final = 1_000
 """The number of last steps that the error describes."""
 SHOWN: Final = 4

@@ -25,8 +25,8 @@ NO_EPOCH: Final = -1
 
 class Append(Struct, gc=False):
     """One batch appended by a leader.  `request`: the Produce request that carried it, None if the
-    broker wrote it itself.  `isr`: the leader's at that time.  `seen_ms`: the time of recording,
-    which may be after `at_ms`; the appends of a partition are in this order."""
+    broker wrote it itself.  `isr`: the leader's ISR at that time.  `seen_ms`: the time of
+    recording, which may be after `at_ms`; the appends of a partition are in this order."""
 
     at_ms: int
     broker: int
@@ -41,7 +41,7 @@ class Append(Struct, gc=False):
 
 class Move(Struct, gc=False):
     """A replica's log end or high watermark as of `at_ms`, after one of them moved.
-    `last_stable_offset`: a leader's, else -1."""
+    `last_stable_offset`: known for a leader, else -1."""
 
     at_ms: int
     broker: int
@@ -52,7 +52,7 @@ class Move(Struct, gc=False):
 
 class EpochRuns(Struct, gc=False):
     """The leader epochs in a replica's log as of `at_ms`, after they changed: (leader epoch, its
-    first offset), oldest first.  `start_offset`: the log's."""
+    first offset), oldest first.  `start_offset`: the start of the log."""
 
     at_ms: int
     broker: int
@@ -96,15 +96,15 @@ class ObservedReplica:
         self.log_end_offset = 0
         self.log_start_offset = 0
         self.epoch_starts: tuple[int, ...] = ()
-        """The starts of the log's leader epochs: the object that the log had."""
+        """The starts of the log's leader epochs, as the object that the log had."""
 
 
 class ObservedPartition:
     """One partition of one topic id, over a whole run.
 
     `appends`: leaders' appends in order of time, including appends that were lost later.
-    `registrations`: the controller's, each with the time at which it was first seen.  `moves`,
-    `epoch_runs`: of all replicas.
+    `registrations`: those at the controller, each with the time at which it was first seen.
+    `moves`, `epoch_runs`: those of all replicas.
     """
 
     __slots__ = (
@@ -144,7 +144,7 @@ class ObservedPartition:
         """The offset below which appends are missing: they precede the recorder, or are too old to
         be kept."""
         self.deleted_ms = -1
-        """The time at which its topic was deleted."""
+        """The time at which the partition's topic was deleted."""
 
     @property
     def name(self) -> str:

@@ -2,11 +2,11 @@
 
 Owns: the definition of an overdue transaction, and the duration of each.  Never: sets the limit
 (checks/ does), changes anything.  Kafka: TransactionCoordinator.abortTimedOutTransactions,
-TransactionMarkerChannelManager; KAFKA-16352 and KAFKA-19999 were such transactions.
+TransactionMarkerChannelManager; KAFKA-16352 and KAFKA-19999 report such transactions.
 
 An open transaction is aborted by the first scan of its coordinator after its timeout.  A decided
-one gets its markers at once.  Both hold while every process runs, no link between processes is cut
-or shaped, and the transaction's partitions have leaders and enough replicas in sync.
+transaction gets its markers at once.  Both hold while every process runs, no link between processes
+is cut or shaped, and the transaction's partitions have leaders and enough replicas in sync.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _Key = tuple[str, int, int]
 
 
 class OverdueTransaction(Struct):
-    """A transaction that was not ended from `since_ms` to `until_ms`.  `partition`: of
-    __transaction_state; `is_decided`: it waits for markers."""
+    """A transaction that was not ended from `since_ms` to `until_ms`.  `partition`: the partition
+    of __transaction_state; `is_decided`: whether it waits for markers."""
 
     transactional_id: str
     producer_id: int

@@ -39,11 +39,11 @@ _AT_ONCE: Final = frozenset(
 )
 """APIs that a broker answers alone, without the controller and without a commit, except for a
 Produce in a transaction, about which it may ask the coordinator first.  OffsetFetch and LeaveGroup
-are not among them: their answers may wait for earlier commits."""
+do not belong to them, because their answers may wait for earlier commits."""
 
 
 class Patience(Struct, frozen=True):
-    """How long a reply may take beyond what its request allows."""
+    """The time that a reply may take beyond the limit of its request."""
 
     always_ms: int
     """The time for delays of the clock: a busy machine, a timer's last millisecond."""
@@ -63,7 +63,8 @@ class Overdue(Struct, frozen=True):
 
 
 _Owed = tuple[int, int, int]
-"""(broker, the arrival of the request, the end of the debt: _OPEN if it lasts)."""
+"""A reply that is owed: (broker, the arrival of the request, the end of the debt: _OPEN if it
+lasts)."""
 
 
 class Replies:
@@ -85,7 +86,7 @@ class Replies:
             self._group_wait_ms = max(self._group_wait_ms, wait_ms)
 
     def on_reply(self, request: Request) -> bool:
-        """Record a broker's answer to a request; False if it had answered it before."""
+        """Record a broker's answer to a request; False if the broker had already answered it."""
         return self._owed.pop(request, None) is not None
 
     def on_withheld(self, request: Request) -> None:

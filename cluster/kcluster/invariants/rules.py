@@ -28,7 +28,7 @@ _CRC: Final = slice(17, 21)
 
 
 def identity(batch: Batch) -> Identity:
-    """The identity of a batch, which all copies of it share and no other batch has."""
+    """The identity of a batch, which its copies share, and other batches do not have."""
     return (
         batch.base_offset,
         batch.last_offset,
@@ -45,9 +45,9 @@ def is_same(own: Batch | None, wanted: Batch) -> bool:
 
 
 def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
-    """The first committed offset, at or after `start`, at which `log` has no batch or another one;
-    None if there is none.  Offsets below the log start were deleted on purpose, and compaction of
-    this log may have removed others."""
+    """The first committed offset, at or after `start`, at which `log` has no batch, or a different
+    one; None if there is none.  Offsets below the log start were deleted on purpose, and compaction
+    of this log may have removed others."""
     own = {batch.base_offset: batch for batch in log.batches_from(start)}
     start = max(start, log.first_dirty_offset, log.log_start_offset)
     for base, wanted in committed.batches.items():
@@ -93,7 +93,7 @@ def registration_violations(
 def membership_violations(
     registration: PartitionRegistration, brokers: Mapping[int, BrokerRegistration]
 ) -> Broken:
-    """A fenced broker in an ISR (KIP-841).  Without ELR the last member stays in the ISR while
+    """A fenced broker in an ISR (KIP-841).  Without an ELR, the last member stays in the ISR while
     there is no leader, because only it may lead again."""
     fenced = [
         broker
@@ -156,8 +156,8 @@ def differing(replica: Replica, committed: Committed, start: int) -> Broken:
 
 def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
     """Members of the ISR whose log ends below the leader's high watermark: all members must have
-    the committed records. A member is exempt if its disk has lost records since the fetch that the
-    leader knows."""
+    the committed records.  A member is exempt if its disk has lost records since its last fetch
+    that the leader knows."""
     watermark = replica.high_watermark
     known = observed.replicas
     for broker in replica.isr:
@@ -190,8 +190,8 @@ def joins_lacking(
     old: PartitionRegistration,
     brokers: Mapping[int, BrokerRegistration],
 ) -> Broken:
-    """A broker that joins the ISR without all committed records.  It is allowed if the broker's
-    disk was lost and the controller does not yet know of the broker's new process."""
+    """A broker that joins the ISR without all committed records.  This is allowed if the broker's
+    disk was lost and the controller does not yet know the broker's new process."""
     if new.leader != old.leader or observed.unclean_applied < observed.unclean_epoch:
         return  # an election: the leader's records are checked when it begins to lead
     end = observed.committed.end
@@ -263,7 +263,7 @@ def _newest(state: ProducerState) -> str:
 
 
 def is_behind_unclean(observed: ObservedPartition, replica: Replica) -> bool:
-    """Whether a replica has not yet learnt of the unclean election that changed the committed
+    """Whether a replica has not yet learned of the unclean election that changed the committed
     records, or has not yet truncated its log."""
     unclean = observed.unclean_epoch
     if unclean < 0:
@@ -314,7 +314,7 @@ def read_too_soon(
 
 
 def extend(committed: Committed, leader: Replica) -> None:
-    """Count everything below a leader's high watermark as committed from now on."""
+    """Count every record below a leader's high watermark as committed from now on."""
     watermark, end = leader.high_watermark, committed.end
     if watermark <= end:
         return

@@ -2,8 +2,8 @@
 records.
 
 Owns: the definition of a stall, and the longest stall of each partition.  Never: sets the limit
-(checks/ does), changes anything.  Kafka: Partition.maybeIncrementLeaderHW; KAFKA-15021 was such a
-stall.
+(checks/ does), changes anything.  Kafka: Partition.maybeIncrementLeaderHW; KAFKA-15021 reports such
+a stall.
 
 The high watermark may wait for the members of the ISR, for replicas that the leader has proposed,
 and for any active replica that is about to join.  If each of them has more records than the high

@@ -1,7 +1,7 @@
 """Checks the invariants of a running cluster after each step.
 
-Owns: the time of checks (after each step of a node), and the choice of replicas (replicas that the
-event may have moved).  Never: finds a violation (invariants.py does), changes anything in the
+Owns: the times of the checks (after each step of a node), and the choice of replicas (those that
+the event may have moved).  Never: finds a violation (invariants.py does), changes anything in the
 cluster.  Kafka: no counterpart.
 """
 
@@ -54,8 +54,8 @@ _NONE: Final[tuple[Replica, ...]] = ()
 
 
 class Watch:
-    """Checks every step of every node, just before the next step runs.  At the end call
-    `check_last_step` once more."""
+    """Checks every step of every node, just before the next step runs.  At the end, its caller
+    calls `check_last_step` once more."""
 
     def __init__(self, dispatcher: Dispatcher, invariants: Invariants | None = None) -> None:
         self.invariants = invariants or Invariants()
@@ -68,7 +68,7 @@ class Watch:
         self._life = 0
         self._stepped_ms = 0
         self._event: Input | None = None
-        """The input of that step."""
+        """The input of the last step."""
         self._offsets: dict[int, int] = {}
         """The offset up to which each node has applied the metadata log."""
         self._answered: list[Reply] = []
@@ -250,8 +250,8 @@ class Watch:
 
 
 def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
-    """The replicas that a message of another node may have moved: the replicas that a fetch names,
-    none if the message brings no news, else all."""
+    """The replicas that another node's message may have moved: for a fetch, the replicas that it
+    names; none for a message without news; all for any other message."""
     kind = type(body)
     if kind is _FetchRequest:
         topics = body.topics

@@ -37,8 +37,8 @@ def lesson_of(word: str) -> Lesson:
 
 
 def folder_of(word: str, what: str = "lesson") -> Path:
-    """The folder of a lesson by number or name.  LookupError with the nearest name; its message
-    calls the lesson `what`."""
+    """The folder of a lesson by number or name.  LookupError with the nearest name; `what`: the
+    word for a lesson in its message."""
     folders = lesson_folders()
     for folder in folders:
         if word in (str(_number_of(folder)), folder.name, _name_of(folder)):
@@ -49,7 +49,7 @@ def folder_of(word: str, what: str = "lesson") -> Path:
 
 
 def number_and_name(folder: Path) -> tuple[int, str]:
-    """`4_acks_one` -> (4, `acks_one`)."""
+    """The number and the name of a lesson's folder: `4_acks_one` -> (4, `acks_one`)."""
     return _number_of(folder), _name_of(folder)
 
 

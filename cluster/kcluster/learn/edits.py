@@ -1,4 +1,4 @@
-"""A student's changes in the file of an exercise, and whether they are allowed.
+"""A student's changes in the file of an exercise, and the check that they are allowed.
 
 Owns: comparing two trees, the paths that a student may change.  Never: interprets a key. Kafka: no
 counterpart.
@@ -44,7 +44,7 @@ def _advice(may_edit: Sequence[str]) -> str:
 def _changes(
     start: Node, answer: Node, path: str, allowed: Sequence[str]
 ) -> Iterator[tuple[str, Node, str]]:
-    """(path, place in the answer, the change in words) of each change that is not allowed."""
+    """(path, place in the answer, the change in words) of each forbidden change."""
     if path and any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in allowed):
         return
     if isinstance(start, Map | Scalar) and isinstance(answer, Map | Scalar):

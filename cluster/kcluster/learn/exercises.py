@@ -1,10 +1,10 @@
-"""An exercise as a checked value: its task, its goals with points, the file that students begin
-with.
+"""An exercise as a checked value: its task, its goals with points, the file with which students
+begin.
 
 Owns: Exercise, Goal, reading an exercise's file.  Never: grades (grading.py).
 Kafka: no counterpart.
 
-The goals are checks of the file that students begin with, `start.yaml`, so that `kcluster scenario
+The goals are checks of `start.yaml`, the file with which students begin, so that `kcluster scenario
 run` shows them too.  An exercise gives each of them points:
 
     goals:
@@ -54,8 +54,8 @@ class ExerciseKeys(Struct, frozen=True):
 
 
 class Exercise(Struct, frozen=True):
-    """An exercise, from `exercise_of`.  `number`: its lesson's, 0 for a teacher's own; `start`: the
-    file that students begin with."""
+    """An exercise, from `exercise_of`.  `number`: that of its lesson, 0 for a teacher's own
+    exercise; `start`: the file with which students begin."""
 
     number: int
     name: str
@@ -64,7 +64,7 @@ class Exercise(Struct, frozen=True):
 
     @property
     def points(self) -> int:
-        """The most points that it gives."""
+        """The most points of the exercise."""
         return sum(goal.points for goal in self.keys.goals.values())
 
 

@@ -1,7 +1,7 @@
 """The grade of an answer: the goals that it reaches in every run, with seeds that the student has
 not seen.
 
-Owns: the seeds, the runs, the points.  Never: words for a terminal (the verb has them).
+Owns: the seeds, the runs, the points.  Never: has words for a terminal (the verb does).
 Kafka: no counterpart.
 
 The seeds follow from the exercise, the answer and, if there is one, the teacher's secret.  So equal
@@ -34,7 +34,8 @@ MAX_REASONS: Final = 3
 
 class GoalGrade(Struct, frozen=True):
     """A goal and the number of runs that missed it.  `points`: the points given;
-    `first_failing_seed`: None if every run reached the goal; `why`: the reasons in that run."""
+    `first_failing_seed`: None if every run reached the goal; `why`: the reasons in the first
+    failing run."""
 
     check: str
     text: str

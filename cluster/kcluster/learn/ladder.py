@@ -33,7 +33,8 @@ def rungs_of(rows: Iterable[ExchangeRow], client: str) -> list[ExchangeRow]:
 
 
 def ladder_lines(rungs: list[ExchangeRow], began_ms: int) -> Iterator[str]:
-    """`+10005 ms  shop -> broker 1  Produce   NOT_LEADER_OR_FOLLOWER; leader 2, epoch 1`."""
+    """The lines of a ladder: `+10005 ms shop -> broker 1 Produce NOT_LEADER_OR_FOLLOWER; leader 2,
+    epoch 1`."""
     for row in rungs[:MAX_RUNGS]:
         at = offset_text(row.at_ms, began_ms)
         yield f"{at}  {row.client} -> broker {row.broker}  {row.api:<10} {_answer(row)}"

@@ -56,8 +56,8 @@ SHOWN: Final = (EVENTS, LOGS, ERRORS, COUNTS, VERDICT)
 
 
 class Choice(Struct, frozen=True):
-    """A possible answer to a question.  It is right if its conditions hold at the end of the part,
-    or its checks hold for the whole run."""
+    """A possible answer to a question.  The answer is right if its conditions hold at the end of
+    the part, or its checks hold for the whole run."""
 
     text: Annotated[str, text(), "The answer, as students read it."]
     when: Annotated[
@@ -149,7 +149,7 @@ def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
 
 
 def read_keys(path: Path, struct: Any, word: str) -> Any:
-    """The Struct of a YAML file; `word`: what messages call it.  ScenarioError lists every problem
+    """The Struct of a YAML file; `word`: its name in messages.  ScenarioError lists every problem
     with its place."""
     file = FileKind(word, ScenarioError)
     _, node, problems = file.load(path)

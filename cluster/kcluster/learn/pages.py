@@ -21,7 +21,7 @@ _WIDTH: Final = 150
 
 
 def page_name(lesson: Lesson) -> str:
-    """`4-acks-one.md`."""
+    """The file name of a lesson's page: `4-acks-one.md`."""
     return f"{lesson.number}-{lesson.name.replace('_', '-')}.md"
 
 
@@ -71,7 +71,7 @@ def lesson_pictures(played: LessonPlayed) -> dict[str, str]:
 
 
 def _picture(lesson: Lesson, part: int, at: int) -> str:
-    """`pictures/7-3-b.svg`: the second partition in part 3 of lesson 7."""
+    """The file of a picture: `pictures/7-3-b.svg`, the second partition in part 3 of lesson 7."""
     letter = f"-{chr(ord('a') + at)}" if len(lesson.keys.partitions) > 1 else ""
     return f"pictures/{lesson.number}-{part}{letter}.svg"
 

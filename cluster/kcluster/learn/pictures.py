@@ -66,7 +66,7 @@ def logs_picture(logs: PartitionLogs) -> str:
 
 
 def head_of_logs(logs: PartitionLogs) -> str:
-    """`orders-0: leader 2, epoch 1, ISR 2, 3`."""
+    """The title of a picture of logs: `orders-0: leader 2, epoch 1, ISR 2, 3`."""
     leader = "none" if logs.leader is None else str(logs.leader)
     isr = ", ".join(map(str, logs.isr)) or "empty"
     return f"{logs.topic}-{logs.partition}: leader {leader}, epoch {logs.leader_epoch}, ISR {isr}"

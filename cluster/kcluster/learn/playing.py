@@ -1,7 +1,7 @@
 """A lesson played in virtual time: the events of each part, and the right answers.
 
-Owns: PartPlayed, and looking at the cluster when a part ends.  Never: words (telling.py), an answer
-from another source than the run. Kafka: no counterpart.
+Owns: PartPlayed, and looking at the cluster when a part ends.  Never: makes words (telling.py),
+takes an answer from another source than the run.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kcluster.scenario.play.stage import ScenarioStage
 from kcluster.scenario.play.virtual import run_virtual
 
 Counts = Mapping[str, Mapping[str, int]]
-"""How many records were sent, acked, failed and read, each by client."""
+"""The numbers of records that were sent, acked, failed and read, each by client."""
 
 
 class ErrorsReceived(Struct, frozen=True):
@@ -61,7 +61,7 @@ class LessonPlayed(Struct, frozen=True):
 
 
 class AmbiguousQuestionError(ValueError):
-    """A question of a lesson has no right choice in the run, or several."""
+    """The error for a question with no right choice in the run, or several."""
 
 
 class _Moment(Struct):
@@ -178,7 +178,7 @@ def _right(
 
 
 def _checks_hold(choice: Choice, stage: ScenarioStage, result: RunResult) -> bool:
-    """Whether the checks that the choice names hold, whatever the others say."""
+    """Whether the checks that the choice names hold, even if others fail."""
     assert choice.checks is not None
     notes = result.notes[result.first_note :]
     failed = failed_checks(choice.checks, result.verdict, stage, notes)

@@ -24,7 +24,7 @@ MAX_EVENTS: Final = 24
 
 
 def head_of(lesson: Lesson) -> str:
-    """`Lesson 1: Leader, followers and the high watermark (10 minutes)`."""
+    """The title of a lesson: `Lesson 1: Leader, followers and the high watermark (10 minutes)`."""
     number = f"Lesson {lesson.number}: " if lesson.number else ""
     return f"{number}{lesson.title} ({lesson.keys.minutes} minutes)"
 
@@ -37,7 +37,7 @@ def question_lines(question: Question) -> Iterator[str]:
 
 
 def answer_line(question: Question, right: int, given: int | None) -> str:
-    """The right choice; `given`: the student's, from 0, None for no answer."""
+    """The line with the right choice; `given`: the student's choice, from 0, None for no answer."""
     head = f"{right + 1}. {question.choices[right].text}"
     if given is None:
         return f"Answer: {head}"
@@ -80,7 +80,7 @@ def _event_lines(played: PartPlayed) -> Iterator[str]:
 
 
 def _count(word: str, by_client: Mapping[str, int]) -> str:
-    """`acked 46`, or for several clients `acked 46 (bank 6, shop 40)`."""
+    """The counts in a line: `acked 46`, or for several clients `acked 46 (bank 6, shop 40)`."""
     shown = ", ".join(f"{client} {count:,}" for client, count in sorted(by_client.items()))
     each = f" ({shown})" if len(by_client) > 1 else ""
     return f"{word} {sum(by_client.values()):,}{each}"

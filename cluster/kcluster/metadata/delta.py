@@ -42,7 +42,7 @@ class MetadataDelta:
 
     Known after the delta was applied to an image: `removed`, (name, topic id) of deleted topics;
     `configured`, (resource type, name) of resources whose configs changed; `has_brokers`,
-    `has_quotas`: whether it changes brokers' registrations, or clients' quotas.
+    `has_quotas`: whether the delta changes brokers' registrations, or clients' quotas.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class MetadataDelta:
         self._names: dict[bytes, str] = {}
         """The names of topics that the records create, by id."""
         self._topics: dict[str, TopicImage] = {}
-        """The changed topics as the records leave them."""
+        """The changed topics in their state after the records."""
         self._others: list[MetadataRecord] = []
         """The records that are not about partitions."""
         self._by_broker: dict[int, ChangedPartitions] = {}
@@ -91,7 +91,8 @@ class MetadataDelta:
         """The changed partitions of which a broker has or had a replica."""
         return self._by_broker.get(broker_id, _NO_CHANGES)
 
-    # ---------------------------------------------------------------------------- found once
+    # ---------------------------------------------------------------------------- finding the
+    # changes once
 
     def _find(self, image: MetadataImage) -> None:
         """Find the changes, from an image that ends before the records."""
@@ -159,6 +160,6 @@ def changed_partitions(records: Iterable[MetadataRecord]) -> dict[tuple[bytes, i
 
 
 class MetadataFetchResponse(Struct, gc=False):
-    """The answer to a MetadataFetch: no records when the wait ended without new ones."""
+    """The answer to a MetadataFetch: without records if none came before the end of the wait."""
 
     delta: MetadataDelta

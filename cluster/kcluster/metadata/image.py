@@ -76,7 +76,7 @@ class MetadataImage:
         return registration is not None and registration.is_active
 
     def supports(self, feature: str) -> bool:
-        """Whether a feature is on.  Also True while no metadata has arrived, so that a broker that
+        """Whether a feature is on.  True, too, while no metadata has arrived, so that a broker that
         has just started does not deny an API."""
         return feature in self.features or not self.features
 

@@ -1,6 +1,6 @@
 """The partition of an internal topic, and so the broker, that coordinates a key.
 
-Owns: that one function.  Never: knows which topic or what the key names.
+Owns: that function.  Never: knows the topic, or the meaning of the key.
 Kafka: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, Utils.abs.
 """
 

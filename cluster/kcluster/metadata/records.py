@@ -32,11 +32,11 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
 class BrokerRegistration(Struct, frozen=True, gc=False):
-    """A broker as the controller knows it.  Kafka: BrokerRegistration."""
+    """A broker in the controller's view.  Kafka: BrokerRegistration."""
 
     broker_id: int
     epoch: int
-    """Offset of the registration record; a restarted broker gets a greater one."""
+    """Offset of the registration record; a restarted broker gets a greater epoch."""
     host: str
     port: int
     rack: str | None
@@ -49,28 +49,29 @@ class BrokerRegistration(Struct, frozen=True, gc=False):
 
     @property
     def is_active(self) -> bool:
-        """Whether it may be in an ISR and be elected (KIP-841)."""
+        """Whether the broker may be in an ISR and be elected (KIP-841)."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
 class PartitionRegistration(Struct, frozen=True, gc=False):
-    """A partition as the controller knows it.  Kafka: PartitionRegistration."""
+    """A partition in the controller's view.  Kafka: PartitionRegistration."""
 
     topic_id: bytes
     partition: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int
-    """Broker id or NO_LEADER."""
+    """The leader's broker id, or NO_LEADER."""
     leader_epoch: int
-    """Incremented at each change of leader, whether to another broker or to none.  Since 3.6 an ISR
-    shrink alone does not increment it (KAFKA-15021)."""
+    """An epoch that is incremented at each change of leader, whether to another broker or to none.
+    Since 3.6 an ISR shrink alone does not increment it (KAFKA-15021)."""
     partition_epoch: int
-    """Incremented at each change of any field."""
+    """An epoch that is incremented at each change of any field."""
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
     recovering: bool = False
-    """LeaderRecoveryState.RECOVERING: elected unclean and not yet recovered (KIP-704)."""
+    """Whether the leader was elected uncleanly and has not yet recovered:
+    LeaderRecoveryState.RECOVERING (KIP-704)."""
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
 
@@ -121,7 +122,7 @@ class RemoveTopicRecord(Struct, frozen=True, gc=False):
 
 
 class ConfigRecord(Struct, frozen=True, gc=False):
-    """`value` None removes the config."""
+    """A config of a resource; `value`: None removes it."""
 
     resource_type: int
     resource_name: str
@@ -140,7 +141,7 @@ class ProducerIdsRecord(Struct, frozen=True, gc=False):
 
 
 class FeatureLevelRecord(Struct, frozen=True, gc=False):
-    """`level` 0: the feature is off."""
+    """The finalized level of a feature; `level`: 0 if it is off."""
 
     name: str
     level: int
@@ -148,7 +149,7 @@ class FeatureLevelRecord(Struct, frozen=True, gc=False):
 
 
 class ClientQuotaRecord(Struct, frozen=True, gc=False):
-    """`value` None removes the quota `key` of `entity`."""
+    """A quota of clients; `value`: None removes the quota `key` of `entity`."""
 
     entity: QuotaEntity
     key: str
@@ -194,7 +195,8 @@ MetadataRecord = (
 class Envelope(Struct, gc=False):
     """A client's request to the controller, with the client's id.  Kafka: KIP-590.
 
-    `is_strict`: its version is new enough for a refusal by its client's controller_mutation_rate.
+    `is_strict`: whether its version is new enough for a refusal by its client's
+    controller_mutation_rate.
     """
 
     body: Message
@@ -207,7 +209,7 @@ class Envelope(Struct, gc=False):
 
 class MetadataFetch(Struct, gc=False):
     """A broker's request to the controller for records from `offset` on.  The answer
-    (metadata/delta.py) waits up to `max_wait_ms` until there are some. Kafka: Fetch of
+    (metadata/delta.py) waits up to `max_wait_ms` until there are records. Kafka: Fetch of
     __cluster_metadata by an observer."""
 
     broker_id: int

@@ -77,8 +77,8 @@ class Fabric:
     `node_ids`: brokers and the controller, sorted; `clients`: names by node id.  `rng`: required by
     links with jitter or loss.
     `is_unimpaired`: no link is cut, delayed or shaped, so every message arrives at once and
-    `transmit` need not be called; `has_cuts`: some link is cut.  `changes`: counts the changes of
-    links.
+    `transmit` need not be called; `has_cuts`: some link is cut.  `changes`: the number of changes
+    of links.
     """
 
     __slots__ = (
@@ -157,8 +157,8 @@ class Fabric:
         return True
 
     def clear_shapes(self, a: int | None = None, b: int | None = None) -> tuple[Link, ...]:
-        """Remove all shapes: from all links, from those of node `a`, or from those between `a` and
-        `b`, both directions.  Returns the links that had any, sorted."""
+        """Remove all shapes: from all links, from the links of node `a`, or from the links between
+        `a` and `b`, in both directions.  Returns the links that had any, sorted."""
         cleared = tuple(link for link in self.shaped if _touches(link, a, b))
         for link in cleared:
             del self._layers[link]
@@ -187,7 +187,7 @@ class Fabric:
         return cut
 
     def heal(self, a: int | None = None, b: int | None = None) -> tuple[Link, ...]:
-        """Undo cuts: all, those of node `a`, or those between `a` and `b`, both directions.
+        """Undo cuts: all cuts, those of node `a`, or those between `a` and `b`, in both directions.
         Returns the links that were cut, sorted."""
         healed = tuple(link for link in self.cuts if _touches(link, a, b))
         for link in healed:

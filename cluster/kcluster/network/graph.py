@@ -1,9 +1,10 @@
-"""The network as a graph: which nodes reach each other, and into which sides cuts divide them.
+"""The network as a graph: the nodes that reach each other, and the sides into which cuts divide
+them.
 
 Owns: Sides, and the networkx graph of a fabric.  Never: changes a link (fabric.py).
 Kafka: no counterpart.
 
-Messages do not pass through a third node, but the effect of decisions does: brokers that do not
+Messages do not pass through a third node, but the effects of decisions do: brokers that do not
 reach each other still follow the same controller.  So a side is a strongly connected component: a
 set of brokers and the controller whose members all reach each other in both directions, directly or
 through other members.
@@ -21,8 +22,8 @@ from kcluster.network.fabric import Fabric
 
 
 class Sides(Struct, frozen=True):
-    """How cuts divide a network.  `groups`: the sides, each sorted, in the order of their first
-    nodes; a client belongs to a side if it reaches no other side.  `joint`: brokers, or the
+    """The division of a network by cuts.  `groups`: the sides, each sorted, in the order of their
+    first nodes; a client belongs to a side if it reaches no other side.  `joint`: brokers, or the
     controller, that reach all sides in both directions: a bridge.  `astride`: clients that reach
     several sides."""
 

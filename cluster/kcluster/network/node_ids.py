@@ -1,6 +1,6 @@
 """The ranges of node ids: brokers, the project's own clients, clients from outside.
 
-Owns: the beginning of each range.  Never: gives out an id.  Kafka: no counterpart; a broker's id is
+Owns: the beginning of each range.  Never: assigns an id.  Kafka: no counterpart; a broker's id is
 its `node.id`, the controller's is `contract.CONTROLLER_ID`.
 """
 

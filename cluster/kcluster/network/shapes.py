@@ -1,6 +1,6 @@
 """Impairments of one direction of a link: latency, jitter, loss, bandwidth.
 
-Owns: LinkShape, and how much it delays one message.  Never: carries a message, knows about cuts.
+Owns: LinkShape, and its delay of one message.  Never: carries a message, knows about cuts.
 Kafka: no counterpart; tc-netem and tc-tbf below TCP.
 
 All of it happens below TCP, so messages stay in order, and a lost message is retransmitted: after
@@ -31,7 +31,8 @@ RESET_US: Final = 30_000_000
 MESSAGE_BYTES: Final = 100
 """The size of a message, apart from its records."""
 _TO_NORMAL: Final = 12
-"""The sum of 12 uniform random numbers, minus 6, is close to normal with variance 1."""
+"""The number of uniform random numbers, 12, whose sum, minus 6, is close to normal with variance
+1."""
 
 
 class LinkShape(Struct, frozen=True):
@@ -52,7 +53,8 @@ class LinkShape(Struct, frozen=True):
 
 
 class Layer:
-    """A shape in force on one direction of a link.  `busy_until_us`: when its bandwidth is free."""
+    """A shape in force on one direction of a link.  `busy_until_us`: the time at which its
+    bandwidth is free."""
 
     __slots__ = ("busy_until_us", "shape")
 
@@ -61,7 +63,7 @@ class Layer:
         self.busy_until_us = 0
 
     def delay_us(self, now_us: int, message: object, rng: Rng) -> int | None:
-        """How long this shape delays a message that is sent now; None if the message is lost for
+        """The delay of a message that is sent now; None if the message is lost for
         good."""
         shape = self.shape
         delay_us = 0
@@ -97,7 +99,7 @@ def _jitter_us(shape: LinkShape, rng: Rng) -> int:
 
 
 def _retransmission_us(loss: float, rng: Rng) -> int | None:
-    """The sum of the timeouts until a transmission gets through; None if none does."""
+    """The sum of the timeouts until a transmission arrives; None if none does."""
     total_us, timeout_us = 0, RETRANSMIT_US
     for _ in range(MAX_RETRANSMISSIONS + 1):
         if rng.random() >= loss:

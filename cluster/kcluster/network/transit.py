@@ -3,9 +3,9 @@ clocks.
 
 Owns: order, delay and loss on one connection between a client and a broker; which of its two ends
 is open; the time at which each end learns that the other has closed or that the connection is
-broken. Never: reads a clock, touches a socket, encodes a message; decides what happens on a link
-(fabric.py); carries messages between brokers (runtime/dispatch.py).
-Kafka: TCP between a client's machine and a broker's.
+broken.  Never: reads a clock, touches a socket, encodes a message; decides a message's fate on a
+link (fabric.py); carries messages between brokers (runtime/dispatch.py).  Kafka: TCP between a
+client's machine and a broker's.
 
 A connection has two directions, to the broker and to the client.  Each is a TCP stream, to which
 these rules apply separately:
@@ -13,15 +13,15 @@ these rules apply separately:
 1. Order.  Messages arrive in the order sent; the end of the connection comes last (RFC 9293, 3.4:
   sequence numbers; a FIN has one, too).  A late message delays the messages behind it.
 2. Delay.  A message arrives when the fabric says, or when the one before it does if that is later.
-  One that is under way when its link is cut is lost, unless the link heals first.
+  A message that is under way when its link is cut is lost, unless the link heals first.
 3. Loss.  Nothing that is sent behind a lost message arrives: a stream has no holes.  The connection
   is broken from then on.
 4. Reset.  A message that is lost for good resets its connection when its sender gives up (RFC 9293,
   3.8.3), unless the link is cut then.  Other connections over the link are not affected.
 5. Cut.  A message that is sent into a cut is lost.  That is silence: neither end is notified.
 6. Heal.  When a link heals, the connections over it that are broken are reset: the broker's end
-  closes at once, and the end of the connection is sent to the client. # DIFFERS: TCP would
-  retransmit after a short cut, and both ends would only see a delay.
+  closes at once, and the end of the connection is sent to the client.
+  # DIFFERS: TCP would retransmit after a short cut, and both ends would only see a delay.
 7. Close.  The end that closes first takes no more messages.  Everything that it has sent arrives at
   the other end, and then the end of the connection, to which rules 1 to 6 apply: a FIN is
   acknowledged and retransmitted as data is.  So rule 6 delivers an end that was lost in a cut.
@@ -68,7 +68,7 @@ class CarriedConnection:
         """Whether the broker's end is open; true even before the first message has arrived
         there."""
         self.lost_to_broker = False
-        """A message to the broker was lost, so no more arrives there (rule 3)."""
+        """Whether a message to the broker was lost, so that no more arrives there (rule 3)."""
         self.lost_to_client = False
         self.is_reset = False
         """Whether a reset is under way: only the end of the connection still reaches the client."""

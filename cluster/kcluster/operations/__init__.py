@@ -1,1 +1,1 @@
-"""What can be done to a running cluster, on either clock."""
+"""The operations on a running cluster, on either clock."""

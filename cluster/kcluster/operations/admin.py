@@ -20,9 +20,9 @@ from kcluster.protocol.messages import Message
 
 TIMEOUT_MS: Final = 30_000
 TOPIC, BROKER, GROUP = 2, 4, 32
-"""ConfigResource.Type."""
+"""Codes of ConfigResource.Type."""
 SET, DELETE = 0, 1
-"""AlterConfigOp.OpType."""
+"""Codes of AlterConfigOp.OpType."""
 
 OnEnd = Callable[[str], None]
 """Called with "" when the operation is done, or with the text of its refusal."""
@@ -35,7 +35,7 @@ class Admin:
         self._asking = asking
 
     def create_topic(self, spec: TopicSpec, on_end: OnEnd) -> None:
-        """Create a topic, replicas by hand or placed as Kafka does it."""
+        """Create a topic, with replicas placed by hand or as Kafka places them."""
         create = m.CreateTopicsRequest(topics=[creatable_topic(spec)], timeout_ms=TIMEOUT_MS)
         self._ask(create, on_end)
 

@@ -15,7 +15,7 @@ from kcluster.protocol.messages import Message
 from kcluster.runtime.dispatch import RUNTIME_ID, Dispatcher
 
 PREFERRED, UNCLEAN = 0, 1
-"""ElectLeadersRequest.ElectionType."""
+"""Codes of ElectLeadersRequest.ElectionType."""
 
 
 class Asking:

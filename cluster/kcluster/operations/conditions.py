@@ -1,8 +1,7 @@
 """Conditions: `isr(orders-0) < 2`, `1,000 acked`, `event leader_elected of orders-0`, `settled`.
 
-Owns: one class per kind of condition, with how it is written, whether it holds now, and what it
-names that must exist.  Never: waits (stages and handles do).
-Kafka: no counterpart.
+Owns: one class per kind of condition, with its written form, its test, and the names in it that
+must exist.  Never: waits (stages and handles do).  Kafka: no counterpart.
 
 A partition that does not exist yet has no leader (-1), and counts zero.
 """
@@ -53,7 +52,7 @@ _EVENT: Final = re.compile(r"event ([a-z_]+)(?: of (.+))?")
 
 
 class Condition(Struct, frozen=True, kw_only=True):
-    """A condition on a cluster; a subclass per kind.  `shown`: as it was written."""
+    """A condition on a cluster; a subclass per kind.  `shown`: the condition as it was written."""
 
     shown: str
 
@@ -62,7 +61,7 @@ class Condition(Struct, frozen=True, kw_only=True):
         raise AssertionError(f"{type(self).__name__} has no test")
 
     def value(self, facts: ConditionFacts) -> int | None:
-        """The number that is compared, for messages; None if no number is."""
+        """The number that is compared, for messages; None if no number is compared."""
         return None
 
     def standing(self, facts: ConditionFacts) -> str:
@@ -119,7 +118,7 @@ class EventCondition(Condition, frozen=True, kw_only=True):
 
 
 class _Comparison(Condition, frozen=True, kw_only=True):
-    """`word symbol number`."""
+    """A comparison: `word symbol number`."""
 
     word: str
     symbol: str
@@ -183,11 +182,13 @@ class PartitionCondition(_Comparison, frozen=True, kw_only=True):
 
 
 Counter = Callable[[str, str], int]
-"""(word, client) -> how many records were sent or read with this outcome; client "" for all."""
+"""Counts records: (word, client) -> the number that were sent or read with this outcome; client ""
+for all."""
 
 
 class ConditionFacts:
-    """What conditions are tested against: one cluster, its notes, its workload's counts."""
+    """The facts against which conditions are tested: one cluster, its notes, its workload's
+    counts."""
 
     def __init__(
         self, dispatcher: Dispatcher, verbs: Verbs, notes: list[Note], count: Counter
@@ -198,17 +199,17 @@ class ConditionFacts:
         self._dispatcher = dispatcher
 
     def high_watermark(self, topic: str, partition: int) -> int:
-        """The high watermark at a partition's leader; 0 if it has none."""
+        """The high watermark at a partition's leader; 0 without a leader."""
         replica = self.leader_replica(topic, partition)
         return 0 if replica is None else replica.high_watermark
 
     def log_end(self, topic: str, partition: int) -> int:
-        """The log end offset of a partition's leader; 0 if it has none."""
+        """The log end offset of a partition's leader; 0 without a leader."""
         replica = self.leader_replica(topic, partition)
         return 0 if replica is None else replica.log.log_end_offset
 
     def leader_replica(self, topic: str, number: int) -> Replica | None:
-        """The leader's replica of a partition; None if there is none."""
+        """The leader's replica of a partition; None without a leader."""
         partition = self.verbs.settled.image.partition(topic, number)
         if partition is None:
             return None
@@ -269,7 +270,7 @@ def _number(text: str) -> int:
 
 
 def condition_in(text: str) -> Condition:
-    """The condition that the text means, as `condition`; ClusterError for text that means none."""
+    """The condition that the text means, like `condition`; ClusterError for any other text."""
     try:
         return condition(text)
     except ValueError as error:
@@ -277,7 +278,7 @@ def condition_in(text: str) -> Condition:
 
 
 def limit_ms_of(within: str | float) -> int:
-    """`10s`, or a number of seconds, in ms; ClusterError for text that is no time."""
+    """The ms of `10s`, or of a number of seconds; ClusterError for text that is no time."""
     if not isinstance(within, str):
         return round(within * 1000)
     try:
@@ -287,8 +288,8 @@ def limit_ms_of(within: str | float) -> int:
 
 
 def not_held(condition: Condition, facts: ConditionFacts, limit_ms: int) -> str:
-    """The message that a condition did not hold in time, with the present state.  `limit_ms` 0:
-    there was no wait, since the clock is paused."""
+    """The message that a condition did not hold in time, with the present state.  `limit_ms`: 0 if
+    there was no wait, because the clock is paused."""
     when = f"after {limit_ms / 1000:g} s" if limit_ms else "and the clock is paused"
     return f"{condition} does not hold {when}: {condition.standing(facts)}"
 

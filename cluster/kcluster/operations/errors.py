@@ -1,6 +1,6 @@
 """The errors of every operation on a cluster.
 
-Owns: ClusterError and its kinds, imported from here by all.  Never: an error of Kafka's protocol
+Owns: ClusterError and its kinds, imported from here by all.  Never: has errors of Kafka's protocol
 (protocol/errors.py).
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 
 class ClusterError(Exception):
-    """An operation on the cluster is not possible; the text says why."""
+    """The error for an operation on the cluster that is not possible; the text has the reason."""
 
 
 class WrongName(ClusterError):
-    """An operation names a broker, topic or partition that does not exist."""
+    """The error for an operation that names a broker, topic or partition that does not exist."""
 
 
 class NotInTime(ClusterError):
-    """A condition that was waited for did not hold in time; the text has the present state."""
+    """The error for a wait whose condition did not hold in time; the text has the present state."""

@@ -1,8 +1,8 @@
 """Cutting, healing and shaping links between sets of nodes, with an event for each change.
 
 Owns: these operations and their events; resets of connections between brokers.  Never: carries a
-message (runtime/dispatch.py, network/transit.py), decides which nodes are meant (node_sets.py).
-Kafka: iptables and tc on the machines that brokers run on.
+message (runtime/dispatch.py, network/transit.py), chooses the nodes (node_sets.py).  Kafka:
+iptables and tc on the machines of brokers.
 
 Nodes are brokers, the controller, and clients by their ids in the fabric.
 """
@@ -77,7 +77,7 @@ class Links:
     # ----------------------------------------------------------------------------- healing
 
     def heal(self, a: int | None = None, b: int | None = None) -> None:
-        """Undo cuts and shapes: all, those of node `a`, or those between `a` and `b`."""
+        """Undo cuts and shapes: all of them, those of node `a`, or those between `a` and `b`."""
         self._report_healed(self._fabric.heal(a, b))
         self._report_unshaped(self._fabric.clear_shapes(a, b))
 
@@ -101,7 +101,7 @@ class Links:
         of_disk: bool = False,
     ) -> Layers:
         """Add a shape to every link from `nodes` to `others`, and back unless `one_way`; returns
-        its layers, for `remove_layers`.  `of_disk`: it stands for a slow disk."""
+        its layers, for `remove_layers`.  `of_disk`: whether it stands for a slow disk."""
         ends = list(product(nodes, others))
         if not one_way:
             ends += [(b, a) for a, b in ends]
@@ -132,18 +132,18 @@ class Links:
     # ---------------------------------------------------------------------- connections
 
     def reset_later(self, link: Link, at_us: int) -> None:
-        """A message was lost for good: reset its connection when the sender gives up."""
+        """Reset the connection of a message that was lost for good when its sender gives up."""
         self._dispatcher.later(at_us, partial(self._reset, link))
 
     def _reset(self, link: Link) -> None:
         if not self._fabric.is_cut(*link):
             self._dispatcher.note(LinkReset(*link))
-            # A client's connection is reset by transit.py, and no other over the same link.
+            # transit.py resets a client's connection, and no other over the link.
             for direction in _both_directions((link,)):
                 self._disconnect_nodes(direction)
 
     def _disconnect_nodes(self, link: Link) -> None:
-        """The connection between two nodes is broken: notify the second."""
+        """Notify the second node that its connection to the first is broken."""
         source, destination = link
         dispatcher = self._dispatcher
         process = dispatcher.processes.get(destination)

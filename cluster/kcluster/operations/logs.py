@@ -15,8 +15,9 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class ReplicaLog(Struct, frozen=True):
-    """`standing`: `leader`, `in sync`, `down, 50 ahead`.  `high_watermark`: None while the process
-    is down.  `epochs`: (leader epoch, first offset), oldest first."""
+    """One replica's log.  `standing`: its state in words: `leader`, `in sync`, `down, 50 ahead`.
+    `high_watermark`: None while the process is down.  `epochs`: (leader epoch, first offset),
+    oldest first."""
 
     broker: int
     standing: str
@@ -27,7 +28,7 @@ class ReplicaLog(Struct, frozen=True):
 
 
 class PartitionLogs(Struct, frozen=True):
-    """`leader`: None for an offline partition."""
+    """The logs of a partition's replicas.  `leader`: None for an offline partition."""
 
     topic: str
     partition: int

@@ -1,6 +1,6 @@
 """Names: of partitions as people write them, and everything that one scenario may name.
 
-Owns: PartitionName, Names, what is wrong with a name that is not there.  Never: collects the names
+Owns: PartitionName, Names, the messages about missing names.  Never: collects the names
 of a scenario (scenario/language/naming.py does).  Kafka: kafka-topics --describe.
 """
 
@@ -24,9 +24,9 @@ _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,9})")
 
 
 class Names(Struct, frozen=True):
-    """The names of one scenario.  `topics`: partition counts by name, None if it is not known.
-    `from_steps`: names of brokers from `as:`.  `creates_topics`: a client's Metadata request may
-    create a topic."""
+    """The names of one scenario.  `topics`: partition counts by name, None for an unknown count.
+    `from_steps`: names of brokers from `as:`.  `creates_topics`: whether a client's Metadata
+    request may create a topic."""
 
     topics: Mapping[str, int | None]
     brokers: Sequence[int]
@@ -36,7 +36,7 @@ class Names(Struct, frozen=True):
     creates_topics: bool
 
     def topic_problem(self, topic: str) -> str:
-        """Why there can be no such topic; "" if there can."""
+        """The reason why no such topic can exist; "" if it can."""
         if topic in self.topics or has_internal_prefix(topic):
             return ""
         if self.creates_topics and nearest(topic, self.topics) is None:
@@ -44,7 +44,7 @@ class Names(Struct, frozen=True):
         return f"{show(topic)}: {unknown('topic', topic, self.topics)}"
 
     def partition_problem(self, topic: str, partition: int) -> str:
-        """Why there can be no such partition; "" if there can."""
+        """The reason why no such partition can exist; "" if it can."""
         problem = self.topic_problem(topic)
         count = self.topics.get(topic)
         if problem or count is None or partition < count:
@@ -54,13 +54,13 @@ class Names(Struct, frozen=True):
 
     def may_be_client(self, name: str) -> bool:
         """Whether the name is a client of the workload, or may be a client from outside.  An
-        outside client's id is not known beforehand, so it must not resemble the name of one of the
-        workload's."""
+        outside client's id is not known beforehand, so it must not resemble the name of a
+        workload's client."""
         return name in self.clients or "*" in name or nearest(name, self.clients) is None
 
 
 def partition_name(text: str) -> PartitionName:
-    """`orders-0` -> ("orders", 0)."""
+    """The partition in `orders-0`: ("orders", 0)."""
     match = _PARTITION.fullmatch(text.strip())
     if match is None:
         other = _SEPARATED.fullmatch(text.strip())

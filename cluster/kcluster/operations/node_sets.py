@@ -1,8 +1,7 @@
-"""Sets of nodes at the ends of links: which are meant, and what is refused between them.
-
-Owns: NodeSets, the sets that are meant where none is named, refusals.  Never: cuts or shapes
-a link itself (links.py does), reads a word for nodes (targets.py does), waits.
-Kafka: iptables and tc on the machines of brokers and clients; Jepsen's net and nemesis/partition.
+"""Sets of nodes at the ends of links: their choice, and refusals.  Owns: NodeSets, the sets if none
+is named, refusals.  Never: cuts or shapes a link itself (links.py does), reads a word for nodes
+(targets.py does), waits.  Kafka: iptables and tc on the machines of brokers and clients; Jepsen's
+net and nemesis/partition.
 
 Clients by name are the project's own and, on the live driver, clients from outside by client.id or
 IP address, with the wildcards `*` and `?`.
@@ -57,12 +56,13 @@ class NodeSets:
 
     @property
     def clients(self) -> tuple[int, ...]:
-        """The project's own clients, and all from outside."""
+        """The project's own clients, and all clients from outside."""
         return (*self._own.keys(), *self._outside(ANYBODY))
 
     @property
     def all_nodes(self) -> tuple[int, ...]:
-        """Brokers, the controller, the project's own clients; others must be named."""
+        """Brokers, the controller, the project's own clients; clients from outside must be
+        named."""
         return (*self.servers, *self._own)
 
     def client(self, name: str) -> tuple[int, ...]:
@@ -91,8 +91,9 @@ class NodeSets:
         return self._dispatcher.outlet.outside_clients(pattern, by_host)
 
     def ends(self, nodes: Ids, others: Ids | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The two ends of links, which have no node in common; without `others` these are all that
-        are not `nodes`.  ClusterError, with the reason, if there are no such sets."""
+        """The two ends of links, which have no node in common; without `others`, the second end has
+        all nodes that are not `nodes`.  Raises ClusterError, with the reason, if there are no such
+        sets."""
         first = tuple(nodes)
         if others is None:
             second = tuple(node for node in self.all_nodes if node not in first)

@@ -1,12 +1,12 @@
-"""What will follow from brokers that are lost, as questions with their right answers.
+"""The consequences of losing brokers, as questions with their right answers.
 
-Owns: which questions are worth asking about a state of the cluster, their choices, the answers and
-the reasons, as values.  Never: looks into a cluster (prediction_facts.py does), makes words
-(prediction_words.py does), decides an election: that is the controller's own code.
-Kafka: ReplicationControlManager.handleBrokerFenced.
+Owns: the questions that are worth asking about a state of the cluster, their choices, the answers
+and the reasons, as values.  Never: looks into a cluster (prediction_facts.py does), makes words
+(prediction_words.py does), decides an election: that is the controller's own code.  Kafka:
+ReplicationControlManager.handleBrokerFenced.
 
-An answer is about the state that the controller brings about when it has missed these brokers, if
-nothing else happens meanwhile.
+An answer is about the state after the controller has noticed the loss, if nothing else happens
+meanwhile.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ class Leaving(StrEnum):
     POWERED_OFF = "powered_off"
     WIPED = "wiped"
     SHUT_DOWN = "shut_down"
-    """By a controlled shutdown: their leaders move before they stop."""
+    """A controlled shutdown: the brokers' leaders move before they stop."""
     PAUSED = "paused"
     ISOLATED = "isolated"
-    """Cut off from all brokers and the controller."""
+    """A cut: the brokers are isolated from all other brokers and the controller."""
 
 
 class QuestionKind(StrEnum):
     """The questions that can be asked."""
 
     NOTICED = "noticed"
-    """When the controller acts."""
+    """The moment at which the controller acts."""
     LEADER = "leader"
-    """Who leads a partition afterwards."""
+    """The leader of a partition afterwards."""
     RECORD = "record"
-    """The fate of the last record of a partition's log."""
+    """The times at which the controller may act."""
     WRITES = "writes"
-    """Whether producers with acks=all can go on."""
+    """The moment at which the controller acts."""
 
 
 class Notice(StrEnum):
@@ -76,9 +76,10 @@ class Writes(StrEnum):
 
 
 class PartitionState(Struct, frozen=True):
-    """`min_isr`: the effective min.insync.replicas; `unclean`: unclean.leader.election.enable.
-    `log_ends`: by broker, of the replicas that have a log.  `is_moving`: messages between its
-    replicas are under way, so the followers' ends may still change."""
+    """The state of a partition.  `min_isr`: the effective min.insync.replicas; `unclean`:
+    unclean.leader.election.enable.  `log_ends`: the log ends of the replicas with a log, by broker.
+    `is_moving`: whether messages between its replicas are under way, so that the followers' log
+    ends may still change."""
 
     topic: str
     registration: PartitionRegistration
@@ -89,8 +90,8 @@ class PartitionState(Struct, frozen=True):
 
 
 class ClusterState(Struct, frozen=True):
-    """What an answer depends on.  `active`: brokers that may lead, as the controller sees them;
-    `missed_soon`: brokers among them that are gone, which the controller has not noticed yet."""
+    """The facts on which an answer depends.  `active`: brokers that may lead in the controller's
+    view; `missed_soon`: brokers among them whose loss the controller has not noticed yet."""
 
     active: frozenset[int]
     missed_soon: tuple[int, ...]
@@ -100,9 +101,9 @@ class ClusterState(Struct, frozen=True):
 
 
 class PredictionReason(Struct, frozen=True):
-    """Why an answer is right.  `leader`, `isr`, `elr`: of the partition afterwards; `election`: the
-    rule by which the leader was chosen.  `log_end_offset`: of the new leader.  `min_isr`,
-    `timeout_ms`: the settings."""
+    """The reason why an answer is right.  `leader`, `isr`, `elr`: those of the partition
+    afterwards; `election`: the rule by which the leader was chosen.  `log_end_offset`: that of the
+    new leader.  `min_isr`, `timeout_ms`: the settings."""
 
     leader: int = NO_LEADER
     was_leader: int = NO_LEADER
@@ -115,8 +116,8 @@ class PredictionReason(Struct, frozen=True):
 
 
 class Prediction(Struct, frozen=True):
-    """One question.  `partition`: as `orders-0`, or "".  `offset`: of the record that it is about,
-    or -1.  `choices`, `answer`: brokers (-1: none), or values of Notice, RecordFate, Writes."""
+    """One question.  `partition`: `orders-0`, or "".  `offset`: that of the record in question, or
+    -1.  `choices`, `answer`: brokers (-1: none), or values of Notice, RecordFate, Writes."""
 
     kind: QuestionKind
     partition: str
@@ -128,14 +129,14 @@ class Prediction(Struct, frozen=True):
 
 def predict(state: ClusterState, brokers: Sequence[int], how: Leaving) -> list[Prediction]:
     """The questions about the loss of these brokers, the most telling ones first; none if the
-    controller has missed all of them already."""
+    controller has already noticed the loss of all of them."""
     lost = tuple(broker for broker in brokers if broker in state.active)
     if not lost:
         return []
     asked: list[Prediction] = []
     for partition in _by_interest(state.partitions, lost):
         asked += _about(state, partition, lost, how)
-    # The partitions in turn: first who leads each of them, then the rest.
+    # The partitions in turn: first the leader of each, then the rest.
     order = (QuestionKind.LEADER, QuestionKind.RECORD, QuestionKind.WRITES)
     asked.sort(key=lambda question: order.index(question.kind))
     return _varied(asked, _noticed(state, how))
@@ -192,8 +193,8 @@ def _about(
 def partition_after(
     state: ClusterState, partition: PartitionState, lost: Sequence[int]
 ) -> tuple[PartitionRegistration, ElectionKind]:
-    """The partition once the controller has missed these brokers and those that are already gone,
-    one after the other; and the rule by which its last leader was chosen."""
+    """The partition after the controller has noticed the loss of these brokers, and of those
+    already gone, one after the other; and the rule by which its last leader was chosen."""
     mode = ElectionMode.UNCLEAN if partition.unclean else ElectionMode.ONLINE
     after, kind = partition.registration, ElectionKind.NONE
     active = set(state.active)
@@ -225,7 +226,7 @@ def _fate(
         return None if how in (Leaving.WIPED, Leaving.POWERED_OFF) else RecordFate.UNAVAILABLE
     has_it = partition.log_ends.get(after.leader, 0) >= end
     if not has_it and (partition.is_moving or how is Leaving.SHUT_DOWN):
-        return None  # the follower may still get it
+        return None  # a follower may still get the record
     return RecordFate.KEPT if has_it else RecordFate.LOST
 
 

@@ -21,8 +21,8 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 def cluster_state(plan: Plan, dispatcher: Dispatcher) -> ClusterState:
-    """The state at this moment.  Call it between two dispatches.  ClusterError while no controller
-    is active: it could not miss a broker."""
+    """The state at this moment.  To be called between two dispatches.  Raises ClusterError while no
+    controller is active, because none could notice a loss."""
     process = dispatcher.processes[controller_id(dispatcher)]
     node = process.controller
     if process.state is not ProcessState.UP or node is None:

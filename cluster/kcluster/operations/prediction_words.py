@@ -33,7 +33,7 @@ _CHOICES: Final[dict[str, str]] = {
 
 
 def question_text(question: Prediction) -> str:
-    """`Who leads orders-0 afterwards?`"""
+    """The text of a question: `Who leads orders-0 afterwards?`"""
     match question.kind:
         case QuestionKind.NOTICED:
             return "When does the controller act?"
@@ -48,14 +48,14 @@ def question_text(question: Prediction) -> str:
 
 
 def choice_text(choice: int | str) -> str:
-    """`broker 2`, `nobody`, `it is lost`."""
+    """The text of a choice: `broker 2`, `nobody`, `it is lost`."""
     if isinstance(choice, str):
         return _CHOICES[choice]
     return "nobody" if choice == NO_LEADER else f"broker {choice}"
 
 
 def answer_reason(question: Prediction) -> str:
-    """Why the answer is right, in a sentence or two."""
+    """The reason why the answer is right, in a sentence or two."""
     reason = question.reason
     match question.kind:
         case QuestionKind.NOTICED:

@@ -1,8 +1,6 @@
-"""When a cluster has settled after an operation: conditions on its state, and why they do not hold.
-
-Owns: these conditions, and the text of what does not hold.  Never: waits (the drivers do), changes
-anything.
-Kafka: TestUtils.waitUntilMetadataIsPropagated and similar methods.
+"""The settled state of a cluster after an operation: conditions, and the reasons why they do not
+hold.  Owns: these conditions, and the texts of the reasons.  Never: waits (the drivers do), changes
+anything.  Kafka: TestUtils.waitUntilMetadataIsPropagated and similar methods.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from kcluster.operations.status import (
 from kcluster.runtime.dispatch import Dispatcher
 
 MAX_REFUSED_SHOWN: Final = 10
-"""Topics that could not be created, in an error."""
+"""The most topics that an error lists because they could not be created."""
 
 
 class Settled:
@@ -75,7 +73,7 @@ class Settled:
 
     def all_serving(self) -> bool:
         """Whether every broker runs and is unfenced, every partition has a leader, and all brokers
-        know."""
+        know it."""
         return (
             all(map(self.is_running, self.brokers()))
             and not self._index.leaderless
@@ -134,7 +132,7 @@ class Settled:
                     )
 
     def _progress(self, partition: PartitionRegistration, broker_id: int) -> str:
-        """How far a replica has come, and the ISR that its leader has proposed since."""
+        """The progress of a replica, and the ISR that its leader has since proposed."""
         key = (partition.topic_id, partition.partition)
         leader = self._dispatcher.replica(partition.leader, *key)
         follower = self._dispatcher.replica(broker_id, *key)
@@ -163,9 +161,9 @@ class Settled:
 
     def has_noticed(self) -> bool:
         """Whether the controller has noticed the state of each broker: a broker that runs and
-        reaches it is unfenced, any other is fenced and leads nothing.  No leader may count a
-        replica as in sync that lacks records and cannot fetch them.  False while no controller is
-        active."""
+        reaches it is unfenced, any other is fenced and leads nothing.  A leader must not count a
+        replica as in sync if that lacks records and cannot fetch them.  False while no controller
+        is active."""
         if self.is_down(self.controller_id):
             return True
         return (
@@ -212,7 +210,7 @@ class Settled:
     def is_active(self, broker_id: int) -> bool:
         """Whether the broker is unfenced, or leads a partition."""
         registration = self.image.brokers.get(broker_id)
-        # It leaves the ISRs of many partitions in several steps.
+        # A broker leaves the ISRs of many partitions in several steps.
         leads_any = bool(self._index.led_by.get(broker_id))
         return leads_any or (registration is not None and not registration.fenced)
 
@@ -229,7 +227,7 @@ class Settled:
 
     def are_in_sync(self) -> bool:
         """Whether every broker that is unfenced is in the ISR of each partition that has it as a
-        replica, or its leader is not there to let it in."""
+        replica, or whether the partition has no leader to admit it."""
         image, out_of_sync = self.image, self._index.out_of_sync
         for broker_id in filter(self.is_registered, self.brokers()):
             for topic_id, number in out_of_sync.get(broker_id, ()):
@@ -243,14 +241,14 @@ class Settled:
         return self._dispatcher.processes[broker_id].state is ProcessState.DOWN
 
     def is_without(self, broker_id: int) -> bool:
-        """Whether the controller has fenced the broker, it leads no partition, and the others know.
-        False while no controller is active."""
+        """Whether the controller has fenced the broker, it leads no partition, and the other
+        brokers know it.  False while no controller is active."""
         if self.is_down(self.controller_id):
             return True
         return not self.is_active(broker_id) and self.has_applied_all()
 
     def is_serving(self, broker_id: int) -> bool:
-        """Whether the broker is unfenced in its current life, and all brokers know."""
+        """Whether the broker is unfenced in its current life, and all brokers know it."""
         return self.is_registered(broker_id) and self.has_applied_all()
 
     def is_in_sync(self, broker_id: int) -> bool:
@@ -258,7 +256,7 @@ class Settled:
         return not self._index.out_of_sync.get(broker_id)
 
     def is_led_by(self, topic: str, partition: int, broker_id: int) -> bool:
-        """Whether this broker leads the partition, and all brokers know."""
+        """Whether this broker leads the partition, and all brokers know it."""
         registration = self.image.partition(topic, partition)
         return (
             registration is not None and registration.leader == broker_id and self.has_applied_all()
@@ -266,7 +264,8 @@ class Settled:
 
 
 def _refusal(refused: Mapping[str, ApiError]) -> str:
-    """Which topics of the topology could not be created, and why: the first few, one line each."""
+    """The topics of the topology that could not be created, with the reasons: the first few, one
+    line each."""
     lines = [
         f"topic {name} of the topology cannot be created: {error.code.name}"
         + (f": {error.message}" if error.message else "")

@@ -1,11 +1,12 @@
-"""Which of several brokers a verb acts on, if some are already in the state to which it leads.
+"""The choice of the brokers on which a verb acts, if some are already in the state to which it
+leads.
 
 Owns: the rule, for the command line, Python and scenario files.  Never: acts on a broker, refuses;
 imports msgspec: `kcluster --help` loads this.
-Kafka: systemctl start, which starts what does not run yet.
+Kafka: systemctl start, which starts only services that do not run.
 
 A verb for several brokers acts on the brokers whose state allows it, and leaves the others as they
-are. A single broker in the wrong state is refused: whoever names one takes it to be in another
+are.  A single broker in the wrong state is refused, because its user expects it to be in another
 state.
 """
 
@@ -48,7 +49,7 @@ class Chosen(NamedTuple):
 
 
 class WrongState(ClusterError):
-    """The only node that a verb is about is in a state in which the verb does nothing.
+    """The error for a verb on a single node, in a state in which the verb does nothing.
     `left_alone`: that node, as in Chosen."""
 
     def __init__(self, text: str, left_alone: tuple[tuple[int, ProcessState], ...]) -> None:
@@ -59,8 +60,8 @@ class WrongState(ClusterError):
 def choose(
     verb: StateVerb, nodes: Sequence[tuple[int, ProcessState]], can_wait: bool = True
 ) -> Chosen:
-    """Divide nodes by whether the verb acts on them in their states.  `can_wait`: a paused process
-    may be asked to shut down; it is killed when it has not done so in time."""
+    """Divide nodes by whether the verb acts on them in their states.  `can_wait`: whether a paused
+    process may be asked to shut down; it is killed if it does not do so in time."""
     allowed = [x for x in ACTS_ON[verb] if can_wait or x is not ProcessState.PAUSED]
     return Chosen(
         tuple(node for node, state in nodes if state in allowed),

@@ -27,8 +27,8 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class BrokerStatus(Struct, frozen=True):
-    """One broker.  `state`: its process, up, paused or down.  `fenced`: as the controller sees it.
-    `kafka_version`: the release that it runs as."""
+    """One broker.  `state`: the state of its process: up, paused or down.  `fenced`: whether the
+    controller has fenced it.  `kafka_version`: the release that it simulates."""
 
     id: int
     host: str
@@ -40,8 +40,8 @@ class BrokerStatus(Struct, frozen=True):
 
 
 class PartitionStatus(Struct, frozen=True):
-    """One partition.  `leader` None: offline.  `high_watermark`, `log_end_offset`: the leader's,
-    None without one; `lag`: records behind the leader's log end, by follower."""
+    """One partition.  `leader`: None if it is offline.  `high_watermark`, `log_end_offset`: the
+    leader's, None without a leader; `lag`: records behind the leader's log end, by follower."""
 
     topic: str
     partition: int
@@ -63,8 +63,8 @@ class ShapeStatus(Struct, frozen=True):
 
 
 class ClusterStatus(Struct, frozen=True):
-    """The cluster at one moment.  `sides`: groups of nodes that reach each other; one without
-    cuts.  `shapes`: impaired links.  `clients`: names of nodes that are clients."""
+    """The cluster at one moment.  `sides`: groups of nodes that reach each other, a single one
+    without cuts.  `shapes`: impaired links.  `clients`: names of nodes that are clients."""
 
     cluster_id: str
     at_ms: int
@@ -90,7 +90,7 @@ class NoteEntry(Struct, frozen=True):
 
     @property
     def event(self) -> Event:
-        """What happened: one of the types in `kcluster.events`."""
+        """The event itself: one of the types in `kcluster.events`."""
         return self.note.event
 
     @property
@@ -211,7 +211,7 @@ def controller_id(dispatcher: Dispatcher) -> int:
 
 
 def controller_image(dispatcher: Dispatcher) -> MetadataImage:
-    """The newest metadata; while no controller is active, the last one's."""
+    """The newest metadata; while no controller is active, the newest that the last one had."""
     return _controller(dispatcher).image
 
 
@@ -221,7 +221,8 @@ def partition_index(dispatcher: Dispatcher) -> PartitionIndex:
 
 
 def metadata_log(dispatcher: Dispatcher) -> MetadataLog:
-    """The records from which the image was built, and what else outlives a controller."""
+    """The records from which the image was built, and the other state that outlives a
+    controller."""
     return _controller(dispatcher).log
 
 

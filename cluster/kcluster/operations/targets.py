@@ -1,8 +1,8 @@
 """Words for nodes: `leader(orders-0)`, `any 2 brokers`, `rack a`, `all but 1`.
 
-Owns: one class per word, with how it is written, whom it means now, and what it names that must
-exist.  Never: acts on a node.
-Kafka: what an operator finds with kafka-topics --describe and kafka-consumer-groups.
+Owns: one class per word, with its written form, the nodes that it means now, and the names in it
+that must exist.  Never: acts on a node.  Kafka: facts from kafka-topics --describe and
+kafka-consumer-groups.
 
 To add a word: a class with `@target` and its `parse` (or PLAIN or CALL), `resolve` and `problems`.
 Words are tried in the order of the classes.
@@ -36,7 +36,7 @@ _ALL_BUT: Final = "all but "
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """Some nodes by meaning; a subclass per word."""
+    """A word for some nodes, by their meaning; a subclass per word."""
 
     PLAIN: ClassVar[tuple[str, ...]] = ()
     """The word, if it has no argument, and its synonyms."""
@@ -67,11 +67,11 @@ class Target(Struct, frozen=True, kw_only=True):
 
     @property
     def is_controller(self) -> bool:
-        """Whether the controller is meant, whenever it is resolved."""
+        """Whether the target always means the controller."""
         return False
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
-        """The nodes that are meant now; ClusterError, with the reason, if there are none."""
+        """The nodes that the target means now; ClusterError, with the reason, if there are none."""
         raise AssertionError(f"{type(self).__name__} does not resolve")
 
     def problems(self, names: Names) -> Iterator[str]:
@@ -79,7 +79,7 @@ class Target(Struct, frozen=True, kw_only=True):
         yield from ()
 
     def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
-        """What is wrong with the target where `verb` takes brokers, and no clients."""
+        """The problem of the target for a `verb` that takes brokers, but not clients."""
         yield from self.problems(names)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 Targets = tuple[Target, ...]
 Nodes = int | str | Iterable[int | str]
-"""Nodes as Python users name them: ids, words, or both in a collection."""
+"""Nodes in Python users' words: ids, words, or a collection of both."""
 
 _WORDS: Final[list[type[Target]]] = []
 
@@ -117,7 +117,7 @@ class _OfPartition(Target, frozen=True, kw_only=True):
         return self.chosen(finder.verbs.partition(*self.partition))
 
     def chosen(self, partition: PartitionRegistration) -> tuple[int, ...]:
-        """The brokers among the partition's."""
+        """The chosen brokers among the partition's replicas."""
         raise AssertionError(f"{type(self).__name__} chooses none")
 
     def problems(self, names: Names) -> Iterator[str]:
@@ -464,7 +464,7 @@ class NameTarget(Target, frozen=True, kw_only=True):
         raise WrongName(f"{self.name}: no such node; {hint}")
 
     def _broker_meant(self, finder: Finder) -> str | None:
-        """`1`, if this is `broker-1`."""
+        """The broker that was probably meant: `1` for `broker-1`."""
         digits = "".join(filter(str.isdecimal, self.name))
         return digits if digits in map(str, finder.plan.addresses) else None
 
@@ -495,7 +495,7 @@ TARGETS_SHOWN: Final = f"{', '.join(_EXAMPLES[:-1])}, or {_EXAMPLES[-1]}"
 
 
 def targets(text: str) -> Targets:
-    """`1, leader(orders-0)` -> two targets."""
+    """The targets in a text: `1, leader(orders-0)` -> two targets."""
     text = " ".join(text.split())
     if text.startswith(_ALL_BUT):
         return (_target(text),)
@@ -515,7 +515,7 @@ def _target(text: str) -> Target:
 
 
 def targets_in(text: str) -> Targets:
-    """The targets that the text names, as `targets`; ClusterError for a word that is not known."""
+    """The targets that the text names, like `targets`; ClusterError for an unknown word."""
     try:
         return targets(text)
     except ValueError as error:
@@ -523,10 +523,10 @@ def targets_in(text: str) -> Targets:
 
 
 def targets_of(nodes: Nodes) -> Targets:
-    """The targets that Python users name; ClusterError for a word that is not known."""
+    """The targets that Python users name; ClusterError for an unknown word."""
     if isinstance(nodes, int):
         return (BrokerTarget(broker_id=nodes, shown=str(nodes)),)
-    if isinstance(nodes, str):
+    if isinstance(nodes, str) and nodes.strip():
         return targets_in(nodes)
     found = tuple(target for one in nodes for target in targets_of(one))
     if not found:
@@ -548,7 +548,8 @@ class Finder:
 
     def find(self, targets: Targets, may_be_none: bool = False) -> tuple[int, ...]:
         """The nodes that the targets mean, each once, in the order of the targets.  ClusterError if
-        there are none, unless `may_be_none`: it is no problem if there is no broker to start."""
+        there are none, unless `may_be_none`: it is, for example, no problem if no broker can be
+        started."""
         found = (node for target in targets for node in target.resolve(self))
         nodes = tuple(dict.fromkeys(found))
         if not nodes and not may_be_none:

@@ -1,6 +1,6 @@
 """The operations of users on a cluster, in either driver: checks, then the change, without waiting.
 
-Owns: which operation is allowed when, the text of a refusal.  Never: waits for the consequences
+Owns: the conditions for each operation, the text of a refusal.  Never: waits for the consequences
 (`Cluster` and `VirtualDriver` do).  Kafka: kill, iptables, kafka-leader-election.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
-from kcluster.config.files.problems import nearest, unknown
+from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.topology.specs import BrokerSpec
 from kcluster.config.topology.values import unknown_version
 from kcluster.contract import MoveLeader
@@ -35,7 +35,7 @@ from kcluster.runtime.gate import FaultGate, RuleStatus
 NAMES_SHOWN: Final = 12
 """The most topics that an error lists."""
 SHUT_DOWN_LIMIT_S: Final = 30.0
-"""A controlled shutdown that takes longer is ended by a kill."""
+"""The limit of a controlled shutdown; a longer one is ended by a kill."""
 
 
 class Verbs:
@@ -53,7 +53,7 @@ class Verbs:
     # ------------------------------------------------------------------------ processes
 
     def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
-        """The nodes on which the verb acts now, and those that it leaves alone."""
+        """The nodes on which the verb acts now, and the nodes that it leaves alone."""
         return choose(verb, [(node, self._state(node)) for node in nodes], can_wait)
 
     def chosen(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
@@ -72,8 +72,8 @@ class Verbs:
         operation: Callable[[int], None],
         can_wait: bool = True,
     ) -> Chosen:
-        """Call `operation(node)` for each node that `chosen` returns; ClusterError, when all others
-        are done, if the operation was refused for one."""
+        """Call `operation(node)` for each node that `chosen` returns; ClusterError, when all other
+        nodes are done, if the operation was refused for one."""
         chosen = self.chosen(verb, nodes, can_wait)
         refusals = []
         for node in chosen.nodes:
@@ -87,7 +87,8 @@ class Verbs:
 
     def kill(self, broker_id: int, how: DeathKind) -> None:
         """End a process, or ask it to shut down (`clean`).  The controller's id is allowed here and
-        below: when it is started again, another voter is active, with the same metadata log."""
+        in the other methods: after its next start, another voter is active, with this metadata
+        log."""
         self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
         if how is DeathKind.CLEAN and broker_id != self.settled.controller_id:
             self._dispatcher.shut_down(broker_id, int(SHUT_DOWN_LIMIT_S * 1e6))
@@ -105,7 +106,7 @@ class Verbs:
         self._dispatcher.start(broker_id)
 
     def restore(self, broker_id: int) -> None:
-        """Undo what was done to a process: resume it if it is paused, start it if it is down, or
+        """Undo an operation on a process: resume it if it is paused, start it if it is down, or
         start it as soon as its controlled shutdown is over."""
         dispatcher = self._dispatcher
         process = dispatcher.processes[self.node(broker_id)]
@@ -117,7 +118,7 @@ class Verbs:
             dispatcher.start_after_shutdown(broker_id)
 
     def restore_all(self) -> Iterator[str]:
-        """Restore every process; yields the reason for each that cannot be restored."""
+        """Restore every process; yields the reason for each process that cannot be restored."""
         for node_id in (self.settled.controller_id, *self._plan.addresses):
             try:
                 self.restore(node_id)
@@ -134,7 +135,7 @@ class Verbs:
 
     def advertise(self, broker_id: int, host: str, port: int, on_end: OnEnd) -> None:
         """Give clients this address of a broker: from its next start on, and now if it runs, by an
-        amended registration.  Where it listens does not change.
+        amended registration.  The address at which it listens does not change.
 
         DIFFERS: in Kafka, advertised.listeners changes only by a restart of a KRaft broker.
         """
@@ -267,7 +268,7 @@ class Verbs:
             self.remove_rule(rule.name)
 
     def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, in order, and how often each has applied."""
+        """The rules in force, in order, and the number of times that each has applied."""
         gate = self._dispatcher.gate
         return () if gate is None else gate.status()
 
@@ -288,7 +289,7 @@ class Verbs:
         return node_id if node_id == self.settled.controller_id else self.broker(node_id)
 
     def partition(self, topic: str, partition: int) -> PartitionRegistration:
-        """A partition as the controller knows it."""
+        """A partition in the controller's view."""
         image = self.settled.image
         if topic not in image.topics:
             raise WrongName(_no_topic(topic, image.topics, f"-{partition}"))
@@ -299,7 +300,7 @@ class Verbs:
         return registration
 
     def topic(self, name: str) -> TopicImage:
-        """A topic as the controller knows it."""
+        """A topic in the controller's view."""
         topics = self.settled.image.topics
         if name not in topics:
             raise WrongName(_no_topic(name, topics))
@@ -319,8 +320,7 @@ class Verbs:
 
 
 def _no_topic(topic: str, topics: Collection[str], suffix: str = "") -> str:
-    """The text of a refusal: the nearest topic name, with the suffix, or the topics that there
-    are."""
+    """The text of a refusal: the nearest topic name, with the suffix, or the existing topics."""
     meant = nearest(topic, topics)
     if meant is not None:
         return f"there is no topic {topic}; did you mean {meant}{suffix}?"
@@ -334,5 +334,5 @@ def release(kafka_version: str) -> Release:
     """The release with this name; ClusterError if it is unknown."""
     known = find_release(kafka_version)
     if known is None:
-        raise ClusterError(f"kafka_version={unknown_version(kafka_version)}")
+        raise ClusterError(f"kafka_version={show(kafka_version)}: {unknown_version(kafka_version)}")
     return known

@@ -34,7 +34,7 @@ class Disk:
         self.write_back_ms = write_back_ms
         """The age at which the operating system writes a log to the disk; 0: never."""
         self.dirs: tuple[str, ...] = ("",)
-        """Its log directories, at least one; set by `mount` when a broker starts."""
+        """The broker's log directories, at least one; set by `mount` when a broker starts."""
         self._topics: dict[bytes, str] = {}
         """Topic names by topic id."""
         self._dir_of: dict[LogKey, str] = {}
@@ -86,13 +86,13 @@ class Disk:
     # -------------------------------------------------------------------------- log directories
 
     def mount(self, dirs: tuple[str, ...]) -> None:
-        """Set the log directories; logs of other directories are then in the first."""
+        """Set the log directories; logs of a directory that is no longer set move to the first."""
         self.dirs = tuple(dict.fromkeys(dirs))
         self._dir_of = {key: at for key, at in self._dir_of.items() if at in self.dirs[1:]}
         self._preferred = {key: at for key, at in self._preferred.items() if at in self.dirs}
 
     def dir_of(self, key: LogKey) -> str:
-        """The directory that a log is in."""
+        """The directory in which a log is."""
         return self._dir_of.get(key, self.dirs[0])
 
     def move(self, key: LogKey, log_dir: str) -> None:
@@ -125,7 +125,8 @@ class Disk:
         return sum(log.size_bytes for log in self.logs.values())
 
     def flush(self) -> None:
-        """Write everything to the disk, as a clean shutdown does; it then survives a power loss."""
+        """Write everything to the disk, as a clean shutdown does; everything then survives a power
+        loss."""
         for log in self.logs.values():
             log.flush()
 

@@ -17,7 +17,7 @@ UNDEFINED_EPOCH_OFFSET: Final = -1
 
 
 class EpochCache:
-    """The epochs of one log.  `latest`: the newest; UNDEFINED_EPOCH if there is none."""
+    """The epochs of one log.  `latest`: the newest epoch; UNDEFINED_EPOCH if there is none."""
 
     __slots__ = ("_epochs", "_starts", "latest")
 
@@ -53,9 +53,10 @@ class EpochCache:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return (greatest known epoch <= `epoch`, offset at which it ended, exclusive).
 
-        The newest epoch ends at `log_end_offset`.  For an epoch older than all known ones: that
-        epoch and the start of the oldest known one, since everything before it is deleted.  For one
-        newer than all known ones, or if none is known: (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET).
+        The newest epoch ends at `log_end_offset`.  For an epoch older than all known epochs: that
+        epoch and the start of the oldest known epoch, because earlier records are deleted.  For an
+        epoch newer than all known ones, or if none is known: (UNDEFINED_EPOCH,
+        UNDEFINED_EPOCH_OFFSET).
         """
         if epoch == self.latest:
             if epoch == UNDEFINED_EPOCH:

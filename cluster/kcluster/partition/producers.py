@@ -37,7 +37,7 @@ at most twice as many headers."""
 
 
 class AppendedBatch(Struct, frozen=True, gc=False):
-    """An appended batch as far as it is remembered, to recognize it when it is sent again."""
+    """The part of an appended batch that is remembered, to recognize a batch that is sent again."""
 
     first_sequence: int
     last_sequence: int
@@ -47,7 +47,7 @@ class AppendedBatch(Struct, frozen=True, gc=False):
 
 
 class ProducerState(Struct, frozen=True, gc=False):
-    """One producer id in one log.  `batches`: the newest of its epoch, oldest first."""
+    """One producer id in one log.  `batches`: its newest batches in this epoch, oldest first."""
 
     producer_epoch: int
     batches: tuple[AppendedBatch, ...]
@@ -60,8 +60,8 @@ class ProducerState(Struct, frozen=True, gc=False):
 
 
 class AbortedTransaction(Struct, frozen=True, gc=False):
-    """A transaction that was aborted.  `last_offset`: its marker's.  `last_stable_offset`: no
-    transaction that ended later begins below it.  Kafka: AbortedTxn."""
+    """A transaction that was aborted.  `last_offset`: the marker's offset.  `last_stable_offset`:
+    an offset below which no later transaction begins.  Kafka: AbortedTxn."""
 
     producer_id: int
     first_offset: int
@@ -73,19 +73,19 @@ class Verification(Struct, gc=False):
     """A leader's open question to the coordinator: is this partition part of the transaction?
 
     The object is its own guard: an answer counts only while the object is still in the table.  A
-    marker removes it, so that a batch verified before the marker is not appended after it. Kafka:
-    VerificationStateEntry, VerificationGuard.
+    marker removes the object, so that a batch that was verified before the marker is not appended
+    after it.  Kafka: VerificationStateEntry, VerificationGuard.
     """
 
     producer_epoch: int
     lowest_sequence: int
     is_epoch_bumped: bool
-    """Whether the client's epoch is bumped with every transaction (KIP-890): then a producer that
-    this log does not know begins with sequence 0."""
+    """Whether the client's epoch is bumped with every transaction (KIP-890): if so, a producer
+    unknown to this log must begin with sequence 0."""
 
 
 class SequenceRefusal(Struct, frozen=True, gc=False):
-    """Why a batch must not be appended."""
+    """The reason why a batch must not be appended."""
 
     error: ErrorCode
     text: str
@@ -106,7 +106,7 @@ def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal
         state.producer_epoch,
     )
     if epoch == known_epoch:
-        # In the common case it is the next in sequence, and no duplicate.
+        # The common case: the batch is the next in sequence, and no duplicate.
         if first_sequence != state.next_sequence:
             last_sequence = batch.last_sequence
             for known in state.batches:
@@ -173,10 +173,10 @@ EPOCH_BUMP_SINCE: Final = 2
 def check_marker(
     state: ProducerState, producer_epoch: int, coordinator_epoch: int, transaction_version: int
 ) -> SequenceRefusal | None:
-    """Why a marker must not be appended; None if it may be.
+    """The reason why a marker must not be appended; None if it may be.
 
-    Since transaction version 2 its epoch is above the producer's.  An equal one, without an open
-    transaction, repeats the last marker and is accepted (KAFKA-19999).
+    Since transaction version 2 a marker's epoch is above the producer's.  A marker with an equal
+    epoch, without an open transaction, repeats the last marker and is accepted (KAFKA-19999).
     """
     known_epoch = state.producer_epoch
     if transaction_version >= EPOCH_BUMP_SINCE:
@@ -234,8 +234,8 @@ class ProducerStates:
         self._ongoing: dict[int, int] = {}
         """Producer id -> first offset of its open transaction, in ascending order."""
         self._unreplicated: list[tuple[int, int]] = []
-        """(first offset, marker's offset) of transactions whose marker was not yet known to be
-        below the high watermark, in order of their markers."""
+        """(first offset, marker's offset) of transactions whose marker is not known to be below the
+        high watermark, in order of their markers."""
         self._verifications: dict[int, Verification] = {}
         """The verifications by producer id; only at the leader, and never beside an open
         transaction."""

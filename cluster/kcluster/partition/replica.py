@@ -8,7 +8,8 @@ KIP-966.
 
     metadata names this broker      -> lead(): epoch starts at the log end, followers unknown
     metadata names another one      -> follow(): the ISR proposal is void, waiting acks fail
-    a follower fetches at offset x  -> record_fetch(): it has all before x; watermark may move
+    a follower fetches at offset x  -> record_fetch(): it has all records before x; the watermark
+                                       may move
     follower caught up              -> propose_expansion(): counts for the watermark at once
     follower behind for too long    -> propose_shrink(): counts for the watermark until committed
     controller agreed / refused     -> commit_isr() / drop_proposal()
@@ -36,8 +37,8 @@ from kcluster.protocol.records.markers import Marker, build_marker
 NO_ERROR: Final = ErrorCode.NONE
 UNKNOWN_OFFSET: Final = -1
 BEFORE_START_MS: Final = -(10**12)
-"""The time of a thing that has not happened yet, before any run began; virtual clocks start at
-0."""
+"""The time of an event that has not happened yet: before the start of any run.  Virtual clocks
+start at 0."""
 
 
 class Role(Enum):
@@ -63,13 +64,15 @@ class FollowerProgress:
     def __init__(self, broker_id: int, last_caught_up_ms: int) -> None:
         self.broker_id = broker_id
         self.last_caught_up_ms = last_caught_up_ms
-        """The last time at which it had everything that the leader had at its previous fetch."""
+        """The last time at which the follower had everything that the leader had at the follower's
+        previous fetch."""
         self.log_end_offset = UNKNOWN_OFFSET
-        """The offset from which it last fetched; it has everything before that."""
+        """The offset from which the follower last fetched; it has all earlier records."""
         self.log_start_offset = UNKNOWN_OFFSET
-        """Its log start, according to its last fetch."""
+        """The follower's log start, according to its last fetch."""
         self.last_fetch_ms = BEFORE_START_MS
-        """The time of its last fetch; BEFORE_START_MS: none yet from this leader in this epoch."""
+        """The time of the follower's last fetch; BEFORE_START_MS if it has not fetched from this
+        leader in this epoch."""
         self.leader_end_at_last_fetch = 0
         """The leader's log end at that fetch."""
         self.broker_epoch = -1
@@ -81,17 +84,17 @@ class IsrProposal(Struct, frozen=True):
 
     isr: tuple[int, ...]
     maximal_isr: tuple[int, ...]
-    """Committed and proposed ISR together: until the decision, all of them hold the watermark
-    back."""
+    """The members of the committed or the proposed ISR: until the controller's decision, all of
+    them hold the watermark back."""
     leader_epoch: int
     partition_epoch: int
 
 
 class AckWait:
-    """A request that waits until everything before `required_offset` is committed; the broker
-    subclasses it.
+    """A request that waits until everything before `required_offset` is committed; the broker has
+    subclasses.
 
-    Its place is in `Replica.acks_waiting`, from `wait_for_ack` until it is answered.
+    It is in `Replica.acks_waiting`, from `wait_for_ack` until it is answered.
     """
 
     __slots__ = ("required_offset",)
@@ -111,7 +114,7 @@ class Replica:
     `is_leader` is `role is Role.LEADER`; only a leader has followers, one for each other replica
     of `registration`; `proposal`, if any, is of the registration's leader and partition epoch.
 
-    `brokers`, `last_fetches`, `changed`: each is one dict for all replicas of the broker.
+    `brokers`, `last_fetches`, `changed`: one dict each, shared by all replicas of the broker.
     `changed`: the replicas of which this object or the log has changed; the broker passes them to
     its periodic tasks and to the recorder.  `number`: the running number of this replica on its
     broker.
@@ -153,7 +156,8 @@ class Replica:
 
         # Decisions of the controller.
         self.registration = registration
-        """The partition as this broker knows it: replicas, leader, ISR and their epochs."""
+        """The ISR of the registration, the committed one; copied, like the next fields, for
+        speed."""
         self.leader_epoch = registration.leader_epoch
         self.isr = registration.isr
         """Copies of the registration's fields, for speed; this ISR is the committed one."""
@@ -168,7 +172,8 @@ class Replica:
         self.high_watermark = max(
             log.log_start_offset, min(log.high_watermark_checkpoint, log.log_end_offset)
         )
-        """Every in-sync replica has all records below it; followers learn it a fetch later."""
+        """The offset below which every in-sync replica has all records; a follower learns it one
+        fetch later."""
 
         # Fields of a leader.
         self.leader_epoch_start_offset = 0
@@ -235,8 +240,7 @@ class Replica:
         log = self.log
         self.leader_epoch_start_offset = log.log_end_offset
         log.epochs.assign(registration.leader_epoch, log.log_end_offset)
-        # Even if this replica led before: others may have led since, and its followers agree with
-        # them.
+        # Even a replica that led before starts with an unknown epoch: others may have led since.
         self.followers = {}
         self._keep_followers(now_ms)
         self.advance_high_watermark(now_ms)
@@ -288,8 +292,8 @@ class Replica:
         log_start_offset: int,
         now_ms: int,
     ) -> bool:
-        """Record a follower's fetch at `fetch_offset`: it has everything before.  True if the high
-        or the low watermark may have moved.
+        """Record a follower's fetch at `fetch_offset`: the follower has everything before it.  True
+        if the high or the low watermark may have moved.
 
         Kafka: Partition.updateFollowerFetchState.
         """
@@ -298,8 +302,8 @@ class Replica:
         if fetch_offset >= log_end_offset:
             follower.last_caught_up_ms = max(follower.last_caught_up_ms, now_ms)
         elif fetch_offset >= follower.leader_end_at_last_fetch:
-            # It has reached the leader's log end of its previous fetch, so it was caught up at that
-            # fetch.
+            # The follower has reached the log end that the leader had at the follower's previous
+            # fetch, so it was caught up at that fetch.
             follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)
         start_moved = follower.log_start_offset != log_start_offset
         end_moved = follower.log_end_offset != fetch_offset
@@ -317,8 +321,9 @@ class Replica:
         """Move the watermark to the least log end among the replicas that hold it back.  True if
         moved.
 
-        Kafka: Partition.maybeIncrementLeaderHW.  Held back while the ISR is below
-        min.insync.replicas (KIP-966), and by a follower that is caught up and about to join.
+        Kafka: Partition.maybeIncrementLeaderHW.  The watermark is held back while the ISR is below
+        min.insync.replicas (KIP-966), and until a caught-up follower that is about to join has the
+        records.
         """
         if len(self.isr) < self.min_isr:
             return False
@@ -361,7 +366,7 @@ class Replica:
         return True
 
     def low_watermark(self) -> int:
-        """The least log start of the live replicas; DeleteRecords is complete when all have
+        """The least log start of the live replicas; DeleteRecords is complete when all of them have
         moved."""
         low = self.log.log_start_offset
         for follower in self.followers.values():
@@ -373,10 +378,11 @@ class Replica:
     # -------------------------------------------------------------------------------- the ISR
 
     def propose_expansion(self, follower_id: int) -> IsrProposal | None:
-        """The ISR with `follower_id` added, if it qualifies; it holds the watermark at once.
+        """The ISR with `follower_id` added, if the follower qualifies; it holds the watermark back
+        at once.
 
-        Kafka: Partition.maybeExpandIsr.  It qualifies if it has all committed records and all from
-        before this epoch.
+        Kafka: Partition.maybeExpandIsr.  A follower qualifies if it has all committed records, and
+        all records from before this epoch.
         """
         isr = self.registration.isr
         if self.proposal is not None or follower_id in isr:
@@ -465,8 +471,8 @@ class Replica:
         )
         for follower in self.followers.values():
             if follower.log_end_offset == end:
-                # It had everything at its last fetch, even if an incremental fetch did not name
-                # this partition (KIP-227).
+                # The follower had everything at its last fetch, even if an incremental fetch did
+                # not name this partition (KIP-227).
                 last_fetch_ms = self.last_fetches.get(follower.broker_id, BEFORE_START_MS)
                 if last_fetch_ms > follower.last_caught_up_ms:
                     follower.last_caught_up_ms = last_fetch_ms
@@ -496,7 +502,7 @@ class Replica:
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, version: int
     ) -> ErrorCode:
-        """Why a marker may not be appended; NONE if it may."""
+        """The error for which a marker may not be appended; NONE if it may."""
         state = self.log.producers.states.get(producer_id, NO_STATE)
         refusal = check_marker(state, producer_epoch, coordinator_epoch, version)
         return NO_ERROR if refusal is None else refusal.error
@@ -518,8 +524,8 @@ class Replica:
         self.proposal = None
 
     def check_leader(self, current_leader_epoch: int) -> ErrorCode:
-        """The error for a client that names this leader epoch (-1: none) if this replica may not
-        answer it; NONE if it may.
+        """The error for a client that names this leader epoch (-1: none), if this replica may not
+        answer the client; else NONE.
 
         Kafka: Partition.checkCurrentLeaderEpoch, KIP-320.
         """
@@ -538,8 +544,8 @@ class Replica:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def acks_reached(self, required_offset: int) -> ErrorCode | None:
-        """NONE if everything before `required_offset` is committed, None if not yet; an error if it
-        never will be, or too few replicas have it.
+        """NONE if everything before `required_offset` is committed, None if not yet; an error if
+        they never will be, or if too few replicas have them.
 
         Kafka: Partition.checkEnoughReplicasReachOffset.
         """
@@ -594,7 +600,7 @@ class Replica:
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything and start at `offset`: the leader no longer has what comes before."""
+        """Drop everything and start at `offset`: the leader no longer has the earlier records."""
         self.changed[self] = None
         self.log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset

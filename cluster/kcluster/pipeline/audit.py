@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 LATE_MS: Final = 1_000
-"""An ack that takes longer is late."""
+"""The time of an ack beyond which it is late, in ms."""
 FATES: Final = ("lost", "duplicated", "reordered", "aborted_read", "late")
 _COUNTED: Final = ("duplicated", "aborted_read")
-"""A record can have these fates more than once."""
+"""The fates that a record can have more than once."""
 ANOMALY_OF: Final = {
     "lost": "lost-write",
     "duplicated": "duplicate",
@@ -49,9 +49,9 @@ _ELECTIONS: Final = (
 
 
 class Audit(Struct):
-    """`fates`: one row per send, computed lazily.  `summary`: counts by run, partition, epoch,
-    producer, fate, cause and the setting that allows it.  `totals`: counts by run and
-    partition."""
+    """The result of an audit.  `fates`: one row per send, computed lazily.  `summary`: counts by
+    run, partition, epoch, producer, fate, cause and the setting that allows it.  `totals`: counts
+    by run and partition."""
 
     fates: DataFrame
     summary: DataFrame
@@ -105,8 +105,8 @@ def _report(tables: Tables, counts: DataFrame) -> None:
 
 
 def _elections_of(notes: DataFrame) -> DataFrame:
-    """(run, topic, partition, elections): what each change of leader reads like and its time,
-    oldest first.  Topics that were deleted since are left out."""
+    """(run, topic, partition, elections): the text and the time of each change of leader, oldest
+    first.  Deleted topics are left out."""
     deleted_ms: dict[tuple[str, str], int] = {}
     changes: dict[tuple[str, str, int], list[tuple[int, str]]] = {}
     for run, at_ms, event in events_of(notes, LeaderElected, PartitionOffline, TopicDeleted):
@@ -125,7 +125,8 @@ def _elections_of(notes: DataFrame) -> DataFrame:
 
 def _with_fates(sends: DataFrame, elections: DataFrame, late_ms: int) -> DataFrame:
     """Sends with `late` and a column for each of the verdict's fates; for each fate the columns
-    `<fate>_by` (its cause) and `<fate>_setting` (the setting that allows it), null without it."""
+    `<fate>_by` (its cause) and `<fate>_setting` (the setting that allows it), null without the
+    fate."""
     from pyspark.sql import functions as F
 
     def found(fate: str) -> Column:
@@ -147,7 +148,7 @@ def _with_fates(sends: DataFrame, elections: DataFrame, late_ms: int) -> DataFra
         columns[f"{fate}_by"] = found(fate)["cause"]
         columns[f"{fate}_setting"] = found(fate)["allowed"]
     judged = sends.withColumns(columns).drop("anomalies")
-    # Only late sends get their partition's elections: a copy in every row is slow.
+    # Only late sends get the elections of their partition, because a copy in every row is slow.
     keys = {name: f"elections_{name}" for name in PARTITION}
     needed = F.col("late")
     for name, key in keys.items():

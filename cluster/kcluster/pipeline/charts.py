@@ -54,7 +54,7 @@ def write_page(tables: Timeline, out: str | os.PathLike[str], runs: int) -> Path
 
 
 def page_of(tables: Timeline, runs: int) -> str:
-    """The page; collects at most MAX_BARS rows of each table."""
+    """The text of the page; at most MAX_BARS rows of each table are collected."""
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>kcluster: timeline</title>'

@@ -1,6 +1,6 @@
 """Spark columns of the notes table: the type of an event, and its fields.
 
-Owns: how jobs read events (`is_a`, `field`, `events_of`).  Never: interprets an event.
+Owns: the access of jobs to events (`is_a`, `field`, `events_of`).  Never: interprets an event.
 Kafka: no counterpart.
 
 The schema comes from the types in `kcluster.events` (tables.py): the column `event` has the fields
@@ -30,7 +30,8 @@ def is_a(*types: type[TaggedEvent]) -> Column:
 
 
 def field(name: str) -> Column:
-    """A field of the event, null where its kind has none; the column has its name."""
+    """A field of the event, null for kinds without such a field; the column has the field's
+    name."""
     from pyspark.sql import functions as F
 
     assert name in _FIELDS, name

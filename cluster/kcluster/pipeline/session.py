@@ -1,9 +1,9 @@
 """A Spark session for the jobs, or a one-line reason why there is none.
 
 Owns: the settings and log level of a session, the check of the master before Spark waits a minute
-for it, how pyspark finds Java's classes, the errors for missing pyspark, Java or master.  Never:
-writes what is shipped to workers (shipping.py), imports pyspark before a session is requested.
-Kafka: no counterpart.
+for it, pyspark's look-ups of Java's classes, the errors for missing pyspark, Java or master.
+Never: writes what is shipped to workers (shipping.py), imports pyspark before a session is
+requested.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
-    # Else each operation on a column records its place in the program, which doubles its time.
+    # Otherwise each operation on a column records its place in the program, which doubles its time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
 }
@@ -53,13 +53,13 @@ SMALL: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
-    # The driver lists the files itself: from 33 paths on, a job would do it.
+    # The driver lists the files itself; otherwise, from 33 paths on, a job would list them.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
 """Settings for little data, where compiling a plan takes longer than running it.  The demo takes
 28 s instead of 46 with them."""
 SMALL_BYTES: Final = 32 << 20
-"""Up to this size, data is little."""
+"""The size up to which data counts as little."""
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
 _STANDALONE: Final = re.compile(r"([^:,/]+):(\d+)")
 _CONNECT_S: Final = 5
@@ -69,12 +69,12 @@ _OFTEN_CALLED: Final = (
     "PythonUtils",
     "PythonSQLUtils",
 )
-"""Java classes, as pyspark names them."""
+"""Names, as pyspark has them, of the Java classes that it calls most often."""
 _KNOWN: Final = ("local", "local-cluster[", "spark://", "yarn", "k8s://")
 
 
 class SessionError(Exception):
-    """A session cannot be opened; the text is one line."""
+    """The error for a session that cannot be opened; the text is one line."""
 
 
 def open_session(
@@ -101,7 +101,7 @@ def open_session(
         with _without_stderr():
             spark = _start(master, chosen)
     if is_local(master):
-        spark.sparkContext.pythonExec = _worker_python()  # of an existing session, too
+        spark.sparkContext.pythonExec = _worker_python()  # for an existing session, too
     else:
         ship(spark, needs)
     _look_up_once(spark)
@@ -121,8 +121,9 @@ class _JavaClass:
 
 
 def _look_up_once(spark: SparkSession) -> None:
-    """Keep the Java classes that pyspark calls most.  By itself it looks up class and method at
-    each call, which is nearly half of its messages to Java; for a class, Java searches its jars."""
+    """Keep the Java classes that pyspark calls most.  By default, it looks up the class and the
+    method at each call, which is nearly half of its messages to Java; for a class, Java searches
+    its jars."""
     jvm: object = spark._jvm
     for name in _OFTEN_CALLED:
         if not isinstance(vars(jvm).get(name), _JavaClass):
@@ -173,8 +174,8 @@ def _workers_python() -> str:
 def _worker_python() -> str:
     """A program that starts this Python with the import path of this process.
 
-    Spark puts its own archive of pyspark first in the path.  The archive has no bytecode, so that
-    each worker would compile what it imports, in half a second."""
+    Spark puts its own archive of pyspark first in the path.  The archive has no bytecode, so each
+    worker would compile its imports, in half a second."""
     if os.name != "posix":
         return sys.executable
     place = Path(mkdtemp(prefix="kcluster-"))
@@ -217,7 +218,7 @@ def _java() -> str | None:
 
 
 def _too_old() -> str | None:
-    """Why this Java is too old; None if it is not."""
+    """The reason why this Java is too old; None if it is not."""
     java = _java() or "java"
     version = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
     match = re.search(r'version "(?:1\.)?(\d+)', version)
@@ -228,7 +229,7 @@ def _too_old() -> str | None:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Processes started inside inherit these variables."""
+    """Set environment variables for the processes that are started inside."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -243,8 +244,8 @@ def _environment(**variables: str) -> Iterator[None]:
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Processes started inside inherit a null stderr.  This hides Java's output before its log
-    level is set, and its stacks when a worker dies."""
+    """Give a null stderr to the processes that are started inside.  This hides Java's output before
+    its log level is set, and its stacks when a worker dies."""
     sys.stderr.flush()
     stderr = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -258,13 +259,15 @@ def _without_stderr() -> Iterator[None]:
 
 
 def _patient(master: str) -> str:
-    """`local[2]` -> `local[2,4]`: the job survives the death of a worker."""
+    """The master with four attempts per task, `local[2]` -> `local[2,4]`: the job survives the
+    death of a worker."""
     match = _LOCAL.fullmatch(master)
     return master if match is None or "," in master else f"local[{match[1] or 1},{TRIES}]"
 
 
 def _check_master(master: str) -> None:
-    """SessionError if the text is no master, or nothing listens at its address."""
+    """Check a master; SessionError if the text is no master, or no process listens at its
+    address."""
     if not (is_local(master) or master.startswith(_KNOWN[1:])):
         raise SessionError(
             f"no Spark at {master}:"

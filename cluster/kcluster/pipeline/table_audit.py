@@ -1,8 +1,7 @@
 """The audit of a table of the topics' records, such as an ingested one, instead of the final logs.
 
-Owns: the place of each send in the table, and its anomalies.  Never: judges a run: whether a record
-must be there is its fate in the run directory.
-Kafka: no counterpart.
+Owns: the place of each send in the table, and its anomalies.  Never: judges a run: the fate in the
+run directory decides whether a record must be in the table.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -71,16 +70,16 @@ def judged_by_table(sends: DataFrame, table: DataFrame) -> DataFrame:
 
 
 def _anomaly_of(name: str) -> Column:
-    """The anomaly of this name in a send's verdict; null if it has none."""
+    """The anomaly of this name in a send's verdict; null if the send does not have it."""
     from pyspark.sql import functions as F
 
     return F.get(F.filter("anomalies", lambda each: each["name"] == name), F.lit(0))
 
 
 def _placed(sends: DataFrame, table: DataFrame) -> DataFrame:
-    """Sends with `at`, their lowest offset in the table or null, `copies`, the number of others,
-    and `ahead`: (offset, error) of the producer's last record among those sent before.  Sorts
-    both."""
+    """Sends with `at`, their lowest offset in the table or null, `copies`, the number of its other
+    places, and `ahead`: (offset, error) of the producer's last record among those sent before.
+    Sorts both."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -97,8 +96,8 @@ def _placed(sends: DataFrame, table: DataFrame) -> DataFrame:
 
 
 def _named(table: DataFrame, sends: DataFrame) -> DataFrame:
-    """The table with the names that outside clients' sends get if their values are equal: the
-    second `a` is named `a (2)` if it was sent (evidence/outside.py), else it is a duplicate."""
+    """The table with the names of outside clients' records.  Of equal values, the second `a` is
+    named `a (2)` if it was sent twice (evidence/outside.py); otherwise it is a duplicate."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -33,7 +33,7 @@ MAX_PROBLEMS: Final = 20
 IS_BAD: Final = "is_bad"
 _CORRUPT: Final = "_corrupt"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
-"""Names that are the same in a URL."""
+"""Names that need no escaping in a URL."""
 _SCALARS: Final[dict[type[inspect.Type], str]] = {
     inspect.IntType: "bigint",
     inspect.FloatType: "double",
@@ -57,7 +57,7 @@ class WindowRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """The used part of verdict.json."""
+    """The part of verdict.json that is used here."""
 
     windows: list[WindowRow] = []
 
@@ -110,7 +110,7 @@ def _run(path: Path, problems: list[str]) -> RunDirectory:
 
 class Tables:
     """The tables of some runs.  `problems`: bad lines (`file:line: why`) and missing files; the
-    rest is used."""
+    other lines are used."""
 
     def __init__(self, spark: SparkSession, runs: Sequence[RunDirectory]) -> None:
         self.spark = spark
@@ -142,7 +142,7 @@ class Tables:
 
     def whole(self, field: str) -> DataFrame:
         """The table with the column `is_bad`; the topic of a bad line is null, its other columns
-        are what could be read.  It is not cached.  The caller passes runs with bad lines to
+        have the readable values.  It is not cached.  The caller passes runs with bad lines to
         `report`."""
         table = self._whole.get(field)
         if table is None:
@@ -179,7 +179,7 @@ def frame_of(
     spark: SparkSession, files: Sequence[Path], row_type: type[msgspec.Struct]
 ) -> DataFrame:
     """Files of JSON lines as one DataFrame.  A bad line has `is_bad`; its topic is null, so that it
-    joins nothing, its other columns are what could be read."""
+    joins no other row, and its other columns have the readable values."""
     from pyspark.sql import functions as F
 
     schema = f"{ddl(row_type)}, {_CORRUPT} string"
@@ -204,7 +204,7 @@ def _folder_of(names: Sequence[str]) -> Column:
     if len(names) == 1:
         return F.lit(names[0])
     folder = F.substring_index(F.substring_index(F.col("_metadata.file_path"), "/", -2), "/", 1)
-    # Decoding is slow, and most names are the same without it.
+    # Decoding is slow, and most names do not need it.
     return folder if all(map(_PLAIN.fullmatch, names)) else F.url_decode(folder)
 
 

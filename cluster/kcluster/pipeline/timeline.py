@@ -2,7 +2,7 @@
 
 Owns: the tables and their columns, writing and reading them.  Never: draws (charts.py), judges a
 run (verdict.json has the verdict).
-Kafka: no counterpart; what dashboards of its metrics show (IsrShrinksPerSec).
+Kafka: no counterpart; the contents of dashboards of its metrics (IsrShrinksPerSec).
 
 All times are ms; a row's `run` is the name of its directory.
 """
@@ -84,7 +84,7 @@ def read(spark: SparkSession, out: str | os.PathLike[str]) -> Timeline:
 
 def windows_of(tables: Tables) -> DataFrame:
     """(run, topic, partition, kind, from_ms, to_ms, duration_ms, is_over, clients, errors, cause):
-    as in verdict.json; `cause` is the first reason of each."""
+    as in verdict.json; `cause` is a window's first reason."""
     rows = [
         (
             run.name,
@@ -114,8 +114,8 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
     elections after a leader became unreachable: it was killed, paused, or cut off from the
     controller.  `down_ms` is a time of the cluster's clock, the other times are relative to it.
     `noticed_ms` (fenced) is null if the broker was back before.  `acked_ms` is that of the first
-    record that waited for the new leader, null if none waited: a later write says nothing about
-    the failover.  Internal topics are left out."""
+    record that waited for the new leader, null if none waited, because a later write says nothing
+    about the failover.  Internal topics are left out."""
     from pyspark.sql import functions as F
 
     timed = _changes_of_leader(notes).join(F.broadcast(_absences(notes)), ["run", "old"])
@@ -151,8 +151,8 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
 
 
 def _changes_of_leader(notes: DataFrame) -> DataFrame:
-    """(run, topic, partition, epoch, old, new, clean, at_ms, left_ms): `old` led last, until
-    `left_ms`, when the controller took the lead from it."""
+    """(run, topic, partition, epoch, old, new, clean, at_ms, left_ms): `old`: the previous leader,
+    which led until `left_ms`, when the controller took the lead from it."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

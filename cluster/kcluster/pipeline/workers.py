@@ -1,6 +1,6 @@
-"""Spark's Python processes, of which each runs many tasks.
+"""Spark's Python processes, each of which runs many tasks.
 
-Owns: the garbage collector there.  Never: touches it in another process, such as a driver's.
+Owns: the garbage collector there.  Never: changes it in another process, such as a driver.
 Kafka: no counterpart.
 """
 
@@ -14,13 +14,14 @@ from kcluster.collector import collect_after_run, collect_rarely
 
 @cache
 def spare_modules() -> None:
-    """Call this when a task has imported what it needs; it does something once.  Spark collects all
-    garbage after each task, and would look through the modules each time, in 12 to 30 ms."""
+    """Exempt the loaded modules from collection.  To be called when a task has imported its
+    modules; only the first call has an effect.  Spark collects all garbage after each task, and
+    would otherwise look through the modules each time, in 12 to 30 ms."""
     free_run()
 
 
 def free_run() -> None:
-    """Call this after each run of a task."""
+    """Free the memory of a run.  To be called after each run of a task."""
     if "SPARK_REUSE_WORKER" in os.environ:
         collect_rarely()
         collect_after_run()

@@ -128,8 +128,8 @@ VERSIONS: Final[dict[int, Versions]] = {
 removed."""
 
 PRODUCE_MIN_ADVERTISED: Final = 0
-"""The lowest version of Produce that 4.4.0 lists, for librdkafka's feature probe.  It serves 3 and
-higher (KAFKA-18659)."""
+"""The lowest version of Produce that 4.4.0 lists, for librdkafka's feature probe.  Brokers serve
+version 3 and higher (KAFKA-18659)."""
 
 TELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 
@@ -171,7 +171,8 @@ def codec(api_key: int, api_version: int) -> Codec:
 
 
 def record_codec(name: str, version: int) -> RecordCodec:
-    """The codec of a value in an internal topic or in the consumer protocol: `OffsetCommitValue`.
+    """The codec of one version of a value in an internal topic or in the consumer protocol, such as
+    `OffsetCommitValue`.
 
     KeyError if there is no such record or version.
     """

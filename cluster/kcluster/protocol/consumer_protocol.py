@@ -1,8 +1,7 @@
 """The messages that consumers of a group exchange through JoinGroup and SyncGroup.
 
 Owns: decoding a subscription or an assignment of any version, encoding an assignment.  Never:
-raises for bytes of clients.
-Kafka: ConsumerProtocol.
+raises because of a client's bytes.  Kafka: ConsumerProtocol.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ _INT16: Final = Layout(">h")
 
 
 def decode_consumer_message(name: str, data: bytes, highest: int = HIGHEST_VERSION) -> Any:
-    """Decode a SUBSCRIPTION or an ASSIGNMENT; None if the bytes are neither.  A newer version than
-    the highest known one is read as the latter: its fields come first.  `highest`: the highest
-    version to be read."""
+    """Decode a SUBSCRIPTION or an ASSIGNMENT; None if the bytes are neither.  A message of a newer
+    version than the highest known one is read as that version, with whose fields it begins.
+    `highest`: the highest version to be read."""
     if len(data) < 2:
         return None
     (version,) = _INT16.unpack_from(data)

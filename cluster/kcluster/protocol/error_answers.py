@@ -1,6 +1,6 @@
 """Builds the response with a given error for any API, from the error fields of its schema.
 
-Owns: which topics and partitions a request names, the response with an error for all or some of
+Owns: the topics and partitions that a request names, the response with an error for all or some of
 them, the rest of the request without them, merging two responses.  Never: decides that there is an
 error (faults/rules.py does), or changes a message that is passed to it. Kafka:
 AbstractRequest.getErrorResponse, which every API writes by hand.
@@ -43,14 +43,14 @@ SHALLOW: Final = {
     ApiKey.METADATA: 1, ApiKey.OFFSET_FETCH: 1, ApiKey.LEAVE_GROUP: 0, ApiKey.OFFSET_DELETE: 0,
     ApiKey.UPDATE_FEATURES: 0, ApiKey.DESCRIBE_LOG_DIRS: 0,
 }  # fmt: skip
-"""How many levels of arrays get errors at most, unless the error is for certain topics."""
+"""The most levels of arrays that get errors, by API, unless the error is for certain topics."""
 SESSION_ERRORS: Final = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH,
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )  # fmt: skip
-"""Errors of a fetch as a whole."""
+"""Errors that fail a fetch as a whole."""
 
 _FAILED: Final[dict[str, int | bytes]] = {
     "base_offset": -1, "high_watermark": -1, "leader_id": -1, "node_id": -1, "port": -1,
@@ -72,7 +72,7 @@ _READS: Final = frozenset(
 NameOf = Callable[[bytes], str | None]
 """Finds a topic's name by its id."""
 Wanted = Callable[[str, int | None], bool]
-"""Tells whether a partition of a topic gets the error; partition None: whether any of them may."""
+"""Whether a partition of a topic gets the error; with partition None, whether any partition may."""
 
 
 def is_read(api_key: int) -> bool:
@@ -81,7 +81,7 @@ def is_read(api_key: int) -> bool:
 
 
 def depth_limit(api_key: int, error: ErrorCode, wanted: Wanted | None) -> int | None:
-    """How many levels of arrays get errors at most; None for all."""
+    """The most levels of arrays that get errors; None for all levels."""
     if api_key == ApiKey.FETCH and error in SESSION_ERRORS:
         return 0
     return SHALLOW.get(ApiKey(api_key)) if wanted is None else None
@@ -90,7 +90,7 @@ def depth_limit(api_key: int, error: ErrorCode, wanted: Wanted | None) -> int | 
 class ErrorAnswers:
     """Responses of one API in one version with one error.
 
-    `wanted`: which topics and partitions get the error; None: all of them.
+    `wanted`: decides which topics and partitions get the error; None: all of them.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ErrorAnswers:
         self._class = m.message_class(api + "Response")
         limit = depth_limit(api_key, error, wanted)
         if limit is not None and not _has_error_field(self._response, version, limit):
-            limit = None  # old versions of some have no error field there
+            limit = None  # old versions of some APIs have no error field there
         self._limit = limit
 
     # ------------------------------------------------------- a response without the broker
@@ -154,7 +154,8 @@ class ErrorAnswers:
         topic: str | None,
         depth: int,
     ) -> tuple[Message | None, bool]:
-        """The response's entry for an element of the request, if that element gets the error."""
+        """The response's entry for an element of the request; None if the element does not get the
+        error."""
         struct, cls = field.struct, getattr(self._class, field.type)
         assert struct is not None
         if self._wanted is not None:
@@ -204,7 +205,8 @@ class ErrorAnswers:
             for item in getattr(requested, array.name) or ():
                 below = [] if inner is None else [x for x in inner.fields if x.name == "topics"]
                 if has_topics and below:
-                    # By directory in the request, not in the response (AlterReplicaLogDirs).
+                    # AlterReplicaLogDirs groups by directory in the request, but not in the
+                    # response.
                     yield from ((topic, below[0].struct) for topic in item.topics)
                 else:
                     yield item, inner
@@ -273,7 +275,8 @@ class ErrorAnswers:
 def topics_named(
     api_key: int, version: int, request: Message, name_of: NameOf
 ) -> list[tuple[str, int | None]]:
-    """(topic, partition) of all that a request names; None for a topic as a whole."""
+    """(topic, partition) for each partition that a request names; partition None for a topic as a
+    whole."""
     schema = message_schema(APIS[api_key].name + "Request").top
     return list(named(schema, request, version, name_of))
 
@@ -281,7 +284,7 @@ def topics_named(
 def named(
     schema: StructSchema, requested: Message, version: int, name_of: NameOf
 ) -> Iterator[tuple[str, int | None]]:
-    """(topic, partition) of all that a request names, found by the request's schema."""
+    """(topic, partition) for each partition that a request names, found by the request's schema."""
     for field in schema.fields:
         if not field.is_array or not field.is_in(version):
             continue

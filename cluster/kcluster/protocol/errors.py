@@ -18,10 +18,10 @@ _D: Final = 2
 
 
 class ProtocolError(Exception):
-    """Bytes that are not a message of the protocol.
+    """The error for bytes that are not a message of the protocol.
 
     `position`: offset in the buffer of the first byte of the field that cannot be read, or of
-    its length.  `field_path`: `topics[2].partitions[0].records`; "" where no field is concerned.
+    its length.  `field_path`: `topics[2].partitions[0].records`; "" if no field is concerned.
     """
 
     def __init__(self, reason: str, position: int, field_path: str = "") -> None:
@@ -36,23 +36,24 @@ class ProtocolError(Exception):
 
 
 class StringTooLong(Exception):
-    """A string too long for any message.  A client's long name can cause one when an error message
-    quotes it.  Kafka: the RuntimeException of its generated writers."""
+    """The error for a string that is too long for any message.  A client's long name can cause one
+    when an error message quotes it.  Kafka: the RuntimeException of its generated writers."""
 
     def __init__(self, size_bytes: int) -> None:
         super().__init__(f"a string of {size_bytes:,} bytes cannot be written")
 
 
 class ErrorCode(IntEnum):
-    """A row is code, flags, text.  _R: the error is retriable.  _D: the error is *definite*, so the
-    operation certainly had no effect.  Without _D the outcome is unknown, and checks may not count
-    the operation as failed."""
+    """Kafka's error codes.  Each row has code, flags and text.  _R: the error is retriable.  _D:
+    the error is *definite*, so the operation certainly had no effect.  Without _D the outcome is
+    unknown, and checks may not count the operation as failed."""
 
     retriable: bool
     definite: bool
     text: str
 
-    # Rows give all three; the defaults let type checkers accept a look-up, ErrorCode(3).
+    # Every row has all three; the defaults exist for type checkers, which otherwise reject a
+    # look-up such as ErrorCode(3).
     def __new__(cls, code: int, flags: int = 0, text: str = "") -> ErrorCode:
         member = int.__new__(cls, code)
         member._value_ = code

@@ -1,8 +1,8 @@
 """The features of a 4.4.0 cluster: their names and levels, and their dependencies.
 
-Owns: these tables, and the parts of them that older releases know.  Never: knows which level is in
-force (MetadataImage.features does).
-Kafka: Feature, MetadataVersion, TransactionVersion, GroupVersion, …; KIP-584, KIP-1022.
+Owns: these tables, and the features and levels that older releases know.  Never: knows a cluster's
+finalized level (MetadataImage.features does).  Kafka: Feature, MetadataVersion, TransactionVersion,
+GroupVersion, …; KIP-584, KIP-1022.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRANSACTION_VERSION: Final = "transaction.version"
 
 
 class FeatureLevels(NamedTuple):
-    """Levels of one feature."""
+    """The levels of one feature."""
 
     lowest: int
     highest: int
@@ -50,21 +50,23 @@ NEEDED: Final = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
 """(feature, level) -> the feature and its level that this level requires."""
 
 _CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
-"""Levels of metadata.version with new records.  Kafka: MetadataVersion.didMetadataChange."""
+"""The levels of metadata.version that brought new records.  Kafka:
+MetadataVersion.didMetadataChange."""
 
 
 _SINCE: Final = {
     METADATA_VERSION: (3, 3), KRAFT_VERSION: (3, 9), TRANSACTION_VERSION: (4, 0),
     GROUP_VERSION: (4, 0), ELR_VERSION: (4, 0), SHARE_VERSION: (4, 1), STREAMS_VERSION: (4, 2),
 }  # fmt: skip
-"""The first release with a feature."""
+"""The first release that has a feature."""
 _LEVEL_SINCE: Final = {(SHARE_VERSION, 2): (4, 4)}
 """(feature, level) -> the first release with that level, for features whose older releases stop
 lower."""
 
 FIRST_TO_FORMAT: Final = (4, 0)
-"""A new cluster with a broker of this release or a later one begins at that release's levels. Older
-brokers list only the levels that they know (api_versions.py), but obey all."""
+"""The first release that determines a new cluster's levels: with brokers of this release or later
+ones, the cluster begins at their levels.  Older brokers list only the levels that they know
+(api_versions.py), but obey all."""
 
 
 def supported(release: Release) -> dict[str, Versions]:
@@ -83,8 +85,8 @@ def supported(release: Release) -> dict[str, Versions]:
 
 
 def metadata_version_of(releases: Iterable[Release]) -> int:
-    """The metadata.version of a new cluster of these brokers: the highest that the oldest of them
-    knows."""
+    """The metadata.version of a new cluster of these brokers: the highest version that the oldest
+    broker knows."""
     known = [one.metadata_version for one in releases if one.number >= FIRST_TO_FORMAT]
     return min(known, default=FEATURES[METADATA_VERSION].highest)
 
@@ -98,8 +100,8 @@ def initial_levels(chosen: Mapping[str, int]) -> dict[str, int]:
 
 
 def missing_dependency(name: str, levels: Mapping[str, int]) -> tuple[str, int] | None:
-    """The (feature, level) that `name` needs at its level in `levels`, and does not have there;
-    None: all are met."""
+    """The (feature, level) that feature `name` requires at its level, but that `levels` does not
+    have; None if every requirement is met."""
     needed = NEEDED.get((name, levels[name]))
     return None if needed is None or levels.get(needed[0], 0) >= needed[1] else needed
 

@@ -4,9 +4,9 @@ Owns: the 4-byte length before each frame, request headers v0-v2, response heade
 sockets; bytes come in, frames and buffers go out.  Kafka: NetworkReceive, RequestHeader,
 ResponseHeader, ApiKeys.requestHeaderVersion.
 
-The header of a request can be read even if its API or version is unknown, and the caller decides
-what to do.  A real broker closes the connection.  The exception is ApiVersions: too new a version
-is answered with UNSUPPORTED_VERSION in version 0:
+The header of a request can be read even if its API or version is unknown; the caller then decides
+on the answer.  A real broker closes the connection.  The exception is ApiVersions: a version that
+is too new is answered with UNSUPPORTED_VERSION in version 0:
 `encode_response_frame(ApiKey.API_VERSIONS, 0, …)`.
 """
 
@@ -29,17 +29,18 @@ Frames = deque[memoryview] | list[memoryview]
 
 _FIRST_ALLOCATION_BYTES: Final = 1 << 12
 _LARGE_BYTES: Final = 1 << 20
-"""The first piece of memory for a frame.  Memory grows as bytes arrive, to four times their number,
-for large frames to half as much again; so announcing 100 MB and sending nothing costs 4 KiB."""
+"""The first piece of memory for a frame.  Memory grows as bytes arrive: to four times their number,
+for large frames to one and a half times.  So a client that announces 100 MB and sends nothing costs
+4 KiB."""
 _REST_BYTES_MIN: Final = 1 << 14
-"""If there is room for at least this much more, it is received directly into the frame."""
+"""The least room for more bytes with which they are received directly into the frame."""
 
 _SIZE: Final = Packer(">i")
 _REQUEST_HEADER: Final = Packer(">hhih")
 _FRAME_START: Final = Packer(">ihhih")
 _unpack_size: Final = _SIZE.unpack_from
 _unpack_header: Final = _REQUEST_HEADER.unpack_from
-_View: Final = memoryview  # a Final, as in batches.py: compiled code does not look it up each time
+_View: Final = memoryview  # as in batches.py: compiled code does not look up a Final
 _start: Final = Packer(">ii").pack
 _start_flexible: Final = Packer(">iiB").pack
 """Length and header of a response, of header versions 0 and 1."""
@@ -57,7 +58,7 @@ class RequestHeader(Struct, gc=False):
     correlation_id: int
     client_id: str | None
     body_position: int
-    """Where the body begins in the frame."""
+    """The position in the frame at which the body begins."""
 
 
 class FrameReader:
@@ -109,8 +110,9 @@ class FrameReader:
                 self._frame = bytearray(self._room_for(end - at))
 
     def buffer_for_rest(self) -> memoryview | None:
-        """A buffer for the rest of an incomplete frame, if it has much room: receive into it, then
-        call `received`.  None: receive any bytes and `feed` them."""
+        """A buffer for the rest of an incomplete frame, if the frame has much room: receive into
+        the buffer, then call `received`.  None: receive into memory of your own, and `feed` the
+        bytes."""
         if self._frame is None or len(self._frame) - self._filled < _REST_BYTES_MIN:
             return None
         return _View(self._frame)[self._filled :]
@@ -137,7 +139,7 @@ class FrameReader:
         return count
 
     def _room_for(self, arrived: int) -> int:
-        """How much memory a frame gets when this much of it has arrived."""
+        """The bytes of memory for a frame of which `arrived` bytes have come."""
         wanted = 4 * arrived if arrived < _LARGE_BYTES else arrived + arrived // 2
         return min(self._size, max(_FIRST_ALLOCATION_BYTES, wanted))
 
@@ -174,7 +176,7 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
 
 
 def _header_error(frame: Buffer) -> ProtocolError:
-    """What is wrong with a request header."""
+    """The error of a request header."""
     if len(frame) < 10:
         return ProtocolError(f"{len(frame)} bytes are too few for a request header", 0)
     size = _REQUEST_HEADER.unpack_from(frame, 0)[3]

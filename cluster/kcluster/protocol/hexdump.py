@@ -3,8 +3,8 @@
 Owns: Dump, decoding a request or a response into spans, names beside numbers.  Never: prints
 (cli/work/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector is similar.
 
-Every byte is in exactly one span.  In a malformed frame the spans before the fault are what was
-decoded, and the last span is the rest.
+Every byte is in exactly one span.  In a malformed frame, the spans before the fault have the
+decoded fields, and the last span has the rest.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _CORRELATION: Final = ("correlation_id", "int32")
 class Dump(Struct):
     """One frame, decoded as far as possible.
 
-    `spans`: in order, without gaps, with offsets in the bytes that were passed; `error`: why the
-    rest could not be decoded, None if all was.
+    `spans`: in order, without gaps, with offsets in the bytes that were passed; `error`: the reason
+    why the rest could not be decoded; None if everything was.
     """
 
     kind: str
-    """request or response."""
+    """"request" or "response"."""
     api_key: int
     api_version: int
     spans: list[Span]
@@ -45,7 +45,7 @@ class Dump(Struct):
 
     @property
     def title(self) -> str:
-        """`Produce request v11`."""
+        """The dump's title, such as `Produce request v11`."""
         if self.api_key not in APIS:
             return f"{self.kind} of an unknown API"
         return f"{APIS[self.api_key].name} {self.kind} v{self.api_version}"
@@ -53,7 +53,7 @@ class Dump(Struct):
 
 def split_frames(data: bytes) -> list[tuple[int, int]] | None:
     """(offset, size) of the frames in `data`, without the four bytes of size before each; None if
-    there are no such four bytes: then `data` is one frame."""
+    these four bytes are missing, so that `data` is one frame."""
     frames, position = [], 0
     while position < len(data):
         size = int.from_bytes(data[position : position + LENGTH_BYTES], "big", signed=True)
@@ -71,7 +71,7 @@ def dump_frames(
     """All frames of `data`.
 
     `api`: (key, version), if these are responses; `sized`: whether each frame has its size in the
-    four bytes before it, None to find out.
+    four bytes before it; None: to be found out.
     """
     frames = split_frames(data) if sized is not False else None
     if frames is None:
@@ -182,7 +182,7 @@ class _Tracer(CarefulReader):
     # -------------------------------------------------------------------------- header and body
 
     def named(self, name: str, kind: str) -> int:
-        """A number of the header."""
+        """Read a number of the header, which has a name."""
         self.path = ["header", name]
         value = self.fixed(kind)
         if name == "api_key" and value in APIS:
@@ -191,7 +191,7 @@ class _Tracer(CarefulReader):
         return value
 
     def client_id(self) -> None:
-        """The header's nullable string, which is never compact."""
+        """Read the header's client id, a nullable string that is never compact."""
         start = 8
         self.path = ["header", "client_id"]
         size = self.fixed("int16")
@@ -207,14 +207,14 @@ class _Tracer(CarefulReader):
         self.path = []
 
     def header_tags(self) -> None:
-        """The tagged fields of a flexible header."""
+        """Read the tagged fields of a flexible header."""
         self.flexible = True
         self.path = ["header"]
         self.tags(_EMPTY, {})
         self.path = []
 
     def body(self, name: str, version: int) -> None:
-        """The message."""
+        """Read the message."""
         schema: MessageSchema = message_schema(name)
         self.version, self.flexible = version, schema.is_flexible(version)
         self.top = message_class(name)
@@ -231,11 +231,11 @@ class _Tracer(CarefulReader):
         return ProtocolError(text, 2, "header.api_version")
 
     def gap(self, begin: int, end: int, path: str, kind: str, problem: str = "") -> Span:
-        """A span for bytes that belong to no value."""
+        """Add a span for bytes that belong to no value."""
         data = bytes(self.buffer[begin - self.start : end - self.start])
         return Span(begin, end - begin, path, kind, data, problem=problem)
 
-    # ----------------------------------------------------------- what the careful decoder calls
+    # ----------------------------------------------------------- called by the careful decoder
 
     def fixed(self, kind: str) -> int:
         value = super().fixed(kind)

@@ -51,8 +51,8 @@ _Read = Callable[[bytes, int], tuple[int, int]]
 
 
 class Span(Struct, frozen=True):
-    """The bytes of one field.  `value`: None, bool, number, text or bytes; `problem`: what is wrong
-    with them, if anything."""
+    """The bytes of one field.  `value`: None, bool, number, text or bytes; `problem`: the fault in
+    the bytes, if there is one."""
 
     offset: int
     size: int
@@ -64,7 +64,7 @@ class Span(Struct, frozen=True):
 
 
 class BadBytes(Exception):
-    """What is wrong with the bytes that follow."""
+    """The error for the bytes that follow, with the fault."""
 
 
 class _RecordDumper:
@@ -84,7 +84,7 @@ class _RecordDumper:
         self.position += size
 
     def fixed(self, name: str, code: str, note: str = "", problem: str = "") -> int:
-        """A number of fixed size; IndexError if the bytes end before it does."""
+        """Read a number of fixed size; IndexError if the bytes end within it."""
         layout = Layout(">" + code)
         if self.position + layout.size > len(self.data):
             raise IndexError
@@ -93,7 +93,7 @@ class _RecordDumper:
         return value
 
     def varint(self, name: str, note: str = "", read: _Read = read_varint) -> int:
-        """A zigzag varint."""
+        """Read a zigzag varint."""
         value, end = read(self.data, self.position)
         self.add(end - self.position, name, "varint", value, note=note)
         return value
@@ -128,7 +128,7 @@ def record_spans(data: bytes, at: int, path: str) -> Iterator[Span]:
 
 
 def _batch(reader: _RecordDumper) -> int:
-    """Read one batch, or one message of an old set; returns its size."""
+    """Record the spans of one batch, or of one message of an old set; returns its size."""
     data = reader.data
     whole = LENGTH_END + int.from_bytes(data[8:LENGTH_END], "big", signed=True)
     if len(data) <= MAGIC_AT or len(data) < whole:
@@ -208,7 +208,8 @@ def _records(reader: _RecordDumper, count: int) -> None:
 
 
 def _message(reader: _RecordDumper) -> None:
-    """A message of format v0 or v1; the value of a compressed one is a message set."""
+    """Record the spans of a message of format v0 or v1; the value of a compressed message is a
+    message set."""
     data = reader.data
     for name, code in MESSAGE_FIELDS:
         note = problem = ""

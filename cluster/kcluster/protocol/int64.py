@@ -1,8 +1,8 @@
 """Java's long: the overflow of 64 bits.
 
-Owns: that rule.  Never: applied to numbers that no client can choose.  A client may send any int64;
-Kafka adds to it without a check, and a response or record has room for 64 bits only. Kafka: no
-counterpart; the Java Language Specification, 15.18.2.
+Owns: that rule.  Never: applied to a number that clients cannot choose.  A client may send any
+int64; Kafka adds to it without a check, and a response or record has room for 64 bits only.  Kafka:
+no counterpart; the Java Language Specification, 15.18.2.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class JavaPriorityQueue(Generic[K]):
         return first
 
     def _sift_down(self, element: K) -> None:
-        """Move `element` down from the root, which is free, to its place."""
+        """Move `element` down to its place, from the root, which is free."""
         heap, weight = self._heap, self._weight_of(element)
         at = 0
         while (child := 2 * at + 1) < len(heap):

@@ -18,7 +18,7 @@ GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
-"""The controllers' log.  Clients never see it as a topic, so it is not in the list below."""
+"""The controllers' log.  Clients never see it as a topic, so INTERNAL_TOPICS does not have it."""
 
 INTERNAL_TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC)
 
@@ -39,7 +39,7 @@ def has_internal_prefix(name: str) -> bool:
 
 
 class NameFault(Enum):
-    """What can be wrong with a topic's name."""
+    """The faults that a topic's name can have."""
 
     EMPTY = auto()
     DOTS = auto()
@@ -48,7 +48,8 @@ class NameFault(Enum):
 
 
 def name_fault(name: str) -> NameFault | None:
-    """Why no topic can have this name; None if one can.  Kafka: Topic.validate."""
+    """The fault for which no topic can have this name; None if a topic can.  Kafka:
+    Topic.validate."""
     if not name:
         return NameFault.EMPTY
     if name in (".", ".."):
@@ -59,7 +60,7 @@ def name_fault(name: str) -> NameFault | None:
 
 
 def name_problem(name: str) -> str | None:
-    """What is wrong with a topic's name, as Kafka words it; None if nothing is."""
+    """The fault of a topic's name in Kafka's words; None if there is none."""
     match name_fault(name):
         case None:
             return None

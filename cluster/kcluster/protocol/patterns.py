@@ -1,7 +1,7 @@
 """Regular expressions that clients send: RE2's syntax, as brokers use RE2/J.
 
-Owns: compiling one, and why it is invalid.  Never: knows what is matched.
-Kafka: com.google.re2j.Pattern in GroupMetadataManager (topics of a consumer group) and
+Owns: compiling an expression, and the reasons why one is invalid.  Never: knows the texts that are
+matched.  Kafka: com.google.re2j.Pattern in GroupMetadataManager (topics of a consumer group) and
 TransactionStateManager (ListTransactions).
 
 RE2 takes linear time for any expression, and has neither look-around nor back references: an
@@ -31,7 +31,7 @@ _AS_RE2J: Final = {
 
 
 class InvalidPattern(Struct, frozen=True):
-    """Why an expression is refused, in the words of RE2/J."""
+    """The refusal of an expression, in the words of RE2/J."""
 
     reason: str
 

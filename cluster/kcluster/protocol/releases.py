@@ -1,4 +1,5 @@
-"""Kafka's releases: the APIs and versions that brokers of each list, and the errors they know.
+"""Kafka's releases: the APIs and versions that the brokers of each release list, and the errors
+that they know.
 
 Owns: the table releases.txt, and the names by which a user may refer to a release.  Never: knows
 which APIs our broker has handlers for (broker/versions.py).
@@ -7,9 +8,9 @@ Kafka: ApiKeys and Errors of each release; tools/read_versions.py reads them fro
     0 PRODUCE  0.11 0-3  1.0 0-5  2.0 0-6
 
 that is: API key, name, then pairs of a release and the versions listed from that release on; `-`:
-from then on none.  Up to 3.2 these are the versions of a ZooKeeper broker, from 3.3 on those of a
-KRaft broker (KIP-833).  0.11 is the oldest release because earlier brokers did not store format v2
-(KIP-98), the only format of logs here.
+no version from then on.  Up to 3.2 these are the versions of a ZooKeeper broker, from 3.3 on those
+of a KRaft broker (KIP-833). 0.11 is the oldest release because earlier brokers did not store format
+v2 (KIP-98), the only format of logs here.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def latest() -> Release:
 
 
 def find_release(text: str) -> Release | None:
-    """The release that `text` names: `2.8`, or one of its patches, `2.8.2`; None if none."""
+    """The release that `text` names: `2.8`, or one of its patches, `2.8.2`; None if `text` names
+    none."""
     known = releases()
     parts = text.split(".")
     # Before 1.0, a release had three numbers and a patch four.

@@ -19,7 +19,8 @@ def uuid_text(uuid: bytes) -> str:
 
 
 def read_uuid(text: str) -> bytes | None:
-    """The 16 bytes; None if `text` is not a UUID.  It may have base64's padding, as in Kafka."""
+    """The 16 bytes of a UUID's text; None if `text` is not a UUID. As in Kafka, the text may have
+    base64's padding."""
     found = _TEXT.fullmatch(text)
     if found is None:
         return None

@@ -1,6 +1,6 @@
 """The drawing of a replica's log as a bar of cells, each in the colour of its leader epoch.
 
-Owns: how many offsets a cell stands for, its glyph, the mark of the high watermark, the legend.
+Owns: the number of offsets in a cell, its glyph, the mark of the high watermark, the legend.
 Never: finds an epoch or an offset.  Colours are rich markup.
 Kafka: no counterpart.
 """
@@ -16,7 +16,7 @@ COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "w
 """The colours of leader epochs, in rotation."""
 
 Glyph = Callable[[int], str]
-"""The cell of a leader epoch."""
+"""Makes the cell of a leader epoch."""
 
 
 def block(epoch: int) -> str:
@@ -30,7 +30,7 @@ def digit(epoch: int) -> str:
 
 
 def offsets_per_cell(start: int, end: int) -> int:
-    """How many offsets a cell stands for, if the longest log of the drawing ends at `end`."""
+    """The number of offsets in a cell, if the longest log of the drawing ends at `end`."""
     return max(1, -(-(end - start) // CELLS))
 
 
@@ -41,8 +41,8 @@ def bar(
     epoch_of: Callable[[int], int],
     glyph: Glyph = block,
 ) -> Iterator[str]:
-    """The cells of one replica.  `ends`: where the drawing starts, where this log ends, where the
-    longest one does; `|` is the high watermark; beyond the log end it is blank."""
+    """The cells of one replica.  `ends`: the start of the drawing, the end of this log, the end of
+    the longest log.  `|` marks the high watermark; there is nothing beyond the log end."""
     start, log_end, end = ends
     mark = None if watermark is None else max(0, watermark - start) // per_cell
     count = -(-(end - start) // per_cell)
@@ -56,6 +56,6 @@ def bar(
 
 
 def legend(epochs: Iterable[int], glyph: Glyph = block) -> str:
-    """`█ epoch 0  █ epoch 1   | high watermark`."""
+    """The legend of a bar: `█ epoch 0 █ epoch 1 | high watermark`."""
     shown = "  ".join(f"{glyph(epoch)} epoch {epoch}" for epoch in epochs)
     return f"{shown}   | high watermark"

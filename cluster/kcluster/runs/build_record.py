@@ -47,7 +47,7 @@ from kcluster.runs.send_rows import send_rows
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
-    """The record of a run.  Fills in `info.outcome` and `info.topology`.  `ledger`: that of the
+    """The record of a run; sets `info.outcome` and `info.topology`.  `ledger`: that of the
     simulated clients, used if the run has not been judged."""
     judged = recorder.judged or Judged(ledger, {}, {})
     ledger = judged.ledger
@@ -88,7 +88,7 @@ def _at_ms(row: ExchangeRow) -> int:
 
 
 def commit_row(commit: Commit) -> CommitRow:
-    """An offset that a client committed."""
+    """The row of an offset that a client committed."""
     return CommitRow(
         commit.group,
         commit.member,
@@ -115,7 +115,7 @@ def add_processing(
 
 
 def problem_row(problem: AnyProblem, began_ms: int) -> ProblemRow:
-    """A problem of an application, with its words; their times count from `began_ms`."""
+    """The row of a problem of an application, with its words; times count from `began_ms`."""
     return ProblemRow(
         kind_of(type(problem).__name__),
         *problem.partition,
@@ -135,7 +135,8 @@ def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
 
 
 def request_rows(recorder: Recorder) -> list[RequestRow]:
-    """Rows on how long brokers took to answer: one per API, client, broker and duration."""
+    """The rows on the times that brokers took to answer: one per API, client, broker and
+    duration."""
     return [
         RequestRow(api_name(api), client, broker, took_ms, count)
         for (api, client, broker, took_ms), count in sorted(recorder.request_times().items())
@@ -180,7 +181,7 @@ def _add_partitions(record: RunRecord, recorder: Recorder) -> None:
 
 
 def append_row(observed: ObservedPartition, append: Append) -> AppendRow:
-    """A batch that a leader appended."""
+    """The row of a batch that a leader appended."""
     return AppendRow(
         observed.topic,
         observed.partition,
@@ -195,7 +196,7 @@ def append_row(observed: ObservedPartition, append: Append) -> AppendRow:
 
 
 def move_row(observed: ObservedPartition, move: Move) -> MoveRow:
-    """A row with the log end and the high watermark of a replica."""
+    """The row of a replica's log end and high watermark."""
     return MoveRow(
         observed.topic,
         observed.partition,
@@ -208,14 +209,14 @@ def move_row(observed: ObservedPartition, move: Move) -> MoveRow:
 
 
 def epochs_row(observed: ObservedPartition, runs: EpochRuns) -> EpochsRow:
-    """The leader epochs in a replica's log."""
+    """The row of the leader epochs in a replica's log."""
     return EpochsRow(
         observed.topic, observed.partition, runs.broker, runs.at_ms, runs.start_offset, runs.epochs
     )
 
 
 def leader_row(observed: ObservedPartition, at_ms: int, found: PartitionRegistration) -> LeaderRow:
-    """A registration of a partition."""
+    """The row of a partition's registration."""
     return LeaderRow(
         observed.topic,
         observed.partition,

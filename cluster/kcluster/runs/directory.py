@@ -2,7 +2,7 @@
 
 Owns: the names and format of its files: run.json, verdict.json, scenario.yaml, timeline.html, and
 one file of JSON lines per table.  An unreadable line is reported with its position and skipped.
-Never: interprets a run, leaves half a file (whole_files.py).
+Never: interprets a run, leaves a partial file (whole_files.py).
 Kafka: no counterpart.
 """
 
@@ -36,7 +36,8 @@ WRONG_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class RunError(Exception):
-    """A run directory cannot be used; the message names the file and the reason."""
+    """The error for a run directory that cannot be used; the message names the file and the
+    reason."""
 
 
 class _BrokerRead(msgspec.Struct):
@@ -108,7 +109,7 @@ class _VerdictRead(msgspec.Struct):
 
 def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
     """Write a run to a new directory below `parent` and link `latest` to it; returns the path.  If
-    that is not possible, OSError, and there is no directory."""
+    that is not possible, raises OSError, and leaves no directory."""
     path = new_run(parent, record.info)
     with removed_on_failure(path):
         write_into(path, record)
@@ -120,14 +121,15 @@ def new_run(parent: str | os.PathLike[str], info: RunInfo) -> Path:
     """Make the directory of a run below `parent`, for this user only; returns its path."""
     parent = Path(parent)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:MAX_NAME] or "run"
-    # datetime.now would be that of the simulation in a thread of one; time() stays the machine's.
+    # In a thread of a simulation, datetime.now would be the simulation's time; time() is always the
+    # machine's.
     stamp = datetime.fromtimestamp(time(), UTC).strftime("%Y%m%dT%H%M%S")
     return free_directory(parent, f"{name}-{info.clock}-{info.seed}-{stamp}")
 
 
 def write_into(path: Path, record: RunRecord) -> None:
-    """Write all files of a run, each as a whole, in place of older ones.  run.json and the verdict
-    come last, so that they are never ahead of the others."""
+    """Write all files of a run, each as a whole, in place of older files. run.json and the verdict
+    come last, so that they are never newer than the others."""
     encode = msgspec.json.Encoder().encode
     for field, table in TABLES.items():
         with replacing(path / table.file) as out:
@@ -168,8 +170,8 @@ def free_directory(parent: Path, name: str) -> Path:
 
 
 def link_latest(path: Path) -> None:
-    """Point `latest` beside a run at it, atomically: other processes may be writing runs here
-    too."""
+    """Point the link `latest` beside a run at the run, atomically: other processes may write runs
+    there, too."""
     parent = path.parent
     fresh = parent / f".{LATEST}-{os.getpid()}-{path.name}"
     fresh.symlink_to(path.name)
@@ -209,7 +211,8 @@ def read_verdict(path: Path) -> JsonObject:
 
 
 def find_run(path: str | os.PathLike[str]) -> Path:
-    """The directory of a run: this one, or the `latest` below it.  RunError if there is none."""
+    """The directory of a run: `path` itself, or the `latest` run below it.  RunError if there is
+    none."""
     path = Path(path)
     if path.is_dir() and not (path / INFO).exists() and (path / LATEST / INFO).exists():
         path = path / LATEST
@@ -220,7 +223,7 @@ def find_run(path: str | os.PathLike[str]) -> Path:
 
 
 def read_info(path: Path) -> RunInfo:
-    """The facts about a run as a whole; RunError if this version cannot read the rest."""
+    """The facts about a run as a whole; RunError if this version cannot read the run's files."""
     file = path / INFO
     try:
         info = msgspec.json.decode(_content(file), type=RunInfo)

@@ -1,6 +1,6 @@
 """A run as text: each change with its cause, and each replica's log drawn as a bar of cells.
 
-Owns: which notes are shown, the drawing of logs.  Never: reads files or prints.  Colours are rich
+Owns: the choice of the notes, the drawing of logs.  Never: reads files or prints.  Colours are rich
 markup; `plain` removes it.
 Kafka: no counterpart; operators correlate controller.log, state-change.log and kafka-dump-log.
 """
@@ -144,8 +144,8 @@ def _leader_at(rows: Iterable[LeaderRow], at_ms: int) -> LeaderRow | None:
 def _labels(
     replicas: Sequence[DrawnReplica], row: LeaderRow | None, nodes: NodeStates
 ) -> dict[int, str]:
-    """The labels by broker: the state of its replica beside the leader's, empty without a
-    registration."""
+    """The labels by broker: the state of its replica beside the leader's, empty if the partition
+    has no registration."""
     if row is None:
         return {replica.broker: "" for replica in replicas}
     ends = {replica.broker: replica.log_end_offset for replica in replicas}

@@ -1,8 +1,8 @@
-"""The directory of a run that is not over: kept current, so that a killed process leaves its story.
+"""The directory of a run that is not over: kept current, so that the run of a killed process can be
+read.
 
-Owns: which rows are written while the run goes on. Never: judges; directory.py writes the verdict,
-the clients' records and the page when the run ends.
-Kafka: no counterpart.
+Owns: the rows that are written while the run goes on.  Never: judges; directory.py writes the
+verdict, the clients' records and the page when the run ends.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kcluster.runs.whole_files import PRIVATE, append_whole, removed_on_failure
 T = TypeVar("T")
 
 Rows = dict[str, list[Any]]
-"""Rows by field of RunRecord."""
+"""The rows of a run, by field of RunRecord."""
 NOT_OVER: Final = {"outcome": "unknown", "reason": "the run has not ended, or was killed"}
 
 
@@ -46,7 +46,7 @@ def rows_after(record: RunRecord, at_ms: int) -> Rows:
 
 def rows_from(record: RunRecord, at_ms: int) -> Rows:
     """The rows that describe a run from that time on: all events, all later rows and, for each
-    state (who leads, where a log ends, which epochs it has), the last row before that time."""
+    state (a leader, a log's end, a log's epochs), the last row before that time."""
     rows = rows_after(record, at_ms - 1)
     rows["notes"] = list(record.notes)
     for field, table in TABLES.items():
@@ -58,8 +58,8 @@ def rows_from(record: RunRecord, at_ms: int) -> Rows:
 
 
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
-    """The rows that were recorded after `after_ms` and before `before_ms`.  For an append the time
-    of its recording counts, which may be after its own time, that of the request."""
+    """The rows that were recorded after `after_ms` and before `before_ms`.  For an append, the time
+    of its recording counts, which may be later than its own time, that of the request."""
 
     def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
         return _between(rows, at_ms, after_ms, before_ms)
@@ -79,7 +79,7 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
         "transaction_states": list(part(states.transactions.rows, _at_ms)),
     }
     for one in recorder.partitions.values():
-        # Of most partitions nothing is new.
+        # Most partitions have no new rows.
         if one.appends and one.appends[-1].seen_ms > after_ms:
             rows["appends"] += [append_row(one, append) for append in part(one.appends, _seen_ms)]
         if one.moves and one.moves[-1].at_ms > after_ms:
@@ -99,7 +99,7 @@ _first: Final[Callable[[Sequence[object]], int]] = itemgetter(0)
 def _between(
     rows: Sequence[T], at_ms: Callable[[T], int], after_ms: int, before_ms: int
 ) -> Iterator[T]:
-    """The rows between the two times.  They are in order of time, so only the newest are looked
+    """The rows between the two times.  Rows are in order of time, so only the newest are looked
     at."""
     first = len(rows)
     while first > 0 and at_ms(rows[first - 1]) > after_ms:

@@ -15,7 +15,7 @@ from kcluster.json_types import JsonObject
 from kcluster.runs.bars import Glyph, bar, block, legend, offsets_per_cell
 
 CROWN: Final = "♛"
-"""Marks the leader."""
+"""The mark of the leader."""
 
 Logs = JsonObject
 """The answer to a log request."""

@@ -2,7 +2,7 @@
 
 Owns: `ClusterMoment`, and how the rows until then add up to it.  Never: reads a file, asks a
 cluster; makes words, except the labels that the status has too.
-Kafka: what kafka-topics, kafka-consumer-groups and kafka-transactions would have described then.
+Kafka: the output of kafka-topics, kafka-consumer-groups and kafka-transactions at that time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ DEAD: Final = "Dead"
 
 
 class BrokerMoment(Struct, frozen=True):
-    """`state`: of its process: up, paused, down.  `how`: how it went down, None while it is not.
-    `fenced`: as the controller saw it."""
+    """A broker at a moment.  `state`: the state of its process: up, paused or down.  `how`: the way
+    in which it went down, None if it is not down.  `fenced`: whether the controller had fenced
+    it."""
 
     id: int
     rack: str | None
@@ -39,8 +40,9 @@ class BrokerMoment(Struct, frozen=True):
 
 
 class ReplicaMoment(Struct, frozen=True):
-    """`standing`: `leader`, `in sync`, `down, 3 behind`.  `last_stable_offset`: of a leader, else
-    -1.  `epochs`: (leader epoch, first offset), oldest first."""
+    """A replica at a moment.  `standing`: its state in words: `leader`, `in sync`, `down, 3
+    behind`.  `last_stable_offset`: known for a leader, else -1.  `epochs`: (leader epoch, first
+    offset), oldest first."""
 
     broker: int
     standing: str
@@ -52,7 +54,8 @@ class ReplicaMoment(Struct, frozen=True):
 
 
 class PartitionMoment(Struct, frozen=True):
-    """`leader`: None for an offline partition.  `logs`: of the replicas that had one."""
+    """A partition at a moment.  `leader`: None if it was offline.  `logs`: the logs of its
+    replicas."""
 
     topic: str
     partition: int
@@ -65,7 +68,7 @@ class PartitionMoment(Struct, frozen=True):
 
 
 class ClientMoment(Struct, frozen=True):
-    """What a client believed about leaders, and its last request."""
+    """A client at a moment: its belief about leaders, and its last request."""
 
     name: str
     beliefs: tuple[BeliefRow, ...]
@@ -87,9 +90,9 @@ class ImpairedLink(Struct, frozen=True):
 
 
 class ClusterMoment(Struct, frozen=True, kw_only=True):
-    """A cluster at `at_ms`.  `controller_is_active`: whether a controller was.  `cuts`: (source,
-    destination); `sides`: sets of nodes that reached each other, none if no link was cut.
-    `network_clients`: names by node id."""
+    """A cluster at `at_ms`.  `controller_is_active`: whether there was an active controller.
+    `cuts`: (source, destination); `sides`: sets of nodes that reached each other, none if no link
+    was cut.  `network_clients`: the clients' names by node id."""
 
     at_ms: int
     controller_is_active: bool
@@ -129,8 +132,8 @@ def moment_of(record: RunRecord, at_ms: int) -> ClusterMoment:
 
 
 def recorded_until(recorder: Recorder, at_ms: int) -> RunRecord:
-    """The rows of a running cluster that `moment_of` needs for `at_ms`.  Call it in the driver's
-    thread."""
+    """The rows of a running cluster that `moment_of` needs for `at_ms`.  To be called in the
+    driver's thread."""
     recorder.check_last_step()
     info = RunInfo("", "", 0, recorder.first_ms, at_ms, topology=topology_values(recorder))
     notes = (note for note in recorder.notes if isinstance(note.event, STATE_EVENTS))
@@ -160,7 +163,7 @@ B = TypeVar("B", bound=_OfBroker)
 
 
 def _last_of_each(rows: Sequence[B], at_ms: int, brokers: int) -> list[B]:
-    """The last row of each broker until then; rows are in order of time."""
+    """The last row of each broker up to the moment; rows are in order of time."""
     found: dict[int, B] = {}
     for place in range(bisect_right(rows, at_ms, key=lambda row: row.at_ms) - 1, -1, -1):
         row = rows[place]
@@ -263,5 +266,5 @@ R = TypeVar("R", bound=_Timed)
 
 
 def _newest(rows: Iterable[R], at_ms: int, key_of: Callable[[R], K]) -> dict[K, R]:
-    """The last row until then, by key."""
+    """The last row up to the moment, by key."""
     return {key_of(row): row for row in rows if row.at_ms <= at_ms}

@@ -1,9 +1,9 @@
-"""The state of brokers, controller, links and rules at one time, from the events until then.
+"""The state of brokers, controller, links and rules at one time, from the events up to that time.
 
 Owns: the sum of these events. Never: knows partitions; makes words, except for impairments.
 Kafka: no counterpart.
 
-A state without an event is as it was when the run began: brokers up, links whole.
+Without an event, a state is that of the run's beginning: brokers up, links whole.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STATE_EVENTS: Final = (
 
 
 class NodeStates:
-    """The states in which the events until `at_ms` leave the nodes.  `cuts`: (source, destination);
+    """The states of the nodes after the events until `at_ms`.  `cuts`: (source, destination);
     `sides`: sets of nodes that reached each other; `impaired`: each impairment in words, by link;
     `clients`: names of the nodes that are clients."""
 
@@ -61,9 +61,9 @@ class NodeStates:
         self.clients: dict[int, str] = {}
         self.rules: dict[str, AnyEffect] = {}
         self.deleted_ms: dict[str, int] = {}
-        """The time at which a topic was deleted last, by name."""
+        """The time of a topic's last deletion, by name."""
         self.started_later: dict[int, None] = {}
-        """Brokers that were started for the first time after that time."""
+        """The brokers that were started for the first time after `at_ms`."""
         self._processes: dict[int, tuple[ProcessState, DeathKind | None]] = {}
         self._fenced: dict[int, bool] = {}
         for note in notes:
@@ -77,7 +77,7 @@ class NodeStates:
         return self._processes.get(broker, (ProcessState.UP, None))[0]
 
     def death_of(self, broker: int) -> DeathKind | None:
-        """How a broker's process ended; None if it has not."""
+        """The way in which a broker's process ended; None if it has not."""
         return self._processes.get(broker, (ProcessState.UP, None))[1]
 
     def is_fenced(self, broker: int) -> bool:

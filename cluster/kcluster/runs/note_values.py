@@ -1,12 +1,11 @@
-"""How pages show an event: its lane, its mood and its words, as values for JSON.
+"""The form of an event on pages: its lane, its mood and its words, as values for JSON.
 
-Owns: which lane shows an event, and its colour.  Never: makes a sentence (events/words/ does),
-draws, knows where a lane is.
-Kafka: no counterpart.
+Owns: the lane that shows an event, and the event's colour.  Never: makes a sentence (events/words/
+does), draws, knows the place of a lane.  Kafka: no counterpart.
 
-Lanes: `actions` has faults and what administrators do, `control` the controller and groups, `b<id>`
-a broker, `p:<topic>-<n>` a partition.  An event without a lane is shown by another one: a link that
-is cut with others by the event of all of them, the start of a cluster by the cluster.
+Lanes: `actions` has faults and the acts of administrators, `control` the controller and groups,
+`b<id>` a broker, `p:<topic>-<n>` a partition.  An event without a lane is shown by another one: a
+link that is cut with others by the event of all of them, the start of a cluster by the cluster.
 """
 
 from __future__ import annotations
@@ -95,9 +94,9 @@ def sets_among(notes: Iterable[NoteRow]) -> set[int]:
 
 def note_values(note: NoteRow, began_ms: int = 0) -> JsonObject:
     """An event as a page shows it: `id`, `at_ms`, `kind`, `lane`, `subject`, `text` (that follows
-    the subject), `cause`, `mood` (bad, good, plain), `short` (of an action, else ""), `sentence`
-    (for a line that names the subject elsewhere) and `event`, its fields.  `began_ms`: of the run;
-    what happened until then is its start, not an action."""
+    the subject), `cause`, `mood` (bad, good, plain), `short` (for an action, else ""), `sentence`
+    (for a line that names the subject elsewhere) and `event`, its fields.  `began_ms`: the
+    beginning of the run; earlier events are its start, not actions."""
     event, lane = note.event, lane_of(note, began_ms)
     return {
         "id": note.id,

@@ -26,7 +26,8 @@ from kcluster.evidence.rows import (
 from kcluster.json_types import JsonObject
 
 FORMAT: Final = 4
-"""The format of the directory.  3: events as typed records.  4: sends with their fates."""
+"""The format of the directory.  Since 3, events are typed records; since 4, sends have their
+fates."""
 READABLE: Final = (3, FORMAT)
 """The formats that this version reads; the audit needs the newest."""
 
@@ -36,12 +37,12 @@ class RunInfo(Struct):
 
     name: str
     clock: str
-    """virtual or live."""
+    """The clock of the run: virtual or live."""
     seed: int
     began_ms: int
     ended_ms: int
     outcome: str = "unknown"
-    """valid, invalid, unknown."""
+    """The verdict's outcome: valid, invalid or unknown."""
     passed: bool = True
     failures: list[str] = []
     replay: str = ""
@@ -80,15 +81,15 @@ class SendFate(StrEnum):
 
 
 class SendRow(Struct, gc=False):
-    """`sends.jsonl`: one record that an application sent, its outcome, and what became of it.
+    """`sends.jsonl`: one record that an application sent, its outcome, and its fate.
 
     `fate`: kept (read_committed consumers get it), aborted (with its transaction), hidden (in a
     transaction that is open, or whose end its producer does not know), lost (acked, or read, and
     not in the log), deleted (on purpose: with its topic, by retention or compaction), truncated or
-    absent (appended by a broker or by none, and its producer was promised nothing); empty in runs
-    of format 3.  `at`: its lowest offset in the final log, -1 if it is not there; `epoch`: the
-    leader epoch of that append, else of the first one, -1 for none; `anomalies`: what the verdict
-    found about it."""
+    absent (appended by a broker, or by none; its producer was promised nothing); empty in runs
+    of format 3.  `at`: its lowest offset in the final log, -1 if the log does not have it; `epoch`:
+    the leader epoch of that append, else of the first append, -1 for none; `anomalies`: the
+    verdict's findings about the record."""
 
     producer: str
     topic: str
@@ -113,9 +114,9 @@ class SendRow(Struct, gc=False):
 
 
 class TransactionRow(Struct, gc=False):
-    """`transactions.jsonl`: a transaction of a simulated producer.  `outcome`: what the producer
-    knows of it; `number`: of the producer's, from 1; `version`: of the protocol; `error`: why it
-    was not committed."""
+    """`transactions.jsonl`: a transaction of a simulated producer.  `outcome`: the producer's
+    knowledge of it; `number`: its place among the producer's transactions, from 1; `version`: that
+    of the protocol; `error`: the error for which it was not committed."""
 
     producer: str
     number: int
@@ -168,7 +169,7 @@ class AppendRow(Struct, gc=False):
 
 class MoveRow(Struct, gc=False):
     """`replicas.jsonl`: a replica's log end and high watermark, after one of them changed.
-    `last_stable_offset`: of the leader, else -1."""
+    `last_stable_offset`: known for the leader, else -1."""
 
     topic: str
     partition: int
@@ -181,7 +182,7 @@ class MoveRow(Struct, gc=False):
 
 class EpochsRow(Struct, gc=False):
     """`epochs.jsonl`: the leader epochs in a replica's log, after they changed.  `epochs`: (leader
-    epoch, its first offset), oldest first; `start_offset`: the log's."""
+    epoch, its first offset), oldest first; `start_offset`: the start of the log."""
 
     topic: str
     partition: int
@@ -206,7 +207,7 @@ class LeaderRow(Struct, gc=False):
 
 class LogRow(Struct, gc=False):
     """`logs.jsonl`: the final log of a partition's leader.  Records below `start_offset` were
-    deleted on purpose; those below `clean_offset` were compacted."""
+    deleted on purpose; records below `clean_offset` were compacted."""
 
     topic: str
     partition: int
@@ -293,13 +294,14 @@ class RunRecord(Struct):
 
 
 class Table(NamedTuple):
-    """A table of a run: its file, the type of its rows, and how it comes about."""
+    """A table of a run: its file, the type of its rows, and its origin."""
 
     file: str
     row: type[Struct]
     is_streamed: bool = False
-    """Whether its rows are known while a run goes on: they are written and streamed then, and
-    pages draw them.  Each has its `at_ms`; journal.rows_between takes them from the recorder."""
+    """Whether the table's rows are known while a run goes on; they are then written and streamed,
+    and pages draw them.  Each has its `at_ms`; journal.rows_between takes them from the
+    recorder."""
     state_of: tuple[str, ...] = ()
     """The columns that identify a state, in a table of states."""
     is_new: bool = False

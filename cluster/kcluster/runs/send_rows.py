@@ -62,7 +62,7 @@ def send_rows(judged: Judged, recorder: Recorder) -> Iterator[SendRow]:
 
 class _Places:
     """The places of a partition's records: in its final log, visible or hidden; in batches that are
-    no longer there; in deleted topics of the same name."""
+    no longer there; in deleted topics with the topic's name."""
 
     def __init__(self, partition: Partition, judged: Judged, recorder: Recorder) -> None:
         self._log = log = judged.logs.get(partition) or FinalLog(0, ())
@@ -110,7 +110,8 @@ class _Places:
         return self._log.epochs[index - 1][0] if index else -1
 
     def _is_held(self, append: Append) -> bool:
-        """Whether the final log has the whole batch.  A leader epoch writes an offset only once."""
+        """Whether the final log has the whole batch of the append.  A leader epoch writes an offset
+        only once."""
         return append.last_offset < self._log.end_offset and all(
             self._epoch_at(offset) == append.epoch
             for offset in (append.base_offset, append.last_offset)
@@ -120,7 +121,7 @@ class _Places:
 def _entries(
     judged: Judged, recorder: Recorder, append: Append
 ) -> Iterator[tuple[int, bytes | None]]:
-    """(offset, the value or name that identifies the record) of each record."""
+    """(offset, the value or name that identifies the record), for each record."""
     contents: Sequence[tuple[int, bytes | None]] = recorder.contents.of(append.batch)
     names = judged.names.get(append.batch)
     for index, (offset, value) in enumerate(contents):

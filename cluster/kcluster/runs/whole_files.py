@@ -1,6 +1,6 @@
-"""Files and directories that are there as a whole or not at all, also when the disk is full.
+"""Files and directories that exist as a whole or not at all, also when the disk is full.
 
-Owns: replacing a file, removing a partial one, the permissions.  Never: knows what is written.
+Owns: replacing a file, removing a partial one, the permissions.  Never: knows the content.
 Kafka: Utils.atomicMoveWithFallback.
 """
 
@@ -17,13 +17,13 @@ PRIVATE: Final = 0o600
 """The permissions of files with keys and values of records: readable for this user only."""
 PRIVATE_DIRECTORY: Final = 0o700
 SHARED: Final = 0o666
-"""The permissions of other files: what the umask allows."""
+"""The permissions of other files, as the umask allows."""
 
 
 @contextmanager
 def replacing(file: Path, mode: int = PRIVATE) -> Iterator[IO[bytes]]:
-    """Write a file.  Until it is complete, its readers get the file that was there before, which
-    also stays if it cannot be completed.  OSError with the file's name if it cannot be written."""
+    """Write a file.  Until it is complete, readers get the previous file, which also stays if the
+    new one cannot be completed.  Raises OSError with the file's name if it cannot be written."""
     if file.exists() and not file.is_file():  # /dev/stdout
         with open(file, "wb") as out:
             yield out
@@ -48,7 +48,7 @@ def replacing(file: Path, mode: int = PRIVATE) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def removed_on_failure(directory: Path) -> Iterator[None]:
-    """Fill a new directory; if that fails, it is removed."""
+    """Fill a new directory in the body; if the body fails, the directory is removed."""
     is_complete = False
     try:
         yield
@@ -59,7 +59,7 @@ def removed_on_failure(directory: Path) -> Iterator[None]:
 
 
 def append_whole(file: Path, data: bytes) -> None:
-    """Append to a file: all of it or nothing."""
+    """Append to a file: either all of the bytes or none."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
     try:
         before = os.fstat(descriptor).st_size

@@ -1,6 +1,6 @@
 """Builds the nodes, disks and links of a cluster from a topology.
 
-Owns: the values that each node is built with, and the source of its randomness.  Never: opens a
+Owns: the values from which each node is built, and the source of its randomness.  Never: opens a
 port, reads a clock.  Kafka: kafka-storage format, and the start scripts.
 
 All randomness in a cluster comes from one seed, through one generator per node, so that the random

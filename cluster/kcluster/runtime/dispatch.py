@@ -93,19 +93,20 @@ class Dispatcher:
         RUNTIME_ID."""
         self.tap: Tap | None = None
         self.is_time_up: Callable[[], bool] | None = None
-        """Called after each step; True stops the dispatch, because sockets wait to be read, and
-        time stands still until the rest is delivered.  None, in virtual time: never."""
+        """Called after each step; True stops the dispatch, because sockets wait to be read; time
+        then stands still until the rest is delivered.  In virtual time it is None, and nothing
+        stops a dispatch."""
         self.is_cut_short = False
         """Whether the last `run` or `at` was stopped in this way, and must be called again."""
         self.now_us = 0
         self.quiet_until_us = NEVER_US
-        """A time before which nothing is due; never later than `next_due_us()`."""
+        """The time before which nothing is due; never later than `next_due_us()`."""
         self.outlet = outlet
         self.gate: FaultGate | None = None  # while there are rules on requests of clients
         self._callbacks: list[tuple[int, int, Callable[[], object]]] = []
         self._pending: list[tuple[Process, int, Input]] = []
         self._in_flight: list[tuple[int, int, int, Process, int, Input]] = []
-        """(arrival_us, sequence, source, destination, its life, event)."""
+        """The messages in flight: (arrival_us, sequence, source, destination, its life, event)."""
         self._sequence = 0
         self._last_arrival_us: dict[Link, int] = {}
         self._touched: list[Process] = []
@@ -179,7 +180,7 @@ class Dispatcher:
         for process in self.processes.values():
             if process.deadline_ms is not None and process.deadline_ms <= now_ms:
                 self._pending.append((process, process.life, Tick()))
-                process.deadline_ms = None  # until it has had its Tick
+                process.deadline_ms = None  # until the node has had its Tick
         if self._pending and not self.is_cut_short:
             self._run()
         for node_id, limit_us in tuple(self._shutdown_limits_us.items()):
@@ -273,11 +274,10 @@ class Dispatcher:
                         break
         finally:
             if steps == MAX_STEPS:
-                # Drop the messages of the endless loop: nodes send their requests again without a
-                # response.
+                # Drop the messages of the endless loop; nodes send unanswered requests again.
                 self._pending = []
             elif taken < len(wave):
-                # A step raised, or time is up: the next run delivers the remaining events.
+                # A step raised an error, or time is up: the next run delivers the remaining events.
                 self._pending[:0] = wave[taken:]
             self._running = False
             self._read_deadlines()
@@ -300,8 +300,8 @@ class Dispatcher:
             is_sound = True
         finally:
             if not is_sound and process.disk is not None:
-                # A bug of ours, which the caller reports.  The broker cannot go on, so its process
-                # ends, like that of a real broker that throws.
+                # A bug of ours, which the caller reports. The broker cannot go on, so its process
+                # ends, like a real broker's after an exception.
                 self._die(process, DeathKind.KILL, f"{event!r:.200}")
 
     def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:
@@ -348,8 +348,8 @@ class Dispatcher:
             if not self.fabric.is_cut(source.node_id, effect.to):
                 self.post(effect.to, source, PeerDisconnected(effect.to))
             return
-        # A response must not reach a later life of the requesting node, so the life is part of the
-        # request id; in the first life it adds 0.
+        # A response must not reach a later life of the requesting node. So the life is part of the
+        # request id; the first life adds 0.
         if type(message) is PeerResponse:
             request_id = message.request_id
             if request_id >> _LIFE_SHIFT != process.life:
@@ -402,7 +402,7 @@ class Dispatcher:
 
     def start_all(self) -> None:
         """Start all processes in one dispatch, so that their registrations reach the controller
-        together and need not each wake all brokers that registered before."""
+        together, and do not each wake all brokers that have registered."""
         for process in self.processes.values():
             self._bring_up(process)
             self._pending.append((process, process.life, Start()))

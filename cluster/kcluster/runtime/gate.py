@@ -1,8 +1,8 @@
 """Rules at work between clients and brokers, on either clock.
 
-Owns: requests that are held, connections that are silenced, replies that must be changed, and the
-notes of all this.  Never: decides which rule applies (faults/rules.py), builds an error response
-(protocol/error_answers.py), waits (the dispatcher calls back). Kafka: between SocketServer and
+Owns: held requests, silenced connections, replies that must be changed, and the notes about all of
+these.  Never: decides which rule applies (faults/rules.py), builds an error response
+(protocol/error_answers.py), waits (the dispatcher calls back).  Kafka: between SocketServer and
 KafkaApis, where requests and responses pass.
 
 A gate exists only while there are rules.  Requests pass it just before the broker gets them, so a
@@ -12,7 +12,7 @@ whose request or reply was dropped stays silent, and is closed when its rule is 
 A request that writes gets its error from the gate, for the partitions that the rule matches; the
 broker serves the rest, and the two responses are merged.  A request that only reads is served by
 the broker, and the error is put into its response, so that fetch sessions stay consistent.
-Every reply that a client gets, also from the gate, goes to the reply sinks; dropped ones do not.
+Every reply that a client gets, also from the gate, goes to the reply sinks; dropped replies do not.
 """
 
 from __future__ import annotations
@@ -39,17 +39,16 @@ from kcluster.events.rule_effects import (
     StaleMetadata,
     ThrottleClient,
 )
-from kcluster.faults.calls import call_of, is_answered, named, with_error
+from kcluster.faults.calls import StaleImage, call_of, is_answered, named, with_error
 from kcluster.faults.rules import ActiveRule, Rule, RuleBook
-from kcluster.faults.stale import StaleImage
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.error_answers import ErrorAnswers, is_read
 from kcluster.protocol.messages import Message
 from kcluster.runtime.process import Process
 
 MAX_NOTES: Final = 20
-"""Hits of a rule that get a note of their own; later hits are counted, and reported when it is
-removed."""
+"""The most hits of a rule that get a note of their own; later hits are counted, and reported when
+the rule is removed."""
 MAX_SILENCED: Final = 10_000
 
 ReplyChange = Callable[[int, Reply], Reply | None]
@@ -164,7 +163,7 @@ class FaultGate:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there are no rules and none has anything in progress."""
+        """Whether there are no rules, and no effect of a rule is in progress."""
         if self.book.entries or self._changes:
             return False
         now_ms = self._delivery.now_ms
@@ -234,7 +233,7 @@ class FaultGate:
         return False
 
     def _later(self, at_us: int, node_id: int, request: Request, *, is_new: bool) -> None:
-        """Give a broker a request later.  If it `is_new`, rules apply to it then."""
+        """Give a broker a request later.  `is_new`: whether rules apply to it at that time."""
         life = self._delivery.processes[node_id].life
 
         def enter() -> None:

@@ -29,7 +29,7 @@ class ProcessDisk(Protocol):
 class Process:
     """A node, its state, and the events that wait for it.
 
-    `life`: 0 at first, plus 1 at each death; messages to an earlier life are not delivered.
+    `life`: 0 at first, increased by 1 at each death; messages to an earlier life are not delivered.
     `build_node`: makes the node of the next life, on the same disk.
     """
 
@@ -52,7 +52,7 @@ class Process:
         """Whether the process is down for good, so that nothing waits for its return."""
         self.life = 0
         self.inbox: deque[Input] = deque()
-        """Events that arrived while it was paused, in order."""
+        """Events that arrived while the process was paused, in order."""
         self.deadline_ms: int | None = None
         """The node's deadline after its last step; None while paused or down."""
         self.touched = False
@@ -65,7 +65,7 @@ class Process:
 
     @property
     def last_broker(self) -> BrokerNodeView | None:
-        """The broker that runs in this process, or did last."""
+        """The broker that runs in this process, or ran last."""
         node = self.last_node
         return node if isinstance(node, BrokerNode) else None
 
@@ -77,7 +77,7 @@ class Process:
 
     @property
     def last_controller(self) -> ControllerNodeView | None:
-        """The controller that runs in this process, or did last."""
+        """The controller that runs in this process, or ran last."""
         node = self.last_node
         return node if isinstance(node, ControllerNode) else None
 

@@ -1,6 +1,6 @@
 """The actions of scenario files: those on a cluster, and random faults.
 
-Owns: that all of them are registered.  Never: defines one.
+Owns: the import that registers all of them.  Never: defines one.
 Kafka: Trogdor's FaultSpec and TaskSpec.
 """
 

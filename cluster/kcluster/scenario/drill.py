@@ -1,8 +1,8 @@
-"""The scenario that `kcluster scenario new --topology FILE --lose BROKERS` writes: what do we lose?
+"""The scenario that `kcluster scenario new --topology FILE --lose BROKERS` writes: what would be
+lost?
 
-Owns: its text: the load on a topology's topics, when its brokers are lost and for how long.
-Never: reads or writes a file.
-Kafka: no counterpart.
+Owns: the file's text: the load on a topology's topics, the time at which brokers are lost, and for
+how long.  Never: reads or writes a file.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kcluster.config.files.scalars import scalar
 from kcluster.config.topology.model import Topology
 
 TOPICS: Final = 10
-"""Topics that get a load; the largest are chosen."""
+"""The most topics that get a load; the largest topics are chosen."""
 
 
 def drill(topology: Topology, path: str, lost: str, file: str) -> str:
     """The text of a scenario on the topology in the file `path`, in which these brokers lose power
-    under load, and come back.  `file`: the scenario's, for its head."""
+    under load, and come back.  `file`: the scenario's own path, for its head."""
     config = topology.broker_config(topology.brokers[0].id)
-    # Long enough to be noticed, and for the ISRs to be as they should be at the end.
+    # Long enough for the loss to be noticed, and for all ISRs to be complete at the end.
     session_ms, lag_ms = config.broker_session_timeout_ms, config.replica_lag_time_max_ms
     lost_at_ms = session_ms
     down_ms = 2 * session_ms + lag_ms

@@ -1,12 +1,12 @@
 """The past of a live cluster, played again in virtual time, to fork it.
 
-Owns: which scenario stands for what has happened so far, and how it differs from that.  Never:
+Owns: the scenario that stands for the past, and its differences from that past.  Never:
 plays it (play/fork.py does), changes the live cluster.
 Kafka: no counterpart.
 
 The actions so far are known exactly: they left events.  The requests of other programs' clients are
-not: the project's own clients stand in for them (seen_clients.py).  Stretches without an action are
-played shorter, once everything must have settled.
+not: the project's own clients stand in for them (seen_clients.py).  Long times without an action
+are shortened, because everything must have settled in them.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ MAX_DIFFERENCES: Final = 5
 
 
 class _Past(Struct):
-    """A cluster's past until a moment, as a scenario.  Times count from when clients could connect.
-    `skipped_ms`: how much shorter the scenario is than the past.  `unknown_s`: the record knows
-    only for these last seconds which client sent what; 0 if it knows all."""
+    """A cluster's past until a moment, as a scenario.  Times count from the moment at which clients
+    could connect.  `skipped_ms`: the difference between the past and the shorter scenario.
+    `unknown_s`: the number of the last seconds for which the record has the clients' requests; 0 if
+    it has them all."""
 
     text: str
     moment_ms: int
@@ -132,8 +133,8 @@ def _clients(
 def shorten(
     steps: list[RecordedStep], clients: list[RecordedClient], moment_ms: int, quiet_ms: int
 ) -> int:
-    """Shorten each longer stretch without an action to `quiet_ms`; returns how much earlier the
-    moment is."""
+    """Shorten each longer time without an action to `quiet_ms`; returns the time by which the
+    moment is earlier."""
     times = {0, moment_ms}
     for step in steps:
         times |= {step.at_ms, step.at_ms + (step.for_ms or 0)}

@@ -1,8 +1,7 @@
 """The scenarios, fault profiles and sweeps that ship with kcluster, by name.
 
-Owns: where these files are, in a checkout and in the wheel; their names and titles.  Never: reads
-more than the first line of one, which is its title.
-Kafka: no counterpart.
+Owns: the places of these files, in a checkout and in the wheel; their names and titles.  Never:
+reads more of a file than its first line, the title.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _SUFFIX: Final = ".yaml"
 
 
 class LibraryKind(StrEnum):
-    """What a file of the library is."""
+    """The kinds of files in the library."""
 
     SCENARIO = "scenario"
     PROFILE = "profile"
@@ -49,7 +48,8 @@ def library_files(kind: LibraryKind) -> tuple[LibraryFile, ...]:
 
 
 def library_path(kind: LibraryKind, name: str) -> Path | None:
-    """The file of this name; None if there is none.  `-` stands for `_`, and `.yaml` may follow."""
+    """The file of this name; None if there is none.  In `name`, `-` stands for `_`, and `.yaml` may
+    follow."""
     wanted = _plain(name)
     return next((path for path in _paths(kind) if path.stem == wanted), None)
 
@@ -64,7 +64,7 @@ def library_name(source: str) -> str | None:
 
 
 def nearest_name(kind: LibraryKind, name: str) -> str | None:
-    """The name that was probably meant by a wrong one; None if none is near."""
+    """The name that was probably meant by a wrong name; None if no name is near."""
     return nearest(_plain(name), [path.stem for path in _paths(kind)])
 
 
@@ -83,6 +83,6 @@ def _plain(name: str) -> str:
 
 
 def _title_of(path: Path) -> str:
-    """The first line, which is a comment."""
+    """The title of a file: its first line, which is a comment."""
     with path.open(encoding="utf-8") as opened:
         return opened.readline().removeprefix("#").strip().removesuffix(".")

@@ -23,11 +23,11 @@ from kcluster.scenario.play.stage import ScenarioStage
 VALID = "valid"
 INVALID = "invalid"
 STEPS: Final = "steps"
-"""In place of a check's name: an action was not performed."""
+"""The name, in place of a check's, for an action that was not performed."""
 REST: Final = "rest"
-"""In place of a check's name: the run did not come to rest."""
+"""The name, in place of a check's, for a run that did not come to rest."""
 VERDICT: Final = "verdict"
-"""The check that also fails if an anomaly occurs that no check names, or an invariant is broken."""
+"""The check that also fails if an invariant is broken, or an anomaly occurs that no check names."""
 
 
 MAX_NAMES: Final = 8
@@ -35,7 +35,8 @@ MAX_NAMES: Final = 8
 
 
 class FailedCheck(Struct, frozen=True):
-    """A check that does not hold.  `check`: its key in the file, or STEPS or REST; `text`: why."""
+    """A check that does not hold.  `check`: its key in the file, or STEPS or REST; `text`: the
+    reason."""
 
     check: str
     text: str
@@ -47,7 +48,8 @@ class FailedCheck(Struct, frozen=True):
 def failed_checks(
     checks: Checks, verdict: Verdict, stage: ScenarioStage, notes: list[Note]
 ) -> list[FailedCheck]:
-    """Why the run is not as expected; actions that could not be performed come first."""
+    """The reasons why the run is not as expected; actions that could not be performed come
+    first."""
     return [
         *(FailedCheck(STEPS, text) for text in stage.problems),
         *(FailedCheck(VERDICT, text) for text in _verdict(checks, verdict)),

@@ -1,6 +1,7 @@
 """Single actions of scenarios on a running cluster, from Python and from the command line.
 
-Owns: performing one action by its name, now.  Never: knows what an action does (actions/).
+Owns: performing one action by its name, now; the stage of clients that are started on a cluster.
+Never: knows what an action does (actions/).
 Kafka: no counterpart.
 
     undo = do(cluster, "isolate", nodes="leader(orders-0)")
@@ -14,12 +15,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from kcluster.actions import performing
-from kcluster.actions.performing import Performed
-from kcluster.actions.stage import Stage
 from kcluster.clients.ledger import Ledger
 from kcluster.handle.cluster import Cluster
 from kcluster.handle.cluster_verbs import ClusterVerbs
+from kcluster.handle.port import VerbPort
 from kcluster.scenario.language.loader import action_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.live import LiveStage
@@ -27,13 +26,13 @@ from kcluster.scenario.play.running_stage import RunningStage
 
 
 class _ClientsStage(Struct):
-    """The part of a cluster's handle in which its stage for clients is kept."""
+    """The part of a cluster's handle that keeps the stage for its clients."""
 
     stage: RunningStage
 
 
 def do(
-    cluster: ClusterVerbs,
+    cluster: VerbPort,
     verb: str,
     short: object = None,
     *,
@@ -46,35 +45,12 @@ def do(
     return perform(cluster, action_of(verb, short, keys, undone_after))
 
 
-def perform(cluster: ClusterVerbs, step: Step) -> Callable[[], None]:
+def perform(cluster: VerbPort, step: Step) -> Callable[[], None]:
     """Perform the action of a step now; returns the function that undoes it.  With `for` it is also
     undone after that time."""
-    performed = perform_step(cluster, step)
-    return lambda: undo(cluster, performed)
-
-
-def perform_step(cluster: ClusterVerbs, step: Step) -> Performed:
-    """Perform the action of a step now.  With `for` it is also undone after that time."""
-    return cluster.call(lambda: perform_on(cluster.stage, step))
-
-
-def undo(cluster: ClusterVerbs, performed: Performed) -> None:
-    """Undo an action, unless it is undone already."""
-    cluster.call(performed.undo)
-
-
-def perform_on(stage: Stage, step: Step) -> Performed:
-    """Perform the action of a step on a stage, in the driver's thread."""
-    undone_after = step.options.for_
-    undone_after_ms = None if undone_after is None else undone_after.low_ms
-    return performing.perform(stage, step.action, step.options.as_, undone_after_ms)
-
-
-def late_problem(cluster: ClusterVerbs) -> str | None:
-    """Why an action could not be performed, if that became known only after `perform`; reported
-    once."""
-    problems = cluster.stage.problems
-    return cluster.call(lambda: problems.pop() if problems else None)
+    options = step.options
+    performed = cluster.perform_action(step.action, options.as_, options.undone_after_ms)
+    return lambda: cluster.call(performed.undo)
 
 
 def running_stage(cluster: ClusterVerbs) -> RunningStage:
@@ -83,7 +59,7 @@ def running_stage(cluster: ClusterVerbs) -> RunningStage:
 
     def make() -> _ClientsStage:
         stage = new_stage(cluster)
-        stage.clients = cluster.stage.clients  # by these names targets of actions find them
+        stage.clients = cluster.stage.clients  # targets of actions find the clients by these names
         return _ClientsStage(stage)
 
     return cluster.parts.of(_ClientsStage, make).stage
@@ -93,7 +69,7 @@ def new_stage(cluster: ClusterVerbs) -> RunningStage:
     """A stage whose time begins now.  Called in the driver's thread."""
     if isinstance(cluster, Cluster):
         return LiveStage(cluster, cluster.seed, Ledger())
-    # Imported here: a live cluster has no use for virtual time.
+    # Imported here, because a live cluster does not need virtual time.
     from kcluster.handle.world_cluster import WorldCluster
     from kcluster.scenario.play.world import WorldStage
 

@@ -1,7 +1,7 @@
 """The questions that can be asked before an action of a scenario takes effect.
 
-Owns: which actions lose brokers, and how.  Never: predicts (operations/prediction.py), performs.
-Kafka: no counterpart.
+Owns: the actions that lose brokers, and the way of each.  Never: predicts
+(operations/prediction.py), performs.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _DEATHS: Final = {
 
 def questions(cluster: ClusterVerbs, step: Step) -> list[Prediction]:
     """The questions about an action on a live cluster at this moment; none for an action that loses
-    no broker.  The answers hold if the action follows before anything else happens: pause the
-    clock.  ClusterError if the action is not possible."""
+    no broker.  The answers hold only if nothing else happens before the action: pause the clock.
+    ClusterError if the action is not possible."""
     return cluster.call(lambda: questions_on(running_stage(cluster), step))
 
 
@@ -40,12 +40,12 @@ def questions_on(stage: ScenarioStage, step: Step) -> list[Prediction]:
     how = _leaving(step)
     if how is None:
         return []
-    brokers = step.action.about_to_affect(stage)
+    brokers = stage.about_to_affect(step.action)
     return predict(cluster_state(stage.plan, stage.dispatcher), brokers, how)
 
 
 def question_values(question: Prediction) -> JsonObject:
-    """A question for JSON, with its words."""
+    """The values of a question for JSON, with its words."""
     return {
         "kind": question.kind,
         "partition": question.partition,

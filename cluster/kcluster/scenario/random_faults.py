@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kcluster.actions.base import Action, Undo, action
-from kcluster.actions.stage import Stage
+from kcluster.actions.base import Action, action
+from kcluster.actions.stage import Stage, Undo
 from kcluster.scenario.language.profiles import ProfileKind
 from kcluster.scenario.play.nemesis import Nemesis, Profile
 

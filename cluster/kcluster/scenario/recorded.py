@@ -1,4 +1,4 @@
-"""The text of a scenario file that repeats what was done to a cluster.
+"""The text of a scenario file that repeats the operations on a cluster.
 
 Owns: the text, with its topology and its load.  Never: decides which operation becomes a step (each
 action does, in actions/), reads or writes a file.
@@ -25,7 +25,7 @@ from kcluster.json_types import JsonObject
 from kcluster.scenario.actions import ACTIONS
 
 AFTER_MS: Final = 5_000
-"""The scenario goes on for this long after its last step."""
+"""The time for which the scenario continues after its last step."""
 
 
 class RecordedClient(Struct):
@@ -45,8 +45,8 @@ def scenario_of(
     began_ms: int,
     clients: Sequence[RecordedClient] = (),
 ) -> str:
-    """The text of the scenario.  `began_ms`: when clients could connect; the cluster repeats
-    earlier events by itself."""
+    """The text of the scenario.  `began_ms`: the time at which clients could connect; the cluster
+    repeats earlier events by itself."""
     brokers = tuple(broker.id for broker in topology.brokers)
     steps = without_auto_created(
         steps_of(notes, tuple(topology.topics), began_ms, brokers), clients
@@ -81,8 +81,8 @@ def scenario_text(
 def steps_of(
     notes: Iterable[Note], topics: Sequence[str], began_ms: int, brokers: Sequence[int]
 ) -> list[RecordedStep]:
-    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`: the
-    topology's."""
+    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`:
+    those of the topology."""
     recording = Recording(topics, brokers)
     readers: dict[type[Event], list[type[Action]]] = {}
     for action in ACTIONS.values():
@@ -99,8 +99,8 @@ def steps_of(
 def without_auto_created(
     steps: Sequence[RecordedStep], clients: Sequence[RecordedClient]
 ) -> list[RecordedStep]:
-    """The actions, without the topics that one of these clients has created by requesting them: it
-    will create them again."""
+    """The actions, without the topics that one of these clients has created by requesting them: the
+    client will create them again."""
     return [
         step
         for step in steps
@@ -127,8 +127,8 @@ def _step_values(step: RecordedStep) -> dict[str, object]:
 
 
 def _load(topics: Sequence[str], steps: Sequence[RecordedStep]) -> list[str]:
-    """A producer for each topic while it exists: the records of outside clients are not part of the
-    file."""
+    """A producer for each topic while it exists: the file does not have the records of outside
+    clients."""
     producers: dict[str, dict[str, object]] = {
         topic: {"topic": topic, "rate": "50/s"} for topic in topics
     }
@@ -196,5 +196,5 @@ def _topic_values(topic: TopicSpec) -> dict[str, object]:
 
 
 def _flow(value: object) -> str:
-    """A value on one line; JSON is YAML."""
+    """A value on one line, as JSON, which is also YAML."""
     return json.dumps(value, ensure_ascii=False)

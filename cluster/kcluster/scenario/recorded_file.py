@@ -1,6 +1,6 @@
-"""`up --record FILE` and `save --scenario FILE`: what was done to the cluster, as a scenario file.
+"""`up --record FILE` and `save --scenario FILE`: the operations on a cluster, as a scenario file.
 
-Owns: writing that file.  Never: decides what is a step (scenario/recorded.py).
+Owns: writing that file.  Never: decides on the steps (scenario/recorded.py).
 Kafka: no counterpart.
 """
 
@@ -15,8 +15,8 @@ from kcluster.scenario.started import recorded_clients
 
 
 def write_scenario(cluster: Cluster, file: Path) -> None:
-    """Write a scenario file of the operations so far.  If that is not possible, OSError, and the
-    previous file stays."""
+    """Write a scenario file of the operations so far.  If that is not possible, raise OSError, and
+    leave the previous file."""
     recorder = cluster.recorder
     began_ms = recorder.began_ms
     name = file.name.partition(".")[0] or cluster.name

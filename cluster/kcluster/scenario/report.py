@@ -21,9 +21,9 @@ from kcluster.json_types import JsonObject
 from kcluster.scenario.play.phases import RunCrash, RunResult
 
 MAX_ERROR: Final = 200
-"""The characters of an error that a line shows; the traceback has all of it."""
+"""The number of characters of an error that a line shows; the traceback has all of them."""
 REBALANCES: Final = (GroupMemberJoined, GroupMemberLeft, GroupRebalanced, GroupAssigned)
-"""Events of every rebalance, however it began.  A scenario's timeline leaves them out."""
+"""Events of every rebalance, whatever caused it.  A scenario's timeline leaves them out."""
 
 
 def timeline_lines(result: RunResult) -> Iterator[str]:
@@ -49,7 +49,8 @@ def noted_lines(notes: Iterable[Note], began_ms: int) -> Iterator[tuple[Note, st
 
 
 def head_line(result: RunResult) -> str:
-    """`leader_dies: valid, as expected  (virtual, seed 17, 60.0 s in 0.21 s)`."""
+    """The head of a report: `leader_dies: valid, as expected (virtual, seed 17, 60.0 s in 0.21
+    s)`."""
     spent = f"{result.duration_ms / 1000:.1f} s in {result.wall_s:.2f} s"
     passed = "as expected" if result.passed else "NOT as expected"
     return (
@@ -73,7 +74,8 @@ def result_lines(result: RunResult, verbose: bool = False, quiet: bool = False) 
 
 
 def crash_line(crash: RunCrash) -> str:
-    """`leader_dies: CRASHED  (virtual, seed 17): AssertionError: no end`."""
+    """The head of the report of a run that a bug ended: `leader_dies: CRASHED (virtual, seed 17):
+    AssertionError: no end`."""
     head = f"{crash.scenario.name}: CRASHED  ({crash.clock}, seed {crash.seed})"
     error = crash.error.splitlines()[0]
     return f"{head}: {error[:MAX_ERROR]}{'...' if len(error) > MAX_ERROR else ''}"

@@ -1,8 +1,7 @@
-"""The files that a person means: a path, a name that ships with kcluster, a directory.
+"""The files that a user's word stands for: a path, a name that ships with kcluster, a directory.
 
 Owns: finding the file that a word stands for; the nearest name for a wrong word.  Never: reads more
-of a file than its kind.
-Kafka: no counterpart.
+of a file than its kind requires.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from kcluster.scenario.library import LibraryKind, library_path, nearest_name
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _OF_OTHERS: Final = {"brokers", "kinds", "grid"}
-"""Top-level keys of topologies, fault profiles and sweeps: no scenario has them."""
+"""Top-level keys of topologies, fault profiles and sweeps, which no scenario has."""
 
 
 def file_or_name(word: str, kind: LibraryKind) -> str:
     """The path of a file: the word itself if there is such a file, else the file of this name that
-    ships with kcluster.  LookupError, with the near name."""
+    ships with kcluster.  Raises LookupError, with the nearest name."""
     if Path(word).exists():
         return word
     shipped = library_path(kind, word)
@@ -56,8 +55,8 @@ def _may_be_scenario(path: Path) -> bool:
 
 
 def library_text(name: str) -> str:
-    """The text of a scenario, profile or sweep that ships with kcluster.  LookupError, with the
-    near name."""
+    """The text of a scenario, profile or sweep that ships with kcluster.  Raises LookupError, with
+    the nearest name."""
     for kind in LibraryKind:
         path = library_path(kind, name)
         if path is not None:

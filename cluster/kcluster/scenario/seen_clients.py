@@ -1,7 +1,7 @@
 """A workload that stands in for the clients of a live cluster, as its brokers have seen them.
 
 Owns: the producers and consumers that brokers have seen, and the keys of a workload that
-approximate them.  Never: plays it, reports the differences.
+approximate them.  Never: plays the workload, reports the differences.
 Kafka: no counterpart.
 
 Brokers see a client's requests: its topics, acks, the number and the size of its records, its
@@ -26,15 +26,16 @@ from kcluster.protocol.names import has_internal_prefix
 from kcluster.protocol.records.batches import NO_PRODUCER_ID
 
 MAX_RATE_PER_S: Final = 200
-"""The highest rate of a producer that stands in for a client: a minute of it is played in a
+"""The highest rate of a producer that stands in for a client: a minute at this rate is played in a
 second."""
 PAUSE_MS: Final = 10_000
 """The silence after which a client is taken to have ended."""
 
 
 class SeenClient(Struct):
-    """`kind`: producers or consumers; `keys`: of the workload.  `first_ms`, `last_ms`: when it was
-    first and last seen.  `is_slowed`: the client that stands in for it sends less."""
+    """A client that brokers have seen.  `kind`: producers or consumers; `keys`: its keys in a
+    workload.  `first_ms`, `last_ms`: the first and the last time at which it was seen.
+    `is_slowed`: whether the client that stands in for it sends less."""
 
     kind: str
     keys: JsonObject
@@ -59,8 +60,8 @@ class _Sent(Struct):
 def seen_clients(
     recorder: Recorder, until_ms: int, is_known: Callable[[str], bool]
 ) -> list[SeenClient]:
-    """The clients that brokers saw until `until_ms`, without clients for which
-    `is_known(client.id)` holds.  Call it in the driver's thread."""
+    """The clients that brokers saw until `until_ms`, except clients for which `is_known(client.id)`
+    holds.  To be called in the driver's thread."""
 
     def counts(client: str | None) -> bool:
         return not keeps_a_ledger(client) and not is_known(client or "")
@@ -125,7 +126,7 @@ def _producer(client: str, topic: str, of: _Sent) -> SeenClient:
 
 
 class _Read(Struct):
-    """The topics and partitions that one client has fetched, and when."""
+    """The topics and partitions that one client has fetched, with the times."""
 
     topics: dict[str, None]
     partitions: dict[tuple[str, int], None]

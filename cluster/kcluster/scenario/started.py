@@ -1,4 +1,4 @@
-"""Clients of the project's own that are started on a running cluster, and stopped.
+"""The project's own clients that are started on a running cluster, and stopped.
 
 Owns: start_client, stop_client, the list of clients that were started.  Never: knows what a client
 does (clients/), reads a file.  Kafka: kafka-console-producer.sh and kafka-console-consumer.sh.
@@ -6,7 +6,7 @@ does (clients/), reads a file.  Kafka: kafka-console-producer.sh and kafka-conso
     start_client(cluster, {"producer": {"topic": "orders", "rate": "10/s", "acks": "all"}})
 
 The keys are those of a scenario's workload.  A client's name is its client.id, and the cluster
-treats it as a client from outside: the brokers' answers show what it was promised.
+treats it as a client from outside: the brokers' answers show the promises to it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ KEPT_RECORDS: Final = 1_000
 
 
 class StartedClient(Struct):
-    """`kind`: producer, consumer or processor.  `keys`: as given, by the words of a workload.
-    `members`: the client.ids, the name itself for a single one.  `stopped_ms`: -1 while it runs."""
+    """A client that was started on a cluster.  `kind`: producer, consumer or processor.  `keys`:
+    its keys in the words of a workload.  `members`: the client.ids; a single member has the name
+    itself.  `stopped_ms`: -1 while it runs."""
 
     name: str
     kind: str
@@ -83,7 +84,8 @@ class _Started:
 
 def start_client(cluster: ClusterVerbs, spec: Mapping[str, object]) -> str:
     """Start a client; returns its name, which is `producer-1` and so on unless the spec has one.
-    ScenarioError for wrong keys, with the path of each; ClusterError for a name that is taken."""
+    Raises ScenarioError for wrong keys, with the path of each; ClusterError for a name that is
+    taken."""
     kind, keys = _kind_and_keys(spec)
     named = keys.get("name") or cluster.call(lambda: _free_name(_started(cluster), kind))
     keys["name"] = named
@@ -92,8 +94,8 @@ def start_client(cluster: ClusterVerbs, spec: Mapping[str, object]) -> str:
 
 
 def stop_client(cluster: ClusterVerbs, name: str) -> None:
-    """Stop a client: a producer sends what it has, a consumer commits and leaves its group.
-    ClusterError if no client of this name runs."""
+    """Stop a client: a producer sends its remaining records, a consumer commits and leaves its
+    group.  ClusterError if no client of this name runs."""
     cluster.call(lambda: _stop(cluster, name))
 
 
@@ -166,8 +168,8 @@ def _start(
 
 
 def _free_name(started: _Started, kind: str) -> str:
-    """An unused name: `producer-1`, `producer-2`, ...  No name is given twice, so that each is one
-    client."""
+    """An unused name: `producer-1`, `producer-2`, ... No name is used again, so that each name
+    stands for one client."""
     taken = {name for one in started.all for name in (one.name, *one.members)}
     while True:
         number = started.numbers[kind] = started.numbers.get(kind, 0) + 1
@@ -176,7 +178,7 @@ def _free_name(started: _Started, kind: str) -> str:
 
 
 def _read(cluster: ClusterVerbs, kind: str, keys: dict[str, object]) -> WorkloadSpec:
-    """The client as a checked workload, on the present topics."""
+    """A client's keys as a checked workload, on the present topics."""
     node = from_python({f"{kind}s": keys})
     reading = TreeReader("")
     known = cluster.call(lambda: list(cluster.verbs.settled.image.topics))

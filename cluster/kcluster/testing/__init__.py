@@ -1,3 +1,3 @@
 """Kafka clusters in pytest: fixtures, verbs, verdicts, scenario files as tests.
 
-`plugin.py` is what pytest loads: it imports the rest when a fixture is used, not before."""
+pytest loads `plugin.py`, which imports the rest when a fixture is used, not before."""

@@ -1,7 +1,7 @@
 """The lines of a test that called methods of its cluster.
 
 Owns: `CallingLine`, wrapping the methods of a cluster's handle so that their calls are noted.
-Never: changes what a method does.
+Never: changes the effect of a method.
 Kafka: no counterpart.
 """
 
@@ -57,7 +57,7 @@ def is_library(path: str) -> bool:
 
 
 def place_of(file: str, line: int) -> str:
-    """`tests/test_orders.py:12`; the name alone of a file elsewhere."""
+    """The place of a line: `tests/test_orders.py:12`; only the name for a file elsewhere."""
     shown = os.path.relpath(file)
     return f"{Path(file).name if shown.startswith(os.pardir) else shown}:{line}"
 
@@ -79,7 +79,7 @@ class NotesLines(Protocol):
 
     calling_lines: list[CallingLine]
     threads_inside: set[int]
-    """Threads that are inside one of its methods, whose nested calls are not noted."""
+    """Threads that are inside a method of the handle; their nested calls are not noted."""
 
     @property
     def recorder(self) -> Recorder:
@@ -132,7 +132,7 @@ class _Noting:
         self._line = _note(handle, function)
 
     def __enter__(self) -> None:
-        """Note the call."""
+        """Note the call at its beginning."""
 
     def __exit__(
         self,
@@ -149,7 +149,7 @@ def _note(handle: NotesLines, function: Callable[..., object]) -> CallingLine | 
     place = None
     for frame in _callers(sys._getframe(1)):
         if str(frame.f_globals.get("__name__")).startswith("_pytest."):
-            return None  # a fixture of ours
+            return None  # the caller is a fixture of ours
         if not is_library(frame.f_code.co_filename):
             place = frame.f_code.co_filename, frame.f_lineno
             break
@@ -172,7 +172,7 @@ def awaiting_line(handle: object, name: str) -> tuple[str, int] | None:
     for outermost in sys._current_frames().values():
         stack = list(_callers(outermost))
         for at, frame in enumerate(stack):
-            if _is_to_thread(frame, handle, name):  # it runs, and starts the other thread
+            if _is_to_thread(frame, handle, name):  # the frame runs, and starts the other thread
                 return _first_own_line(stack[at:])
             loop = frame.f_locals.get("self") if frame.f_code.co_name == "run_forever" else None
             if isinstance(loop, asyncio.AbstractEventLoop):
@@ -204,8 +204,7 @@ def _callers(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _awaiting(coroutine: object) -> Iterator[FrameType]:
-    """The frames of a coroutine that waits and of the coroutines that it awaits, down to the
-    last."""
+    """The frames of a waiting coroutine, and of the coroutines that it awaits, down to the last."""
     while inspect.iscoroutine(coroutine) and coroutine.cr_frame is not None:
         yield coroutine.cr_frame
         coroutine = coroutine.cr_await

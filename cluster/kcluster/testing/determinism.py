@@ -1,7 +1,7 @@
-"""The check whether a test is deterministic: two runs with one seed, in two children, are compared.
+"""The check that a test is deterministic: two runs with one seed, in two children, are compared.
 
 Owns: the two runs, and the deliberate differences between their processes.  Never: compares traces
-(world/check.py does).  Kafka: no counterpart.
+(world/trace.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import pytest
 from kcluster.testing.items import SEED_LIMIT_INI, TRACE
 from kcluster.testing.seed_warnings import SeedWarning, WarningsOfSeeds, noting_warnings
 from kcluster.testing.seeds import failed_with, reports_of, rows_of, run_as_child, run_in_children
-from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
+from kcluster.world.trace import compare, difference_lines
 
 RUNS: Final = (1, 2)
 _SIZES_BYTES: Final = range(16 - 1, 512, 16)
 """Sizes of `bytes` objects without their overhead of 33 bytes: one for each size in which Python
 allocates."""
 _ALL_OF_A_SIZE_BYTES: Final = 400_000
-"""How much memory the second process fills with objects of each size, and leaves as holes between
+"""The memory that the second process fills with objects of each size, and leaves as holes between
 them, so that its later objects have other addresses, in another order."""
 
 
@@ -69,7 +69,7 @@ def _in_child(item: pytest.Item, seed: int) -> Callable[[int], SeedResult]:
             rows = rows_of(item, run_as_child(item, seed, f"run-{number}"))
         found = {"trace": item.stash[TRACE], "rows": rows, "warnings": noted}
         moved.clear()
-        # The outcome of the test is compared, too, so a failure does not stop the other run.
+        # The test's outcome is compared, too, so a failure of one run does not prevent the other.
         return SeedResult(False, msgspec.json.encode(found, enc_hook=str))
 
     return run

@@ -25,8 +25,9 @@ from kcluster.handle.since import since_ms_of
 from kcluster.handle.virtual import VirtualDriver
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
-from kcluster.scenario.language.loader import ScenarioError, action_of
+from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
+from kcluster.scenario.perform import do
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
 from kcluster.testing.callers import notes_its_callers
@@ -96,11 +97,7 @@ class VirtualCluster(ReportedRun, VirtualDriver):
 
     def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:
         """Perform an action of scenario files; returns the function that undoes it."""
-        undo = action_of(verb, short, keys).action.do(self._stage)
-        self.time.settle()
-        if self._stage.problems:
-            raise ClusterError(self._stage.problems.pop())
-        return undo or (lambda: None)
+        return do(self, verb, short, **keys)
 
     def repair(self, limit_ms: int = 120_000) -> None:
         """Undo every fault, and let time pass until all replicas are in sync."""

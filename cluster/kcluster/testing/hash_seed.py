@@ -3,9 +3,9 @@
 Owns: starting pytest again with PYTHONHASHSEED, and the message about it.  Never: runs a test.
 Kafka: no counterpart.
 
-A set of strings has an order that differs from process to process, unless PYTHONHASHSEED is set; so
-the same seed of a test would give different runs.  It can be set only when a process starts.  The
-first session that finds a test in virtual time starts again after its collection, and notes that in
+The order of a set of strings differs from process to process, unless PYTHONHASHSEED is set; so one
+seed of a test would give different runs.  It can be set only when a process starts.  The first
+session that finds a test in virtual time starts again after its collection, and notes that in
 pytest's cache; later sessions start again before it.  Workers of xdist get it from their
 controller.
 """
@@ -29,7 +29,7 @@ _OPTIONS: Final = ("--kcluster-clock", "--kcluster-seed", "--kcluster-seeds")
 
 
 def start_again_early(config: pytest.Config) -> None:
-    """Start again if an earlier session, or an option, says that it will be needed."""
+    """Start again if an earlier session, or an option, shows that the hash seed will be needed."""
     if is_expected(config):
         _start_again(config)
 
@@ -54,7 +54,7 @@ def give_to_workers(config: pytest.Config) -> None:
 
 
 def header(config: pytest.Config) -> str | None:
-    """The line about it at the beginning of a session."""
+    """The line about the hash seed at the beginning of a session."""
     if os.environ.get(STARTED_AGAIN):
         return f"kcluster: {HASH_SEED}={os.environ.get(HASH_SEED)}, for tests in virtual time"
     return None
@@ -103,7 +103,7 @@ def _may_start_again(config: pytest.Config) -> bool:
 def _execute(config: pytest.Config) -> NoReturn:
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
-        capture.stop_global_capturing()  # the new process writes to the output of this one
+        capture.stop_global_capturing()  # the new process writes to this one's output
     sys.stdout.flush()
     sys.stderr.flush()
     start_again(config.getini(HASH_SEED_INI))

@@ -1,4 +1,5 @@
-"""Facts about the clusters of pytest's items: the clock, the seeds, the command that repeats one.
+"""Facts about the clusters of pytest's items: the clock, the seeds, the command that repeats an
+item.
 
 Owns: the mark's name, the options that override it, the items' stash.  Never: imports more of
 kcluster than the plugin does anyway, because it runs for every item of every project with the
@@ -24,7 +25,7 @@ STAY_LIVE: Final = "is shared by tests, so it is live; only kafka_cluster can be
 HASH_SEED_INI: Final = "kcluster_hash_seed"
 SEED_LIMIT_INI: Final = "kcluster_seed_limit"
 SEED: Final = pytest.StashKey[int]()
-"""The seed with which an item runs now, if it is not its mark's own."""
+"""The seed with which an item runs now, if that is not its mark's."""
 
 TRACE: Final = pytest.StashKey[list[str]]()
 """The sink of the traffic between clients and brokers, if the item is run with one."""
@@ -43,7 +44,7 @@ def clock_of(item: pytest.Item) -> str:
 
 
 def is_virtual(item: pytest.Item) -> bool:
-    """Whether its kafka_cluster is in virtual time."""
+    """Whether an item's kafka_cluster is in virtual time."""
     return FIXTURE in getattr(item, "fixturenames", ()) and clock_of(item) == "virtual"
 
 
@@ -58,7 +59,7 @@ def seeds_of(item: pytest.Item) -> range:
     if not has_seeds or item.config.getoption("--kcluster-seed") is not None:
         return range(0)
     if not isinstance(number, int) or not isinstance(first, int):
-        return range(0)  # the fixture refuses the mark
+        return range(0)  # the fixture will refuse the mark
     return range(first, first + number)
 
 

@@ -42,13 +42,13 @@ DEFAULT_PROFILES: Final = {"live": "fast", "virtual": "kafka"}
 
 
 class MarkError(ValueError):
-    """A mark's arguments are wrong; str() is one line."""
+    """The error for a mark with wrong arguments; str() is one line."""
 
 
 class MarkArguments(Struct, frozen=True):
-    """The arguments of a mark.  `clock`: "" if it names none.  `seeds`: the number of runs, with
-    `seed` and the numbers after it.  `compute`: the slowness of the machine, None to draw it from
-    the seed.  `scenario`: the file whose steps are performed beside the test, "" for none."""
+    """The arguments of a mark.  `clock`: "" if the mark names none.  `seeds`: the number of runs,
+    with `seed` and the numbers after it.  `compute`: the slowness of the machine, None to draw it
+    from the seed.  `scenario`: the file whose steps are performed beside the test, "" for none."""
 
     topology: Topology
     seed: int

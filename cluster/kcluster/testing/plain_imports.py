@@ -1,4 +1,4 @@
-"""The package's own modules are imported as any library's: pytest does not rewrite their asserts.
+"""Imports of the package's own modules like any library's: pytest does not rewrite their asserts.
 
 Owns: the finder.  Never: touches a module outside this package.
 Kafka: no counterpart.
@@ -32,7 +32,8 @@ class PlainImports(MetaPathFinder):
 
 
 def import_plainly() -> Callable[[], None]:
-    """Begin to find the package's modules in this way; returns a function that ends it."""
+    """Start to find the package's modules without pytest's finder; returns a function that ends
+    this."""
     finder = PlainImports()
     sys.meta_path.insert(0, finder)
     return lambda: sys.meta_path.remove(finder)

@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`kcluster_scenarios` and `kcluster_runs` in the ini file, `--kcluster-clock`."""
+    """Add `kcluster_scenarios` and `kcluster_runs` in the ini file, and `--kcluster-clock`."""
     parser.addini(
         "kcluster_scenarios",
         "Directories or patterns of scenario files that are tests: scenarios, or faults/*.yaml.",
@@ -183,7 +183,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begin a test: verdicts on a shared cluster judge this test from now on, and a world begins
-    before any other fixture of its test is made, so that all of them are in it."""
+    before any other fixture of its test is made, so that all fixtures are in it."""
     begin_test(item)
     names: list[str] = getattr(item, "fixturenames", [])
     if FIXTURE in names and (problem := narrow_use(item)):
@@ -312,7 +312,7 @@ def _or_refused(request: pytest.FixtureRequest, make: Callable[[], T]) -> T:
         return make()
     except (MarkError, ProblemsError, ScenarioError, ClusterError) as error:
         problems = str(error).splitlines()
-    # After the except clause, so that pytest shows no other error with this one.
+    # Called after the except clause, so that pytest shows no other error with this one.
     _refuse(request, problems)
 
 

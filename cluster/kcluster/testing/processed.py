@@ -1,4 +1,5 @@
-"""The ledger of what an application processed: `done = kafka_cluster.processed("orders")`.
+"""The ledger of the records that an application processed: `done =
+kafka_cluster.processed("orders")`.
 
 Owns: taking reports from any thread and of any client's records, `check`, the facts for the
 judgement.  Never: judges (checks/processing.py does).  Kafka: no counterpart.
@@ -37,14 +38,15 @@ _FIELDS: Final = ("topic", "partition", "offset")
 
 
 class ProcessingError(AssertionError):
-    """Records were missed, processed twice or out of order; str() has one line per problem."""
+    """The error for records that were missed, processed twice or out of order; str() has one line
+    per problem."""
 
 
 def judged_processing(
     recorder: Recorder, reported: Iterable[Processed], topic: str, group: str
 ) -> tuple[list[Processed], list[AnyProblem]]:
-    """The processed records of a topic in a run that was just judged, by time; and the problems.
-    `group`: see ProcessedLedger."""
+    """The processed records of a topic in a run that was just judged, in order of time; and the
+    problems.  `group`: see ProcessedLedger."""
     judged = recorder.judged
     assert judged is not None, "just judged"
     processed = sorted(reported, key=lambda entry: entry.at_ms)
@@ -139,7 +141,7 @@ class ProcessedLedger:
 
 
 def _field(record: object, name: str) -> object:
-    """A field of a record, which confluent-kafka has as a method."""
+    """A field of a record; confluent-kafka has methods in place of fields."""
     value = getattr(record, name, None)
     return value() if callable(value) else value
 

@@ -48,7 +48,7 @@ class ReportedRun(ABC):
         """The deaths of the test's threads, while its cluster is open."""
         self._ledgers: list[ProcessedLedger] = []
         self.replay = ""
-        """The command that runs the test again, if the test's name alone does not."""
+        """The command that runs the test again, if its name alone is not enough."""
 
     @abstractmethod
     def clock_ms(self) -> int:
@@ -87,9 +87,10 @@ class ReportedRun(ABC):
         return self.last_verdict
 
     def processed(self, topic: str, group: str = "") -> ProcessedLedger:
-        """A ledger for what the application processes of `topic`: `add` each record, then `check`.
-        `group`: the group whose commits explain problems, by default all groups that read it.  In
-        virtual time, records that the built-in consumers have read count as processed."""
+        """A ledger for the records of `topic` that the application processes: `add` each record,
+        then `check`.  `group`: the group whose commits explain problems, by default all groups that
+        read it.  In virtual time, records that the built-in consumers have read count as
+        processed."""
         ledger = ProcessedLedger(
             topic, group, self.clock_ms, lambda: self.recorder.first_ms, self._problems_of
         )
@@ -139,7 +140,7 @@ class ReportedRun(ABC):
         )
 
     def after_failure(self) -> None:  # noqa: B027  # of a world only
-        """Prepare for the end of a test that has failed and was reported; its fixtures end now."""
+        """Prepare for the end of the fixtures of a test that failed and was reported."""
 
     def _replay(self) -> str:
         """The command that runs the test again."""
@@ -150,8 +151,8 @@ class ReportedRun(ABC):
         return {}
 
     def _threads(self) -> Iterator[str]:
-        """The test's own threads that are left, and the calls that they were refused, a line
-        each."""
+        """The test's own threads that have not ended, and the refused calls of its threads, one
+        line each."""
         yield from ()
 
     def _seed_lines(self) -> Iterator[str]:

@@ -78,8 +78,8 @@ def add_stories(item: pytest.Item, report: pytest.TestReport) -> bool:
 
 
 def _break_lines(longrepr: object, text: str) -> None:
-    """Show the lines of `text` where pytest shows the value of `assert value`, which is `text`
-    shortened to one line."""
+    """Show all lines of `text` in place of the value of `assert value`, which pytest shortens to
+    one line."""
     entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", [])
     first, *others = text.split("\n")
     shown = f"assert {first}"
@@ -89,7 +89,7 @@ def _break_lines(longrepr: object, text: str) -> None:
         if at is None or not others:
             continue
         indent = lines[at].index(shown)
-        # pytest goes on with `+  where ... = ...`, which has the same text again.
+        # pytest continues with `+ where ... = ...`, which repeats the text.
         rest = [x for x in lines[at + 1 :] if not x.lstrip("E ").startswith("+")]
         own = [lines[at][:indent] + shown, *(f"E{' ' * (indent - 1)}{x}" for x in others)]
         entry.lines = [*lines[:at], *own, *rest]
@@ -102,7 +102,7 @@ def runs_directory(config: pytest.Config) -> Path:
     runs = Path(config.rootpath, named)
     ignored = runs.parent / ".gitignore"
     if named == RUNS_DIRECTORY and not ignored.exists():
-        with suppress(OSError):  # the report says it, if runs cannot be written
+        with suppress(OSError):  # the report shows it if runs cannot be written
             runs.mkdir(parents=True, exist_ok=True)
             ignored.write_text("# Created by kcluster.\n*\n")
     return runs

@@ -66,7 +66,8 @@ class ScenarioItem(pytest.Item):
 
 
 class ScenarioFailed(Exception):
-    """A scenario's checks do not all hold.  `run_line`: the line that names its run directory."""
+    """The error for a scenario whose checks do not all hold.  `run_line`: the line that names its
+    run directory."""
 
     def __init__(self, result: RunResult, run_line: str) -> None:
         super().__init__("; ".join(result.failures))

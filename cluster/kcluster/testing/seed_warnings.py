@@ -27,7 +27,7 @@ class SeedWarning(Struct, frozen=True):
 
 @contextmanager
 def noting_warnings() -> Iterator[list[SeedWarning]]:
-    """A list that gets each different warning of the block, once, when the block ends."""
+    """A list that gets each different warning of the block once, at the end of the block."""
     noted: list[SeedWarning] = []
     with warnings.catch_warnings(record=True) as raised:
         try:
@@ -70,7 +70,7 @@ class WarningsOfSeeds:
 
 
 def _as_message(noted: SeedWarning) -> warnings.WarningMessage:
-    """The warning as pytest's message; its class may exist in the child only, or may want other
+    """The warning as pytest's message; its class may exist in the child only, or may need other
     arguments."""
     cls = getattr(sys.modules.get(noted.module), noted.name, None)
     if not isinstance(cls, type) or not issubclass(cls, Warning):

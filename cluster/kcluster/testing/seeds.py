@@ -1,4 +1,5 @@
-"""One test with many seeds: each in a forked child, the first failing one reported whole.
+"""One test with many seeds: each runs in a forked child, with the whole report of the first failing
+seed.
 
 Owns: the division of a test between this process and a child, the return of reports.  Never: forks
 itself (world/seeds.py does), knows a fixture.  Kafka: no counterpart.
@@ -38,8 +39,8 @@ _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 
 
 def run_with_seeds(item: pytest.Item, nextitem: pytest.Item | None, seeds: range) -> None:
-    """Run an item with its seeds; returns the reports of the first seed that fails, or of the first
-    of all."""
+    """Run an item with its seeds; returns the reports of the first failed seed or, if none failed,
+    of the first seed."""
     run_in_children(item, nextitem, lambda: _run_seeds(item, seeds))
 
 
@@ -48,12 +49,12 @@ def run_in_children(
     nextitem: pytest.Item | None,
     run: Callable[[], tuple[SeedOutcome | None, list[pytest.TestReport]]],
 ) -> None:
-    """Run an item, of which `run` runs the unshared part in children.  `run` returns the seed that
-    failed, if it can be run again here, and the reports."""
+    """Run an item: `run` runs its unshared part in children, and returns the failed seed, if it can
+    be run again here, and the reports."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     warming = pytest.CallInfo.from_call(lambda: _warm_up(item), "setup", STOPS)
     if warming.excinfo is not None or not warming.result:
-        runtestprotocol(item, nextitem=nextitem)  # it is skipped, or fails here
+        runtestprotocol(item, nextitem=nextitem)  # the item is skipped, or fails here
     else:
         # A child cannot cancel its parent's timers; hanging children are noticed by the parent.
         faulthandler.cancel_dump_traceback_later()
@@ -75,7 +76,7 @@ def _warm_up(item: pytest.Item) -> bool:
     if evaluate_skip_marks(item) is not None:
         return False
     state = item.session._setupstate
-    upper: Any = item.parent  # in the place of the next item, so that its fixtures stay
+    upper: Any = item.parent  # passed as the next item, so that its fixtures stay
     names = item.fixturenames
     own = names[:]
     request: object = item._request
@@ -169,7 +170,8 @@ def _in_child(item: pytest.Item, first: int, pending: Path) -> Callable[[int], S
 
 
 class ChildReport(Struct, frozen=True):
-    """The report of a child.  `rows`: pytest's reports as plain values, if they will be shown."""
+    """The report of a child.  `rows`: pytest's reports as plain values, if the reports will be
+    shown."""
 
     rows: list[Any] = []
     warnings: list[SeedWarning] = []
@@ -203,7 +205,7 @@ def run_as_child(item: pytest.Item, seed: int, name: str) -> list[pytest.TestRep
     capture.suspend_global_capture()
     item.stash[SEED] = seed
     give_own_directory(item, name)
-    # Its parent is in the place of the next item, so only the test's own fixtures end.
+    # Its parent is passed as the next item, so only the test's own fixtures end.
     upper: Any = item.parent
     return runtestprotocol(item, log=False, nextitem=upper)
 

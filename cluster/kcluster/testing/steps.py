@@ -25,7 +25,7 @@ class PlayedSteps:
 
     @property
     def is_done(self) -> bool:
-        """Whether all steps were performed; undoing some later (`for`) may be left."""
+        """Whether all steps were performed; some may still have to be undone (`for`)."""
         return self._cluster.call(lambda: self._runner.is_done)
 
     def wait(self, within: str | float = 60.0) -> None:

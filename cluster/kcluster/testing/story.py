@@ -49,7 +49,7 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
     ]
     for caller in callers:
         if caller.at_ms < began_ms:
-            continue  # it belongs to an earlier test
+            continue  # the event belongs to an earlier test
         at_ms = min([caller.at_ms, *(note.at_ms for note in notes[caller.notes_before :][:1])])
         source = f"{caller.source}  raised {caller.error}" if caller.error else caller.source
         line = event_line(at_ms, began_ms, "test", caller.place, source)
@@ -90,7 +90,7 @@ def _commit_lines(pending: dict[_COMMITTERS, list[Commit]], began_ms: int) -> It
 
 
 def _different_lookups(recorder: Recorder) -> Iterator[OffsetLookup]:
-    """Lookups whose answer differs from the last one to that client."""
+    """Lookups whose answer differs from the client's last answer."""
     before: dict[tuple[object, ...], int] = {}
     for lookup in lookups_of(recorder):
         key = (lookup.client, lookup.partition, lookup.asked)

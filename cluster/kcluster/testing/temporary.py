@@ -1,11 +1,11 @@
 """Directories of `tmp_path` for tests in virtual time.
 
-Owns: making the session's directory outside of worlds, and one for each forked child. Never:
-removes one (pytest does).  Kafka: no counterpart.
+Owns: making the session's directory outside of worlds, and a directory for each forked child.
+Never: removes a directory (pytest does).  Kafka: no counterpart.
 
-Made in a world, it would draw the world's random numbers, as many as there are old directories.
-Children with one directory would number theirs in the order of their arrival, and with `--basetemp`
-each would remove those of all others.
+If it were made in a world, it would draw the world's random numbers, as many as there are old
+directories.  Children with one directory would number theirs in the order of their arrival, and
+with `--basetemp` each would remove those of all others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Threads of a test that an exception ended, for its report.
 
-Owns: `ThreadDeath`, noting them.  Never: hides one from other observers (pytest warns of it).
+Owns: `ThreadDeath`, noting them.  Never: hides a death from other observers (pytest warns of it).
 Kafka: no counterpart; in Java, Thread.UncaughtExceptionHandler.
 """
 
@@ -17,7 +17,7 @@ from kcluster.testing.callers import is_library, place_of
 
 class ThreadDeath(Struct, frozen=True):
     """A thread that an exception ended.  `error`: the exception in a line; `place`: the last line
-    of the test's own code that it came through, "" if there is none."""
+    of the test's own code that the exception passed, "" if there is none."""
 
     at_ms: int
     thread: str
@@ -36,7 +36,7 @@ class ThreadDeaths:
         self._is_attached = False
 
     def attach(self) -> None:
-        """Begin to note deaths."""
+        """Start to note deaths."""
         self._is_attached = True
         self._others = threading.excepthook
         threading.excepthook = self._on_death
@@ -63,7 +63,8 @@ class ThreadDeaths:
 
 
 def death_lines(deaths: Iterable[ThreadDeath], began_ms: int) -> Iterator[str]:
-    """`thread billing ended with ValueError: no price at billing.py:32, +9104 ms`, a line each."""
+    """The deaths, a line each: `thread billing ended with ValueError: no price at billing.py:32,
+    +9104 ms`."""
     for death in deaths:
         if death.at_ms >= began_ms:
             where = f" at {death.place}" if death.place else ""

@@ -69,7 +69,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         network.packet_sinks = (*network.packet_sinks, self._trace.on_packet)
 
     def open(self) -> None:
-        """Start the cluster; the calling thread belongs to its world from now on."""
+        """Start the cluster; from now on, the calling thread belongs to its world."""
         super().open()
         self._world.enter()
         self.deaths.attach()
@@ -99,7 +99,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         scheduler.limit_us = max(scheduler.limit_us, scheduler.now_us + GRACE_US)
 
     def threads_left(self) -> list[str]:
-        """The names of the test's threads that a live program would wait for at its end."""
+        """The names of the test's threads for which a live program would wait at its end."""
         idents = {thread.ident for thread in self._world.scheduler.threads}
         return [
             thread.name

@@ -1,4 +1,4 @@
-"""Who may ask: the token, and the names under which the server may be reached.
+"""Access: the token, and the names under which the server may be reached.
 
 Owns: these checks.  Never: knows a route.
 Kafka: no counterpart.
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class AccessControl:
-    """`token`: what requests must carry.  `names`: the names under which the server is reached,
-    besides localhost and loopback addresses; `is_public`: it listens on other addresses too, and
-    any address in Host is right: an address cannot be rebound."""
+    """The checks of a server.  `token`: the token that requests must carry.  `names`: the names
+    under which the server is reached, besides localhost and loopback addresses; `is_public`:
+    whether it listens on other addresses too, so that any address in Host is right (an address
+    cannot be rebound)."""
 
     def __init__(self, token: str, names: tuple[str, ...] = (), is_public: bool = False) -> None:
         self._token = token.encode()
@@ -45,8 +46,8 @@ class AccessControl:
             raise RefusedRequest(HTTPStatus.MISDIRECTED_REQUEST, detail)
 
     def check_token(self, request: Request) -> None:
-        """Refuse a request without the token.  It is in the Authorization header or, for pages and
-        event streams, in the parameter `token`."""
+        """Refuse a request without the token.  The token is in the Authorization header or, for
+        pages and event streams, in the parameter `token`."""
         kind, _, given = request.headers.get("Authorization", "").partition(" ")
         if kind.lower() != "bearer":
             given = request.args.get("token", "")

@@ -44,8 +44,8 @@ StartResponse = Callable[..., Any]
 
 
 class WebApplication:
-    """Answers the requests of one listener.  `access`: None where only this user's processes reach
-    it: a unix socket."""
+    """Answers the requests of one listener.  `access`: None for a unix socket, which only this
+    user's processes reach."""
 
     def __init__(self, server: ServerSide, access: AccessControl | None, limits: WebLimits) -> None:
         self._server = server
@@ -125,13 +125,14 @@ class WebApplication:
         return Response(parts, status, headers, content_type=reply.media_type)
 
     def _streamed(self, parts: Iterator[bytes], named: dict[str, str]) -> Iterator[bytes]:
-        """The parts of a stream.  It ends with the cluster, whose lease is renewed meanwhile."""
+        """The parts of a stream, which ends with the cluster; the cluster's lease is renewed
+        meanwhile."""
         with self._lease(named):
             yield from parts
 
 
 def check_query(request: Request) -> None:
-    """Refuse a query with raw bytes that are no text."""
+    """Refuse a query with raw bytes that are not text."""
     try:
         request.query_string.decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""One request, as a handler sees it: its parameters, its body, the cluster that it names.
+"""One request, for its handler: its parameters, its body, the cluster that it names.
 
 Owns: reading the query and the body against the types of the route, with every problem at once.
 Never: knows a subject (api/ does), reads a socket.
@@ -41,20 +41,20 @@ CONNECTION: Final = "kcluster.connection"
 """The key of the connection (connection.py) in a WSGI environment."""
 SMALL_BODY_BYTES: Final = 4_096
 MAX_PLACED_BYTES: Final = 64 * 1024
-"""Problems in a larger JSON body have paths, and no lines: finding these takes far longer than
-reading JSON."""
+"""The greatest size of a JSON body whose problems get lines.  In a larger body, problems have only
+paths: finding lines takes far longer than reading JSON."""
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
 
 class ServerSide(Protocol):
-    """The server, as a handler sees it."""
+    """The server, for its handlers."""
 
     clusters: HeldClusters
     is_stopping: bool
 
     @property
     def url(self) -> str:
-        """Where the server is found from this machine."""
+        """The address of the server on this machine."""
 
     def page_url(self, id: str) -> str:
         """The address of a cluster's page, with the token; empty if none is served."""
@@ -74,14 +74,14 @@ class ServerSide(Protocol):
     ) -> T:
         """Call a function that computes or blocks, in a thread; called in a greenlet of the
         server's hub.  `share`: the cluster or subject, which has a few threads of its own;
-        `staying`: makes the wait for one of them end when the client leaves."""
+        `staying`: ends the wait for such a thread when the client leaves."""
 
     def call_soon(self, function: Callable[[], object]) -> None:
         """Call a function in the server's hub, from any thread."""
 
 
 class ApiAnswer(Struct):
-    """An answer that is not just a value: `value`, for JSON; or `body` with its type."""
+    """An answer with more than a value: `value`, for JSON; or `body` with its type."""
 
     value: Any = None
     status: int | None = None
@@ -91,8 +91,8 @@ class ApiAnswer(Struct):
 
 
 class ApiCall:
-    """A request.  `named`: the variables in its path.  `is_local`: by a process of this user, over
-    the unix socket: it may do what the user may."""
+    """A request.  `named`: the variables in its path.  `is_local`: whether it is from a process of
+    this user, over the unix socket; it then has the user's permissions."""
 
     def __init__(
         self,
@@ -119,7 +119,8 @@ class ApiCall:
 
     @property
     def is_over(self) -> bool:
-        """Whether a stream of this cluster ends: it was removed, or the server stops."""
+        """Whether a stream of this cluster must end: the cluster was removed, or the server
+        stops."""
         return self.server.is_stopping or not self.server.clusters.has(self.named["id"])
 
     @property
@@ -134,12 +135,12 @@ class ApiCall:
         return self.server.in_thread(function, share, self.while_client_stays)
 
     def reading(self, read: Callable[[], T]) -> T:
-        """Call a function that reads the body; for a large body, which takes long, in a thread."""
+        """Call a function that reads the body; in a thread if the body is large."""
         return read() if len(self.body) < SMALL_BODY_BYTES else self.in_thread(read)
 
     def keep_open_until_exit(self) -> None:
-        """Keep the connection open until the process ends, so that its end shows the client that it
-        has."""
+        """Keep the connection open until the process ends, so that the connection's end shows the
+        client the end of the process."""
         self._connection.keep_open_until_exit()
 
     def while_client_stays(self) -> AbstractContextManager[None]:
@@ -152,7 +153,7 @@ class ApiCall:
         return read_struct_body(self.json_object(), kind)
 
     def json_object(self) -> JsonObject:
-        """The JSON body, which must be an object; an empty body is an empty one."""
+        """The JSON body, which must be an object; an empty body counts as an empty object."""
         value = read_json(self.body) if self.body.strip() else {}
         if not isinstance(value, dict):
             raise bad_request("the body must be a JSON object")
@@ -172,7 +173,7 @@ class ApiCall:
         return from_python(value) if node is None else node
 
     def accepts(self, *media_types: str) -> str:
-        """The type among these that the client prefers; the first if it names none."""
+        """The type among these that the client prefers; the first type if the client names none."""
         return self.request.accept_mimetypes.best_match(media_types, media_types[0])
 
 
@@ -181,7 +182,7 @@ _TOO_LONG: Final = f"a number of more than {sys.get_int_max_str_digits()} digits
 
 
 def read_text(body: bytes) -> str:
-    """The body as text; a refusal with the place of the first byte that is not UTF-8."""
+    """The body as text; a refusal with the place of the first byte that is no UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError as error:
@@ -233,7 +234,7 @@ def _refuse_constant(name: str) -> object:
 
 
 def place_of(text: bytes, position: int) -> tuple[int, int]:
-    """Line and column, from 1, of a byte."""
+    """The line and the column, from 1, of a byte."""
     before = text[:position]
     return before.count(b"\n") + 1, position - before.rfind(b"\n")
 

@@ -1,6 +1,6 @@
 """The server's log lines about bad requests: few lines, and no control characters in them.
 
-Owns: the limit of lines per time, their escaping.  Never: decides what is bad.
+Owns: the limit of lines per time, their escaping.  Never: decides that a request is bad.
 Kafka: no counterpart.
 """
 
@@ -20,7 +20,7 @@ MAX_CHARS: Final = 300
 
 class Complaints:
     """Lines about requests that cannot be served.  `write`: called with one line; `now_s`: a
-    monotonic clock.  From any thread."""
+    monotonic clock.  To be used from any thread."""
 
     def __init__(self, write: Callable[[str], object], now_s: Callable[[], float]) -> None:
         self._write = write
@@ -30,7 +30,7 @@ class Complaints:
         self._lock = threading.Lock()
 
     def add(self, text: str) -> None:
-        """Log a line, unless there were many just now."""
+        """Log a line, unless there were many within the last WINDOW_S."""
         with self._lock:
             now_s = self._now_s()
             if now_s >= self._window_s + WINDOW_S:

@@ -1,9 +1,8 @@
 """Connections of the web server: HTTP/1.1 by gevent's pywsgi, within limits.
 
-Owns: the limits of time and size of a connection's phases, what is refused before there is a
-request, the log of it, and that work ends when its client has left.  Never: knows a route
-(application.py does).
-Kafka: SocketServer, Acceptor.
+Owns: the limits of time and size of a connection's phases, the refusals before there is a request
+and their log, and the end of work whose client has left.  Never: knows a route (application.py
+does).  Kafka: SocketServer, Acceptor.
 """
 
 from __future__ import annotations
@@ -31,25 +30,26 @@ from kcluster.web.problems import MEDIA_TYPE, RefusedRequest, bad_request, overl
 
 SLICE_BYTES: Final = 64 * 1024
 UNREAD_S: Final = 0.5
-"""A refused body is read for this long, so that its client reads the answer instead of a reset."""
+"""The time for which a refused body is read, so that its client reads the answer instead of a
+reset."""
 ACCEPT_AGAIN_S: Final = 0.5
 _TLS_HANDSHAKE: Final = b"\x16"
 
 
 class ClientLeft(ConnectionResetError):
-    """The client has closed its connection, or does not read, so an answer would reach no
-    reader."""
+    """The error for a client that has closed its connection, or does not read, so that an answer
+    would reach no reader."""
 
     def __init__(self) -> None:
         super().__init__(errno.ECONNRESET, "the client has left")
 
 
 class SlowClient(Exception):
-    """A phase of a request has taken too long."""
+    """The error for a phase of a request that has taken too long."""
 
 
 class LimitedInput(Input):  # type: ignore[misc]  # gevent has no types
-    """The body of a request.  `limit_s`: for all of it."""
+    """The body of a request.  `limit_s`: the time limit for all of it."""
 
     __slots__ = ("is_given_up", "limit_s")
 
@@ -60,11 +60,11 @@ class LimitedInput(Input):  # type: ignore[misc]  # gevent has no types
 
     @property
     def is_unread(self) -> bool:
-        """Whether some of the body was not read."""
+        """Whether a part of the body was not read."""
         return bool(self.chunked_input or self.position < (self.content_length or 0))
 
     def read(self, length: int | None = None) -> bytes:
-        """The body; ClientLeft if it ends early, a refusal if it does not come in time."""
+        """Read the body; ClientLeft if it ends early, a refusal if it does not come in time."""
         try:
             with gevent.Timeout(self.limit_s, SlowClient):
                 body: bytes = super().read(length)
@@ -123,7 +123,8 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         return line
 
     def MessageClass(self, *_: object) -> HTTPMessage:  # pywsgi's name
-        """pywsgi: the header; a refusal for one that two readers could understand differently."""
+        """pywsgi: the header; a refusal for a header that two readers could understand
+        differently."""
         header = headers_factory(BytesIO(read_header(self.rfile, self.server.limits.header_bytes)))
         check_header(header)
         message: HTTPMessage = header
@@ -243,7 +244,7 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             self.connections -= 1
 
     def do_read(self) -> object:
-        """pywsgi: accept; without a free descriptor, again in a moment."""
+        """pywsgi: accept; without a free descriptor, try again in a moment."""
         try:
             return super().do_read()
         except OSError as error:

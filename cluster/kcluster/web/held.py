@@ -22,16 +22,16 @@ from kcluster.web.lesson_card import LessonCards
 from kcluster.web.problems import not_found
 
 if TYPE_CHECKING:
-    # A server that shows a live cluster need not load what plays runs.
+    # A server that shows a live cluster need not load the code that plays runs.
     from kcluster.scenario.play.played import PlayedRun
 
     Source = Cluster | PlayedRun
-    """A live cluster, or a run that is over, played in virtual time."""
+    """A live cluster, or a finished run that was played in virtual time."""
 
 T = TypeVar("T")
 
 MAX_CLUSTERS: Final = 200
-"""Each has a thread, and its brokers' sockets."""
+"""The most clusters of a server; each has a thread, and its brokers' sockets."""
 
 
 class Verdicts:
@@ -65,8 +65,8 @@ class OwnRun(Protocol):
 
 class HeldCluster:
     """One cluster of a server.  `source`: its record; `lease_s`: None for a cluster that stays
-    until it is deleted; `stop`: ends it, or the process that runs it; `own_run`: the run directory
-    that is written anyway."""
+    until it is deleted; `stop`: ends the cluster, or the process that runs it; `own_run`: the run
+    directory that is kept current."""
 
     def __init__(
         self,
@@ -98,24 +98,24 @@ class HeldCluster:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is a run that is over."""
+        """Whether the cluster is a run that is over."""
         return not isinstance(self.source, Cluster)
 
     @property
     def began_ms(self) -> int:
-        """When the run began, on the cluster's clock."""
+        """The beginning of the run, on the cluster's clock."""
         source = self.source
         return source.began_ms if isinstance(source, Cluster) else source.info.began_ms
 
     def part(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The state that a module of api/ keeps for this cluster, one object of a type; created
-        when first needed."""
+        """The state that a module of api/ keeps for this cluster, one object per type; created when
+        first needed."""
         with self._lock:
             return self._parts.of(kind, make)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Keep the lease from expiring in the body; it is renewed at the end."""
+        """Keep the lease from expiring during the body; the lease is renewed at its end."""
         with self._lock:
             self._uses += 1
         try:
@@ -137,19 +137,19 @@ class HeldCluster:
 
 
 class HeldClusters:
-    """The clusters, by id.  From any thread."""
+    """The clusters of a server, by id.  To be used from any thread."""
 
     def __init__(self, *, can_create: bool, runs: Path | None) -> None:
         self.can_create = can_create
         """Whether requests may create clusters; the server of `kcluster up` serves only its own."""
         self.runs = runs
-        """The directory below which requests may write runs; None: none."""
+        """The directory below which requests may write runs; None: requests may not write runs."""
         self._held: dict[str, HeldCluster] = {}
         self._numbers = 0
         self._lock = threading.Lock()
 
     def new_id(self) -> str:
-        """An id that no cluster of this server has had: `c1`."""
+        """A new id, such as `c1`, that no cluster of this server has had."""
         with self._lock:
             self._numbers += 1
             return f"c{self._numbers}"

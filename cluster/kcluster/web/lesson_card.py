@@ -14,8 +14,8 @@ from msgspec import Struct
 
 
 class LessonCard(Struct, frozen=True):
-    """One part of a lesson.  `text`, `because`, `after`: Markdown in paragraphs, of which the page
-    knows `code` and *emphasis*.  `right`: the place of the right choice, from 0; None before it is
+    """One part of a lesson.  `text`, `because`, `after`: Markdown in paragraphs, in which the page
+    knows `code` and *emphasis*. `right`: the place of the right choice, from 0; None before it is
     shown."""
 
     lesson: str
@@ -37,12 +37,12 @@ class LessonCards:
         self._newest = b""
 
     def show(self, card: LessonCard) -> None:
-        """Show this card instead of the one before."""
+        """Show this card in place of the previous one."""
         with self._lock:
             self._count += 1
             self._newest = msgspec.json.encode(card)
 
     def newest(self) -> tuple[int, bytes]:
-        """The number of cards so far, and the last one as JSON; empty if there was none."""
+        """The number of cards so far, and the last one as JSON; empty if there was no card."""
         with self._lock:
             return self._count, self._newest

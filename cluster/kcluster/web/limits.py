@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 MAX_HEADERS: Final = 100
-"""Lines of a header; http.client refuses more."""
+"""The most lines of a header; http.client refuses more."""
 
 
 class WebLimits(Struct, frozen=True):

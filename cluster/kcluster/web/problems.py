@@ -1,6 +1,6 @@
-"""Why a request is refused: problem documents (RFC 9457) and the errors that become them.
+"""Refusals of requests: problem documents (RFC 9457) and the errors that become them.
 
-Owns: RefusedRequest, the document, which of our errors has which HTTP status.  Never: words an
+Owns: RefusedRequest, the document, the HTTP status of each of our errors.  Never: words an
 error that another room raises: its text is passed on.
 Kafka: no counterpart.
 """
@@ -22,8 +22,8 @@ RETRY_AFTER_S: Final = 1
 
 
 class PlacedProblem(Struct, omit_defaults=True):
-    """One thing that is wrong with a request.  `path`: of the value in the body or among the
-    query's parameters; `line`, `column`: in the body, from 1; 0: unknown."""
+    """A mistake in a request.  `path`: the path of the value in the body, or among the query's
+    parameters; `line`, `column`: its place in the body, from 1; 0 if unknown."""
 
     path: str
     text: str
@@ -106,7 +106,7 @@ def refusal_of(error: Exception) -> RefusedRequest:
 
 
 def broker_states(nodes: Iterable[tuple[int, str]]) -> list[ProcessStanding]:
-    """Ids and states for JSON."""
+    """Brokers' ids and states for JSON."""
     return [ProcessStanding(node, str(state)) for node, state in nodes]
 
 
@@ -121,7 +121,7 @@ def wrong_parameters(problems: Sequence[PlacedProblem]) -> RefusedRequest:
 
 
 def _all_of(status: HTTPStatus, problems: Sequence[Problem | PlacedProblem]) -> RefusedRequest:
-    """A refusal that lists the problems, the first MAX_SHOWN of them, as of a file."""
+    """A refusal that lists the problems, the first MAX_SHOWN of them, as for a file."""
     shown = [placed_problem(problem) for problem in problems[:MAX_SHOWN]]
     lines = [
         f"{problem.path}: {problem.text}" if problem.path else problem.text for problem in shown
@@ -149,7 +149,7 @@ def not_found(detail: str) -> RefusedRequest:
 
 
 def overloaded(detail: str) -> RefusedRequest:
-    """The refusal of a request for which the server has no place now."""
+    """The refusal of a request for which the server has no room now."""
     detail = f"{detail}; try again in {RETRY_AFTER_S} s"
     headers = {"Retry-After": str(RETRY_AFTER_S)}
     return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=headers)

@@ -113,7 +113,7 @@ Table = Callable[[Iterable[str], Iterable[Iterable[str]]], list[str]]
 
 
 def http_api_page(mark: str, table: Table) -> str:
-    """The page.  `table(heads, rows)` makes a Markdown table."""
+    """The text of the page.  `table(heads, rows)` makes a Markdown table."""
     load_all()
     lines = ["# HTTP API", "", mark, INTRO, "## Requests", ""]
     lines += table(
@@ -154,7 +154,7 @@ def limit_rows() -> Iterator[tuple[str, str, str]]:
 
 
 def size(size_bytes: int) -> str:
-    """`32 KiB`."""
+    """A size in words: `32 KiB`."""
     kib = size_bytes // 1024
     return f"{kib} KiB" if kib < 1024 else f"{kib // 1024} MiB"
 
@@ -176,7 +176,7 @@ def ordered() -> list[Route]:
 
 
 def section(route: Route, table: Table) -> Iterator[str]:
-    """One request."""
+    """The section about one request."""
     yield from (
         f"### {route.name}",
         "",
@@ -212,7 +212,7 @@ def section(route: Route, table: Table) -> Iterator[str]:
 
 
 def fields_of(kind: Any, table: Table) -> list[str]:
-    """The fields of a Struct."""
+    """The rows about the fields of a Struct."""
     schema = msgspec.json.schema(kind)["$defs"][kind.__name__]
     words = " ".join((kind.__doc__ or "").split())
     required = schema.get("required", ())
@@ -224,7 +224,7 @@ def fields_of(kind: Any, table: Table) -> list[str]:
 
 
 def described(schema: JsonObject, words: str, required: bool) -> str:
-    """What a parameter or a key is."""
+    """The description of a parameter or a key."""
     words = words or next(
         (x["description"] for x in schema.get("anyOf", ()) if "description" in x), ""
     )

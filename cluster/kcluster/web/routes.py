@@ -1,4 +1,4 @@
-"""The table of routes: what a request may ask, what it is answered, which function answers.
+"""The table of routes: the requests, their answers, the functions that answer.
 
 Owns: Route, the decorator that adds one, the map by which werkzeug finds it.  Never: calls a
 handler (application.py does), knows a subject (api/ does).
@@ -31,7 +31,7 @@ class NoParameters(Struct, forbid_unknown_fields=True):
 
 
 class Runs(StrEnum):
-    """Where a handler runs.
+    """The place where a handler runs.
 
     In a greenlet of the server's hub a handler may wait for a cluster, and for nothing else: a wait
     costs no thread, and ends with its client.  A handler that computes, or that calls a blocking
@@ -48,10 +48,10 @@ class Runs(StrEnum):
 class Route(Struct, frozen=True, eq=False):
     """One route.
 
-    `query`: its parameters as a Struct.  `body`: the type of the JSON body, or a JSON Schema of
-    it; None: no body; `takes_yaml`: or YAML.  `answer`: the type of the answer, a media type if it
-    is not JSON, None for 204; `also`: further media types of it.  `is_open`: asked without a token.
-    `runs`: where its handler runs.
+    `query`: its parameters as a Struct.  `body`: the type of the JSON body, or a JSON Schema of it;
+    None: no body; `takes_yaml`: whether it may be YAML. `answer`: the type of the answer, a media
+    type if it is not JSON, None for 204; `also`: further media types of it.  `is_open`: whether it
+    needs no token.  `runs`: the place where its handler runs.
     """
 
     method: str
@@ -70,7 +70,7 @@ class Route(Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        """`create_cluster`: the operationId."""
+        """The route's operationId, such as `create_cluster`."""
         return self.handler.__name__
 
 

@@ -38,15 +38,16 @@ LOOPBACK: Final = "127.0.0.1"
 LEASES_CHECKED_S: Final = 0.2
 BACKLOG: Final = 128
 STOP_LIMIT_S: Final = 0.2
-"""The time that open answers get to end."""
+"""The time in which open answers must end."""
 
 
 class WebServer:
     """Serves the API and the page for its clusters, once `start` was called.
 
-    `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.  `runs`: below
-    this directory requests may write runs; None: nowhere.  `local`: listens to this unix socket
-    instead, whose permissions guard it, and to a port after `serve_page`.
+    `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.  `runs`: the
+    directory below which requests may write runs; None: they may not.  `local`: the unix socket to
+    which the server listens instead, guarded by its permissions; after `serve_page` it also listens
+    to a port.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class WebServer:
         token: str | None = None,
         names: tuple[str, ...] = (),
         runs: Path | None = None,
-        limits: WebLimits = WebLimits(),  # it is frozen
+        limits: WebLimits = WebLimits(),  # limits are frozen
         local: socket.socket | None = None,
     ) -> None:
         self.limits = limits
@@ -85,7 +86,7 @@ class WebServer:
 
     @property
     def url(self) -> str:
-        """Where the server is found from this machine."""
+        """The address of the server on this machine."""
         shown = LOOPBACK if self.host in ("0.0.0.0", "") else self.host
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
@@ -95,14 +96,14 @@ class WebServer:
 
     def serve_page(self, port: int) -> None:
         """Listen to this port too, unless the server listens to one already; ClusterError if it is
-        taken.  From any thread."""
+        taken.  To be called from any thread."""
         with self._page_lock:
             if self.port:
                 return
             bound = bound_socket(self.host, port)
             bound.listen(BACKLOG)
             self.port = bound.getsockname()[1]
-            # A greenlet: pywsgi looks up the name of the address.
+            # In a greenlet, because pywsgi looks up the name of the address.
             self.call_soon(lambda: gevent.spawn(self._listen, bound, self._access))
 
     @property
@@ -111,7 +112,7 @@ class WebServer:
         return sum(listener.connections for listener in self._listeners)
 
     def adopt(self, connection: socket.socket) -> None:
-        """Serve a connection that was accepted by other means.  From any thread."""
+        """Serve a connection that was accepted by other means.  To be called from any thread."""
         self.call_soon(lambda: self._listeners[0].do_handle(_of_gevent(connection), ""))
 
     def start(self) -> None:
@@ -120,7 +121,7 @@ class WebServer:
         self._started.result()
 
     def stop(self) -> None:
-        """Stop to serve; the clusters run on.  From any thread."""
+        """Stop serving; the clusters run on.  To be called from any thread."""
         self.is_stopping = True
         self.call_soon(self._wake_up)
         self._thread.join()
@@ -143,8 +144,8 @@ class WebServer:
 
     def in_thread(self, function: Callable[[], T], share: str, staying: Staying = nullcontext) -> T:
         """Call a function that computes or blocks, in a thread; called in a greenlet of the
-        server's hub.  `share`: the cluster whose threads it may use: a busy one does not occupy the
-        threads of others."""
+        server's hub.  `share`: the cluster whose threads the function may use, so that a busy
+        cluster does not occupy the threads of others."""
         assert self._threads is not None
         with self._shares.of(share, staying):
             result: T = self._threads.apply(function)
@@ -183,7 +184,8 @@ class WebServer:
     def _listen(self, bound: socket.socket, access: AccessControl | None) -> None:
         """Accept connections from this socket, in the hub."""
         if bound.family != socket.AF_UNIX:
-            # Accepted sockets inherit it: an answer in two parts does not wait for the first's ACK.
+            # Accepted sockets inherit this option: an answer in two parts does not wait for the
+            # first's ACK.
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         application = WebApplication(self, access, self.limits)
         listener = LimitedServer(_of_gevent(bound), application, self.limits)
@@ -194,8 +196,8 @@ class WebServer:
         while True:
             gevent.sleep(LEASES_CHECKED_S)
             for held in self.clusters.remove_expired():
-                # A thread of its own: neither requests nor a cluster that does not stop keep the
-                # others' leases from ending.
+                # In a thread of its own, so that neither requests nor a cluster that does not stop
+                # keep the leases of others from ending.
                 stop = partial(self._stop_expired, held)
                 threading.Thread(target=stop, name="stops a cluster", daemon=True).start()
 
@@ -209,8 +211,8 @@ class WebServer:
 
 
 class Shares:
-    """The threads that are occupied by requests with the same share, such as one cluster's:
-    `of_each` at most.  Used in the server's hub."""
+    """The threads that are occupied by requests of each share, such as a cluster: `of_each` at
+    most.  Used in the server's hub."""
 
     def __init__(self, of_each: int) -> None:
         self._of_each = of_each

@@ -16,18 +16,18 @@ from gevent.event import Event
 T = TypeVar("T")
 
 MAX_WAITING: Final = 20_000
-"""Items that may wait for a slow reader; one that falls further behind loses its stream."""
+"""Items that may wait for a slow reader; a reader that falls further behind loses its stream."""
 QUIET_S: Final = 10.0
 """The time after which a stream without news sends a comment, and so notices that it has no
 reader."""
 GATHER_S: Final = 0.02
-"""Items within this time of each other are sent together."""
+"""The time within which items are gathered, to be sent together."""
 COMMENT: Final = b": nothing has happened\n\n"
 
 
 class Inbox(Generic[T]):
     """Items from any thread for one greenlet of the server's hub.  `call_soon`: see ServerSide.
-    `limit`: the most items that may wait for it."""
+    `limit`: the most items that may wait for the greenlet."""
 
     def __init__(
         self, call_soon: Callable[[Callable[[], object]], None], limit: int = MAX_WAITING

@@ -13,13 +13,13 @@ from kcluster.web.problems import not_found
 
 
 def check_topic(cluster: Cluster, topic: str) -> None:
-    """A refusal with the nearest name if there is no such topic."""
+    """Check that a topic exists; a refusal with the nearest name if it does not."""
     if problem := topic_problem(cluster, topic):
         raise not_found(problem)
 
 
 def topic_problem(cluster: Cluster, topic: str) -> str:
-    """The message that there is no such topic, with the nearest name; empty if there is."""
+    """The message that a topic does not exist, with the nearest name; empty if it exists."""
     topics = cluster.topics()
     if topic in topics:
         return ""

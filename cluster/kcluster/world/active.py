@@ -26,10 +26,10 @@ _THIS_MACHINE: Final = frozenset(
 
 
 class WorldNetwork(WorldClock, Protocol):
-    """A driver's network, as far as a world needs it."""
+    """A driver's network, the part of it that a world needs."""
 
     is_inhabited: bool
-    """Whether threads live in its time, so that time passes only through them."""
+    """Whether threads live in the network's time, so that time passes only through them."""
 
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd:
         """Begin a connection from this address to a broker."""
@@ -40,7 +40,7 @@ class WorldNetwork(WorldClock, Protocol):
 
 
 class ActiveWorld:
-    """A world, as its threads see it.  `entropy`: the source of the system's random numbers."""
+    """A world, for its threads.  `entropy`: the source of the system's random numbers."""
 
     def __init__(self, network: WorldNetwork, scheduler: Scheduler, entropy: Random) -> None:
         self.scheduler = scheduler
@@ -52,9 +52,10 @@ class ActiveWorld:
         self._network = network
 
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:
-        """Return an end that is connected or being connected; None if nothing on this machine
-        listens at the address.  A local port without a listening program is taken for a broker's:
-        many programs contain localhost:9092, and nothing outside of the world can be reached."""
+        """Return an end that is connected or being connected; None if no program on this machine
+        listens at the address.  A local port without a listening program counts as a broker's,
+        because many programs contain localhost:9092, and nothing outside of the world can be
+        reached."""
         if host not in _THIS_MACHINE:
             return self._network.connect(host, port, local)
         listening = self.sockets.listening.get(port)

@@ -17,8 +17,9 @@ from kcluster.world.holders import is_untouched
 
 
 class KnownCaller(NamedTuple):
-    """`modules`: the `__name__` of the caller's module, any of these; `code`: one function alone.
-    `read_in`: the releases whose code was read; `test`: fails without the exception."""
+    """A caller with an exception.  `modules`: the possible `__name__`s of its module; `code`: its
+    function, if only one has the exception.  `read_in`: the releases whose code was read; `test`:
+    the test that fails without the exception."""
 
     why: str
     read_in: str
@@ -27,7 +28,7 @@ class KnownCaller(NamedTuple):
     code: CodeType | None = None
 
     def is_at(self, frame: FrameType | None) -> bool:
-        """Whether this frame is of that caller."""
+        """Whether this frame belongs to the caller."""
         if frame is None:
             return False
         if self.code is not None:
@@ -70,6 +71,6 @@ CALLERS: Final = (ASYNCIO, THREAD_POOL, IS_OWNED, CONDITION_WAIT, IMPORT_SYSTEM)
 
 
 def is_tool(frame: FrameType) -> bool:
-    """Whether the caller watches the program, as coverage and pytest do, or is the simulator: it
-    keeps the original functions (holders.py)."""
+    """Whether the caller watches the program, like coverage and pytest, or is the simulator itself.
+    Such callers keep the original functions (holders.py)."""
     return is_untouched(frame.f_globals.get("__name__"))

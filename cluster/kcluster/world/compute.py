@@ -1,7 +1,7 @@
 """The cost of computing: a clock that goes on while code reads it.
 
 Owns: the time that passes when a thread reads the clock without waiting.  Never: moves time (the
-scheduler does). Kafka: no counterpart; the speed of a machine.
+scheduler does).  Kafka: no counterpart; in reality, the speed of a machine.
 
 In virtual time computing is free, and code that spins until a time has passed would never end.  So
 each reading of the clock is a nanosecond later than the one before.  After `READINGS` readings
@@ -28,7 +28,7 @@ LONGEST_POLL_US: Final = 16_000
 
 @final
 class Polls:
-    """A thread's polls without a result in the present second, and their cost."""
+    """A thread's polls without a result in the current second, and their cost."""
 
     __slots__ = ("cost_us", "count", "second")
 
@@ -58,7 +58,7 @@ class ComputeCost:
         return cls(10 ** rng.uniform(-1, 1))
 
     def of_reading(self) -> int:
-        """Count a reading of the clock, or a poll; return its cost in µs."""
+        """Count a reading of the clock, or a poll; returns its cost in µs."""
         self.readings += 1
         self._in_a_row += 1
         if self._in_a_row < READINGS:
@@ -68,7 +68,7 @@ class ComputeCost:
         return round(self._step_us * self._factor)
 
     def of_poll(self, polls: Polls, now_us: int) -> int:
-        """Count a poll of a thread that found nothing and does not wait; return its cost in µs."""
+        """Count a poll of a thread that found nothing and does not wait; returns its cost in µs."""
         second = now_us // 1_000_000
         if second != polls.second:
             is_busy = polls.count > POLLS and second == polls.second + 1

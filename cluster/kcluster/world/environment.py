@@ -20,7 +20,7 @@ STARTED_AGAIN: Final = "KCLUSTER_STARTED_AGAIN"
 """The variable that `start_again` sets for the process that it starts."""
 UNKNOWN: Final = "random"
 _LIBRARIES: Final = {"kafka": "kafka-python", "aiokafka": "aiokafka"}
-"""Distributions of client libraries, by the modules that they have."""
+"""The distributions of client libraries, by their modules."""
 
 
 def run_environment() -> dict[str, str]:
@@ -35,7 +35,7 @@ def run_environment() -> dict[str, str]:
 
 
 def hash_seed() -> str:
-    """The seed of this process' str hashes, "random" if it is not known."""
+    """The seed of this process' str hashes, "random" if it is unknown."""
     if not sys.flags.hash_randomization:
         return "0"
     value = os.environ.get(HASH_SEED, "")

@@ -15,12 +15,12 @@ from kcluster.world.waits import CodeLine, StuckThread
 
 
 class WorldEnded(SystemExit):
-    """Ends a thread that is left when its world ends; a SystemExit, which threading does not
-    report."""
+    """The exception that ends a remaining thread when its world ends.  It is a SystemExit, which
+    threading does not report."""
 
 
 class Deadlock(ClusterError):
-    """Every thread waits, and nothing can wake one."""
+    """The error for a world in which every thread waits, and nothing can wake one."""
 
     def __init__(self, threads: list[StuckThread]) -> None:
         super().__init__(_with_threads("deadlock: no thread can go on", threads))
@@ -39,7 +39,7 @@ class Livelock(ClusterError):
 
 
 class TimeLimit(ClusterError):
-    """The world's time is up, and its first thread still waits."""
+    """The error for a world whose time is up while its first thread still waits."""
 
     def __init__(self, threads: list[StuckThread]) -> None:
         super().__init__(_with_threads("the limit of virtual time is reached", threads))
@@ -47,7 +47,8 @@ class TimeLimit(ClusterError):
 
 
 class StandStill(ClusterError):
-    """A thread neither waits in virtual time nor ends: the others cannot go on."""
+    """The error for a thread that neither waits in virtual time nor ends, so that the others cannot
+    go on."""
 
     def __init__(self, name: str, place: CodeLine | None, for_s: float, is_computing: bool) -> None:
         what = "has computed" if is_computing else "has been blocked in C"
@@ -63,11 +64,12 @@ class StandStill(ClusterError):
 
 
 class NotInVirtualTime(ClusterError):
-    """A call that cannot work in virtual time."""
+    """The error for a call that cannot work in virtual time."""
 
 
 class UnknownHost(NotInVirtualTime, socket.gaierror):
-    """The name of an unknown host.  Clients treat it like a resolver's answer, and go on."""
+    """The error for the name of an unknown host.  Clients treat it like a resolver's answer, and go
+    on."""
 
     def __init__(self, host: str) -> None:
         self.reason = f"{host} is no broker of this cluster; no other hosts are reached"
@@ -79,7 +81,7 @@ def _with_threads(first: str, threads: Iterable[StuckThread]) -> str:
 
 
 def thread_line(thread: StuckThread) -> str:
-    """One thread, as a line: its name, what it waits for, where."""
+    """A thread as a line: its name, the kind of its wait, the place of the wait."""
     what = f" ({thread.wait.what})" if thread.wait.what else ""
     of = f" of {thread.app}" if thread.app not in ("", thread.name) else ""
     place = _where(thread.place)

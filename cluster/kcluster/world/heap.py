@@ -1,9 +1,10 @@
 """Objects that garbage collections skip, because they are frozen while worlds or children run.
 
-Owns: freezing and unfreezing them, except for objects that the program itself has frozen.  Never:
-collects. Kafka: no counterpart.
+Owns: freezing and unfreezing these objects, except for objects that the program itself has frozen.
+Never: collects.  Kafka: no counterpart.
 
-Python counts frozen objects one by one: a tenth of a second in the process of a large test suite.
+Python counts frozen objects one by one, which takes a tenth of a second in the process of a large
+test suite.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def is_frozen() -> bool:
 
 
 def freeze(undo: ExitStack) -> None:
-    """Freeze all present objects for a world, until `undo` ends.  Once a program was seen to freeze
-    objects itself, nothing is frozen for it any more."""
+    """Freeze all present objects for a world, until `undo` ends.  Once a program has frozen objects
+    itself, no more objects are frozen for it."""
     if not _was_frozen and not is_frozen():
         gc.freeze()
         undo.callback(gc.unfreeze)

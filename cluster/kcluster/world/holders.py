@@ -39,7 +39,7 @@ class Replacement(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """A place where an original is held.  `put`: stores the original or the replacement there."""
+    """A place where an original is held.  `put`: stores the original or the replacement in it."""
 
     put: Callable[[object], None]
     original: object
@@ -52,8 +52,8 @@ def is_untouched(module: object) -> bool:
 
 
 def holders_of(replacements: Callable[[], Iterable[Replacement]]) -> list[Holder]:
-    """All holders that the garbage collector knows of: up to three walks through the heap, and one
-    that `replacements` may take."""
+    """All holders that the garbage collector knows.  This takes up to three walks through the heap,
+    and one more that `replacements` may take."""
     was_frozen = heap.is_frozen()
     if was_frozen:
         gc.unfreeze()  # the search does not find frozen objects
@@ -111,8 +111,8 @@ class _HeapSearch:
             yield from self._in_object(owner)
 
     def _classes(self) -> dict[int, type]:
-        """The classes whose attributes hold originals, by the address of their attributes.  Classes
-        must learn of changes, as they cache lookups."""
+        """The classes whose attributes hold originals, by the address of their attributes.  A class
+        must be notified of changes, because it caches lookups."""
         wanted = {id(attributes) for attributes in self.dicts}
         return {
             id(attributes): cls
@@ -126,13 +126,14 @@ class _HeapSearch:
         twin = self.by_id[id(value)]
 
         def put(new: object) -> None:
-            if owner.get(key) in (value, twin):  # not if the program has set another one
+            if owner.get(key) in (value, twin):  # the program may have set another value
                 owner[key] = new
 
         return Holder(put, value, twin)
 
     def _in_class(self, cls: type, key: str, value: object) -> Holder:
-        """Put a built-in function into a class; neither it nor its twin becomes a method there."""
+        """Put a built-in function into a class; neither the function nor its twin becomes a method
+        there."""
         twin = self.by_id[id(value)]
         if isinstance(value, types.BuiltinFunctionType):
             twin = staticmethod(twin)
@@ -205,14 +206,14 @@ class _HeapSearch:
 
 
 def _cells_of(pairs: Iterable[Replacement]) -> set[int]:
-    """The cells in which replacements keep the originals that they call, by address."""
+    """The cells in which replacements keep the originals, for calling them, by address."""
     functions = (each.replacement for each in pairs)
     return {id(cell) for one in functions for cell in getattr(one, "__closure__", None) or ()}
 
 
 def _referrers(*objects: object) -> list[object]:
-    """The objects that refer to these; a walk through the heap, which takes longer the more are
-    looked for."""
+    """The objects that refer to these; found by a walk through the heap, which takes longer for
+    more objects."""
     return gc.get_referrers(*objects) if objects else []
 
 

@@ -34,7 +34,7 @@ def import_libraries(files: Iterable[Path], folders: Sequence[str]) -> None:
     """Import the libraries that these files, and their own modules in `folders`, import.  A failing
     import is left to the program, which reports it."""
     for name in _libraries(files, folders):
-        with contextlib.suppress(Exception):  # the program will meet the error, too
+        with contextlib.suppress(Exception):  # the program itself will meet the error
             importlib.import_module(name)
 
 
@@ -63,7 +63,7 @@ def program_file(module: str) -> Path | None:
 def _libraries(files: Iterable[Path], folders: Sequence[str]) -> Iterator[str]:
     search = _ImportSearch(files, folders)
     for name in search.foreign:
-        # `from x import y`: y may be a module, or not.
+        # In `from x import y`, y may or may not be a module.
         head, _, last = name.rpartition(".")
         if head in sys.modules and hasattr(sys.modules[head], last):
             continue
@@ -71,7 +71,8 @@ def _libraries(files: Iterable[Path], folders: Sequence[str]) -> Iterator[str]:
 
 
 class _ImportSearch:
-    """`own`: modules of the programs, by name; `foreign`: names of other modules, in order."""
+    """A search for the modules that programs import.  `own`: modules of the programs, by name;
+    `foreign`: names of other modules, in order."""
 
     def __init__(self, files: Iterable[Path], folders: Sequence[str]) -> None:
         self.own: dict[str, Path] = {}
@@ -109,11 +110,12 @@ class _ImportSearch:
 
 
 def _imported(source: _ProgramSource) -> Iterator[tuple[str, ...]]:
-    """The modules that a file may import at its top level; some of the names may be no modules."""
+    """The modules that a file may import at its top level; some of the names may belong to no
+    module."""
     try:
         tree = ast.parse(source.file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return  # the program reports it
+        return  # the program itself reports the error
     for node in _top_level(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -1,16 +1,16 @@
 """Random interleavings: the places at which a thread of users' own code may be interrupted.
 
-Owns: these places, which are the beginnings of lines, and their independence of the process: of
-modules that are imported already, of logging's caches.  Never: decides whether to interrupt
-(scheduler.py does), interrupts libraries at lines: they are interrupted at locks, clocks and
-sockets only. Kafka: no counterpart.
+Owns: these places, which are the beginnings of lines, and their independence of the process, such
+as its imported modules and logging's caches.  Never: decides whether to interrupt (scheduler.py
+does), interrupts libraries at lines: they are interrupted at locks, clocks and sockets only.
+Kafka: no counterpart.
 
-The interpreter lets another thread run at calls and at the ends of loops, so a line is roughly the
-unit that it does not interrupt.  From Python 3.12 on this needs sys.monitoring, whose events other
+The interpreter lets another thread run at calls and at the ends of loops, so a line is roughly a
+unit that is not interrupted.  From Python 3.12 on this needs sys.monitoring, whose events other
 tools may use too.  In 3.11 it is sys.settrace: with a debugger or coverage there are no
 interruptions at lines.
 
-Beside a second tool the interpreter reports more: a line at several of its instructions, functions
+With a second tool, the interpreter reports more: a line at several of its instructions, functions
 of a single line.  So a line counts once until another line or a jump back follows, and the first
 line of a function's definition never counts.
 """
@@ -59,7 +59,7 @@ def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
 
 def _forget_levels() -> None:
     """Empty the caches of loggers.  A logger takes a lock to find its level and remembers it; after
-    another world in this process it would take no lock."""
+    another world in this process, it would take no lock."""
     clear: Callable[[], None] | None = getattr(logging.Logger.manager, "_clear_cache", None)
     if clear is not None:
         clear()
@@ -91,7 +91,7 @@ def _leave_imports_whole(scheduler: Scheduler, undo: ExitStack) -> None:
 
 
 def _is_new_line(thread: WorldThread, frame: FrameType) -> bool:
-    """Whether a line counts; a later instruction of the same line in one call does not."""
+    """Whether a line counts; within one call, a later instruction of the previous line does not."""
     line = frame.f_lineno
     if line == frame.f_code.co_firstlineno:
         return False
@@ -101,7 +101,8 @@ def _is_new_line(thread: WorldThread, frame: FrameType) -> bool:
 
 
 def is_users_code(file: str) -> bool:
-    """Whether a file is users' code: not of the standard library, not installed, not ours."""
+    """Whether a file is users' code: neither of the standard library, nor installed, nor part of
+    kcluster."""
     return not (
         is_packaged(file)
         or file.startswith(("<", *_LIBRARIES))
@@ -110,7 +111,7 @@ def is_users_code(file: str) -> bool:
 
 
 class _Files:
-    """Which files are users' code, remembered by name."""
+    """The decision which files are users' code, remembered by name."""
 
     def __init__(self) -> None:
         self._known: dict[str, bool] = {}

@@ -1,10 +1,10 @@
-"""Client libraries in a world: the refusal of some, the adaptations of others.
+"""Client libraries in a world: some are refused, others adapted.
 
-Owns: refusals of clients whose I/O is in C, Python twins of C code that reads the clock, orders
-that would depend on addresses, counters of the process.  Never: imports a library; it adapts the
-libraries that the program imports, before the world or in it. Kafka: no counterpart.
+Owns: refusals of clients whose I/O is in C, Python twins of C code that reads the clock, the orders
+of objects that would follow from addresses, the counters of the process.  Never: imports a library;
+it adapts the libraries that the program imports, before the world or in it.  Kafka: no counterpart.
 
-The libraries' code runs unchanged but for these adaptations, none of which could be avoided.  If
+The libraries' code runs unchanged except for these adaptations, none of which could be avoided.  If
 another release of a library lacks a name that is adapted here, runs may differ in an order or in a
 client id.
 """
@@ -24,11 +24,12 @@ from weakref import WeakKeyDictionary
 from kcluster.world import refusals
 from kcluster.world.active import refused, world_here
 from kcluster.world.holders import Replacement
-from kcluster.world.replaced import pools, sqlite
+from kcluster.world.replaced import sqlite
+from kcluster.world.replaced.threads import let_pools_wait
 from kcluster.world.replacing import set_attribute
 
 _HEAP_TYPE: Final = 1 << 9
-"""Py_TPFLAGS_HEAPTYPE, the flag of classes whose attributes can be set."""
+"""The value of Py_TPFLAGS_HEAPTYPE, the flag of classes whose attributes can be set."""
 
 
 class RefusedLibrary(NamedTuple):
@@ -74,7 +75,7 @@ def _is_earlier(one: object, other: object) -> bool:
 
 
 def _with_serials(cls: type) -> type:
-    """A class like this one, which is written in C, with serial numbers for hashes."""
+    """A subclass, with serial numbers for hashes, of a class that is written in C."""
     attributes = {
         "__hash__": _serial,
         "__module__": cls.__module__,
@@ -102,11 +103,11 @@ def _order(module: ModuleType) -> None:
         if cls is not None:
             cls.__hash__ = _serial
     if module.__name__ == "kafka.net.selector" and hasattr(module, "Task"):
-        module.Task.__lt__ = _is_earlier  # it orders timers of one time by address
+        module.Task.__lt__ = _is_earlier  # the module orders timers of one time by address
     elif module.__name__ == "concurrent.futures._base":
-        vars(module)["id"] = _serial  # it sorts futures by hash
+        vars(module)["id"] = _serial  # the module sorts futures by hash
     elif module.__name__ == "threading":
-        for thread in tuple(module._dangling):  # each needs its hash when it is made
+        for thread in tuple(module._dangling):  # each thread needs its hash when it is made
             _serial(thread)
 
 
@@ -120,7 +121,7 @@ class Counting(NamedTuple):
     """The class that has the counter, or "" for the module itself."""
     name: str
     start: Callable[[object], object]
-    """Makes a new counter from the present one."""
+    """Makes a new counter from the current one."""
 
 
 COUNTERS: Final = {
@@ -155,7 +156,7 @@ def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
 
 def _ask_no_programs(module: ModuleType, undo: ExitStack) -> None:
     """Let the platform module ask no other programs (file, uname), as on a machine without them;
-    croniter's import does."""
+    the import of croniter would ask them."""
     names: Any = module
     real = names._syscmd_file
 
@@ -178,7 +179,7 @@ REPLACED: Final = ("asyncio.futures", "asyncio.tasks", "aiokafka.record.default_
 OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     **dict.fromkeys(refusals.MODULES, refusals.refuse_methods),
     "concurrent.futures.thread": _own_pools,
-    "multiprocessing.pool": pools.let_pools_wait,
+    "multiprocessing.pool": let_pools_wait,
     "platform": _ask_no_programs,
     "sqlite3.dbapi2": sqlite.replace_sqlite,
 }
@@ -214,9 +215,9 @@ def _refuse(module: ModuleType, refusal: RefusedLibrary, undo: ExitStack) -> Non
     for name in refusal.classes:
         cls = getattr(module, name, None)
         if cls is None:
-            continue  # an older release
+            continue  # an older release lacks it
         if "_refuses" in vars(cls):
-            cls = cls.__base__  # the class that it replaces
+            cls = cls.__base__  # the class that this one replaces
         refuse = _refusing(cls.__new__, refusal.reason)
         for derived in (cls, *_derived(cls)):
             if derived.__flags__ & _HEAP_TYPE and "_refuses" not in vars(derived):
@@ -229,8 +230,8 @@ def _derived(cls: type) -> list[type]:
 
 
 _stand_ins: Final[dict[type, type]] = {}
-"""The Python twin of each class written in C.  Twins are made once, so that a later world can find
-them in their places and take them out."""
+"""The Python twin of each class written in C. Twins are made once, so that a later world can find
+and remove them."""
 
 
 def _stand_in(cls: type, reason: str) -> type:
@@ -264,7 +265,7 @@ def pairs() -> list[Replacement]:
             found.append(Replacement(cls, _stand_ins[cls]))
     records = sys.modules.get("aiokafka.record.default_records")
     if records is not None and hasattr(records, "DefaultRecordBatchBuilder"):
-        # The class written in C asks the C library for the time of a record.
+        # The original, written in C, asks the C library for a record's time.
         twin, in_use = records._DefaultRecordBatchBuilderPy, records.DefaultRecordBatchBuilder
         if in_use is not twin:
             found.append(Replacement(in_use, twin))
@@ -272,7 +273,7 @@ def pairs() -> list[Replacement]:
 
 
 def adapt(undo: ExitStack) -> None:
-    """Adapt the modules that are imported, now and later; `undo` undoes it all.  Called after the
+    """Adapt the modules that are imported, now and later; `undo` ends all of it.  Called after the
     twins are put in."""
     global _serials
     _serials = itertools.count(1)

@@ -4,7 +4,7 @@ Owns: the lines of waiting threads, and the reservations of locks.  Never: knows
 free (the lock itself does), chooses who runs (scheduler.py), acquires (replaced/locks.py). Kafka:
 no counterpart; futexes.
 
-A released lock is reserved for the first thread in its line, so no thread is overtaken.
+A released lock is reserved for the first thread in its line, so no thread overtakes another.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class WaitingLines(Generic[T]):
             self.freed.append(lock)
 
     def find_freed(self) -> None:
-        """Look for locks that threads outside of the world held before it began; they are waited
-        for in real time.  Called when no thread of the world can go on."""
+        """Look for locks that threads outside of the world held before it began; the world waits
+        for them in real time.  Called when no thread of the world can go on."""
         for lock in tuple(self.waiting):
             if isinstance(lock, LOCKS) and _acquire[type(lock)](lock, True, LONGEST_REAL_WAIT_S):
                 _release[type(lock)](lock)

@@ -1,8 +1,8 @@
 """The output of programs in a world: lines that begin with the virtual time and the program's name.
 
-Owns: joining the parts of lines, for each program.  Never: decides which program a thread belongs
-to (scheduler.py does), changes a program's text. Kafka: no counterpart; the log of a process
-manager that runs several programs.
+Owns: joining the parts of lines, for each program.  Never: knows the program of a thread
+(scheduler.py does), changes a program's text.  Kafka: no counterpart; the log of a process manager
+that runs several programs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Prefix = Callable[[str], str]
 
 
 class ProgramOutput(io.TextIOBase):
-    """sys.stdout or sys.stderr of a world's programs.  `out`: the real output.  When its reader is
-    gone or its disk is full, printing ends and the programs go on."""
+    """sys.stdout or sys.stderr of a world's programs.  `out`: the real output.  When the reader of
+    `out` is gone or its disk is full, printing ends, and the programs go on."""
 
     def __init__(self, out: IO[str], prefix: Prefix) -> None:
         self._out = out
@@ -40,16 +40,16 @@ class ProgramOutput(io.TextIOBase):
         app = app_here()
         whole, newline, rest = (self._unfinished.pop(app, "") + text).rpartition("\n")
         if newline:
-            # Split at newlines, and not by splitlines(), which knows more ends of lines than files
-            # have.
+            # Split at newlines, and not by splitlines(), which also splits at characters that do
+            # not end lines of files.
             self._print(app, whole.split("\n"))
         if rest:
             self._unfinished[app] = rest
         return len(text)
 
     def finish(self) -> None:
-        """Print the unfinished lines, then nothing more: threads that are ended by force may still
-        print, which is not the program's output."""
+        """Print the unfinished lines, then nothing more: the output of threads that are then ended
+        by force is not the program's."""
         self._is_over = True
         unfinished, self._unfinished = self._unfinished, {}
         for app, text in unfinished.items():
@@ -86,7 +86,7 @@ class ProgramOutput(io.TextIOBase):
 
 
 class _Bytes(io.RawIOBase):
-    """The `buffer` of sys.stdout."""
+    """The `buffer` of a ProgramOutput, as of sys.stdout."""
 
     def __init__(self, output: ProgramOutput) -> None:
         self._output = output

@@ -47,7 +47,7 @@ _FOR_TIME: Final = Waiting(WaitFor.CLUSTER, "programs to end, or time to be up")
 
 class Program(Struct, frozen=True):
     """A program.  `target`: a file, or the name of a module if `is_module`; `arguments`: its
-    sys.argv from 1 on."""
+    sys.argv without the first item."""
 
     name: str
     target: str
@@ -76,7 +76,7 @@ class Programs:
         self._is_timed = is_timed
         self._is_over = False
         self._news: list[ProgramEnd | None] = []
-        """Ends that `run` has not seen yet; None: time is up."""
+        """The ends that `run` has not seen yet; None stands for the end of the time."""
 
     @property
     def running(self) -> list[str]:
@@ -154,8 +154,8 @@ class Programs:
 
 
 def _as_asked(end: ProgramEnd) -> ProgramEnd:
-    """The end of a program that was asked to end: web servers send themselves SIGTERM again when
-    they have closed their connections."""
+    """The end of a program that was asked to end: web servers send SIGTERM to themselves again
+    after closing their connections."""
     is_by_signal = end.exit_code == exit_code_of(signal.SIGTERM)
     return structs.replace(end, exit_code=0, reason="") if is_by_signal else end
 
@@ -183,7 +183,7 @@ class _Life:
         self._on_end(ProgramEnd(self.program.name, code, end_us, reason or late_reason))
 
     def run_in(self, work: Callable[[], None]) -> tuple[int | None, str]:
-        """Call a function as this program.  Returns Python's exit code and the reason of the end;
+        """Call a function as this program.  Returns Python's exit code and the reason for the end;
         None if the program goes on."""
         self._world.scheduler.here.app = self.program.name
         ending = _ProgramEnding()
@@ -208,7 +208,7 @@ class _Life:
         exec(code, namespace)
 
     def _wind_up(self) -> None:
-        """End the program as an interpreter does: end thread pools, wait for threads that are no
+        """End the program as an interpreter does: end thread pools, wait for threads that are not
         daemons, then make the calls registered with atexit."""
         self._end_pools()
         while others := [each for each in self._threads() if not each.daemon]:
@@ -279,7 +279,8 @@ class _ProgramEnding:
 
 
 def _line_of(trace: TracebackType | None) -> str:
-    """`app.py:12: `: the innermost line of users' code, or else of a library."""
+    """The place of an error, `app.py:12: `: the innermost line of users' code, or else of a
+    library."""
     of_user = of_library = ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -311,7 +312,8 @@ def folder_of(program: Program) -> str:
     return os.getcwd() if program.is_module else os.path.dirname(os.path.realpath(program.target))
 
 
-# ------------------------------------------------------------------- what each has of its own
+# ------------------------------------------------------------------- what each program has of its
+# own
 
 
 def _give_each_its_own(undo: ExitStack, lives: Sequence[_Life]) -> None:
@@ -336,7 +338,7 @@ def _here(lives: dict[str, _Life]) -> _Life:
 
 
 class _MainOfEach(ModuleType):
-    """sys.modules["__main__"] of several programs."""
+    """The sys.modules["__main__"] of several programs: each program finds its own."""
 
     def __init__(self, lives: dict[str, _Life]) -> None:
         super().__init__("__main__")

@@ -4,8 +4,8 @@ Owns: the refused functions of the standard library, with the reasons.  Never: r
 libraries (libraries.py), sockets (sockets.py refuses UDP, selecting.py files and pipes). Kafka: no
 counterpart.
 
-A refusal is no OSError, after which a library would try again for ever.  The world remembers it, in
-case the program swallows it.
+A refusal is not an OSError, after which a library would try again for ever.  The world remembers
+it, in case the program swallows it.
 """
 
 from __future__ import annotations

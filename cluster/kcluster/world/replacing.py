@@ -2,7 +2,7 @@
 
 Owns: the moments of both, and attributes that are set during a world.  Never: finds the holders of
 originals (holders.py), chooses what to replace, or defines a replacement (replaced/). Kafka: no
-counterpart; like unittest.mock.patch, also for names that were imported before.
+counterpart; like unittest.mock.patch, but also for names that were imported before.
 
 A replacement calls the original for threads outside of the world.
 """
@@ -32,7 +32,7 @@ class Replacing:
     def put_in(self, undo: ExitStack) -> None:
         """Put the replacements in; `undo` puts the originals back."""
         if self._modules_seen != len(sys.modules):
-            self._holders = []  # they are holders themselves
+            self._holders = []  # holders would be found as holders
             self._holders = holders_of(self._replacements)
             self._modules_seen = len(sys.modules)
         undo.callback(self._put_back)

@@ -4,10 +4,10 @@ Owns: threads, the baton that one of them holds, the run queue, their timers.  N
 anything (replaced/ does), opens a socket, moves time itself (the cluster does). Kafka: no
 counterpart; the operating system's scheduler.
 
-The user's threads are real OS threads, so thread locals, asyncio, debuggers and coverage work as
-they are.  One of them runs at a time.  A thread that waits hands the baton to the next one that can
-run.  When no thread can run, the one that ran last lets time pass, up to the next timer or until an
-event of the cluster, such as arriving bytes, wakes a thread.
+The user's threads are real OS threads, so thread locals, asyncio, debuggers and coverage work
+unchanged.  One of them runs at a time.  A thread that waits hands the baton to the next one that
+can run.  When no thread can run, the one that ran last lets time pass, up to the next timer or
+until an event of the cluster, such as arriving bytes, wakes a thread.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _get_ident: Final = _thread.get_ident
 # Bound before anything is replaced, because the scheduler itself needs the real functions.
 
 INTERRUPTIONS: Final = (0.02, 0.1, 0.3, 0.6)
-"""Probabilities of an interruption at each possible place.  Each world has one of them: some races
-need few interruptions, some many."""
+"""Probabilities of an interruption at each possible place.  Each world has one of these: some races
+need few interruptions, others many."""
 LONGEST_PAUSE_US: Final = 5_000
-"""An interrupted thread may be kept waiting for up to this time, as on a busy machine."""
+"""The longest time for which an interrupted thread waits, as on a busy machine."""
 TIME_SLICE_US: Final = 5_000
 """The computing time after which a thread lets the others run, as with the interpreter's lock."""
 LONGEST_HANDOVER_S: Final = 1.0
@@ -50,7 +50,7 @@ MAX_HANDOVERS: Final = 1_000_000
 """The number of times that threads may hand the baton over at one moment of time; beyond it they
 wake each other for ever."""
 MAX_ENDINGS: Final = 1_000
-"""The number of times that a thread that is left at the end is woken before it is given up."""
+"""The number of times that a remaining thread is woken at the end before it is given up."""
 
 
 class WorldClock(Protocol):
@@ -58,11 +58,11 @@ class WorldClock(Protocol):
 
     @property
     def now_us(self) -> int:
-        """The present time."""
+        """The current time of the cluster."""
 
     def advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
         """Let time pass until `condition()` holds, or until `limit_us`; returns whether it holds.
-        With NEVER_US and nothing due, time stays."""
+        With NEVER_US and nothing due, time does not pass."""
 
 
 @final
@@ -86,22 +86,24 @@ class WorldThread:
         self.baton = _allocate_lock()
         _acquire(self.baton)
         self.ident = 0
-        """The ident of its OS thread."""
+        """The ident of the thread's OS thread."""
         self.is_parked = False
         self.was_woken = False
-        """Whether a wake-up ended its wait, and not its deadline."""
+        """Whether a wake-up, not the deadline, ended the thread's last wait."""
         self.is_done = False
         self.is_ended_by_force = False
         self.is_lost = False
-        """Whether it kept the baton, so that the others went on without it."""
+        """Whether the thread kept the baton, so that the others went on without it."""
         self.token = 0
-        """The number of its waits, so that a timer of an earlier wait does not end a later one."""
+        """The number of the thread's waits, so that a timer of an earlier wait does not end a later
+        one."""
         self.wait: Waiting = FOREVER
         self.polls = Polls()
         self.loading = 0
-        """The number of modules that it is loading; while it loads one, it is not interrupted."""
+        """The number of modules that the thread is loading; while it loads one, it is not
+        interrupted."""
         self.line = (0, 0, -1)
-        """The place at which it could last be interrupted: (frame, line, instruction)."""
+        """The last place at which the thread could be interrupted: (frame, line, instruction)."""
         self.sentinel: Callable[[], object] | None = None
 
     @property
@@ -194,7 +196,7 @@ class Scheduler:
 
     def leave(self) -> list[StuckThread]:
         """End every other thread, by an exception where it waits, and let go of the calling thread,
-        which is the first thread.  Returns descriptions of the ended ones."""
+        which is the first thread.  Returns descriptions of the ended threads."""
         first = self._first
         left = self.describe(others_than=first)
         self.limit_us = NEVER_US
@@ -257,7 +259,7 @@ class Scheduler:
         thread.is_done = True
         self.by_ident.pop(thread.ident, None)
         self.threads.remove(thread)
-        # A thread that is ended by force may have wanted to wait, or to let others run.
+        # A thread that is ended by force may have called this to wait, or to let others run.
         thread.is_parked = False
         while thread in self._run_queue:
             self._run_queue.remove(thread)
@@ -298,7 +300,7 @@ class Scheduler:
         self._switch()
 
     def sleep(self, duration_us: int, wait: Waiting) -> None:
-        """Let the calling thread wait this long."""
+        """Let the calling thread wait for this time."""
         if duration_us <= 0:
             self.polled()
             self.let_others_run()
@@ -306,8 +308,8 @@ class Scheduler:
             self.park(self.now_us + duration_us, wait)
 
     def sleep_in_c(self, duration_us: int, wait: Waiting) -> None:
-        """Sleep, called from C code, which passes no exception on; an exception meant for this
-        thread is raised at its next wait."""
+        """Sleep, as called from C code, which passes no exception on.  An exception that is meant
+        for this thread is raised at its next wait."""
         with _Crashes(self, all_of_them=True):
             self.sleep(duration_us, wait)
 
@@ -324,7 +326,7 @@ class Scheduler:
 
     def deadline_us(self, timeout_s: float) -> int | None:
         """The end of a timeout that began at the last reading of the clock, rounded up: a thread
-        that sleeps until then finds it past.  None for endless timeouts."""
+        that sleeps until then finds the timeout over.  None for endless timeouts."""
         if timeout_s >= 1e9:
             return None
         last_ns = max(self._last_reading_ns, self.now_us * 1000)
@@ -419,8 +421,8 @@ class Scheduler:
         self._crash = None
 
     def go_on_without_current(self) -> None:
-        """Take the baton from a thread that does not hand it over; the other thread belongs to the
-        world no longer.  Called by the first thread."""
+        """Take the baton from a thread that does not hand it over; that thread then no longer
+        belongs to the world.  Called by the first thread."""
         first, lost = self._first, self._current
         if lost is first:
             return
@@ -432,7 +434,7 @@ class Scheduler:
         first.is_parked = False
         self.current = first
         if lost.sentinel is not None:
-            lost.sentinel()  # neither join() nor the end of the process waits for it
+            lost.sentinel()  # neither join() nor the end of the process waits for the thread
         end_thread(lost.ident)
 
     @property
@@ -489,7 +491,7 @@ class Scheduler:
             raise Deadlock(self.describe())
 
     def describe(self, others_than: WorldThread | None = None) -> list[StuckThread]:
-        """A description of each thread: its wait, and the place of it."""
+        """A description of each thread: the kind and the place of its wait."""
         frames = sys._current_frames()
         return [
             StuckThread(
@@ -505,7 +507,8 @@ class Scheduler:
 
 class _Crashes:
     """Reports a bug in a broker, a deadlock or the limit in the first thread, whichever thread
-    meets it.  `all_of_them`: every other error too, as C code passes none on."""
+    meets it.  `all_of_them`: whether other errors are reported too, because C code passes none
+    on."""
 
     __slots__ = ("_all_of_them", "_scheduler")
 

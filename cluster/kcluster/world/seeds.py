@@ -1,7 +1,7 @@
 """Runs with many seeds, each in a child that is forked from this process.
 
-Owns: the children, their outcomes, the choice of the first failed seed.  Never: knows what a run
-does, prints. Kafka: no counterpart.
+Owns: the children, their outcomes, the choice of the failed seed that is reported.  Never: knows
+what a run does, prints.  Kafka: no counterpart.
 
 Children need not import the modules of this process.  They take no part in its exit: no atexit
 functions, no flushed streams.  A child's output is part of its outcome.
@@ -30,17 +30,17 @@ from msgspec import Struct
 from kcluster.world.heap import frozen_for_children
 
 LIMIT_S: Final = 120.0
-"""The CPU time after which a child counts as hanging; for a child that uses hardly any CPU, the
-real time.  On a busy machine a sound child may take much longer in real time."""
+"""The CPU time after which a child counts as hanging; for a child that uses hardly any CPU, its
+real time counts.  On a busy machine a sound child may take much longer in real time."""
 IDLE_SHARE: Final = 0.002
-"""A child that uses less of a core than this is blocked; beside 100 others a working child uses
-five times more."""
+"""The share of a core below which a child counts as blocked; beside 100 others, a working child
+uses five times more."""
 MIN_LOOK_S: Final = 0.1
 GRACE_S: Final = 0.5
 """The time that a hanging child has to print the places of its threads."""
 WHERE_SIGNAL: Final = signal.SIGUSR2
-"""The signal upon which a child prints the place of each thread; handled in C, in case a thread
-blocks there."""
+"""The signal upon which a child prints the place of each thread; handled in C, because a thread may
+block there."""
 _CPU_OF_PROCESS: Final = 2
 """The bits of a clock's id that mean a process, of the kind CPUCLOCK_SCHED
 (clock_getcpuclockid)."""
@@ -49,15 +49,15 @@ MAX_OUTPUT_BYTES: Final = 1 << 20
 
 
 class SeedResult(Struct, frozen=True):
-    """The report of a run.  `report`: made by the caller, for instance text or JSON."""
+    """The report of a run.  `report`: the caller's, for instance text or JSON."""
 
     failed: bool
     report: bytes = b""
 
 
 class SeedOutcome(Struct, frozen=True):
-    """One child.  `result`: None if the child ended without one; `ended`: in that case how it
-    ended, in words; `output`: the end of its output, or all of it."""
+    """One child.  `result`: None if the child ended without one; `ended`: in that case, the way in
+    which it ended, in words; `output`: the end of its output, or all of it."""
 
     seed: int
     result: SeedResult | None
@@ -66,7 +66,7 @@ class SeedOutcome(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Whether it failed, hung, or died."""
+        """Whether the child failed, hung, or died."""
         return self.result is None or self.result.failed
 
 
@@ -80,7 +80,7 @@ class SeedsOutcome(Struct, frozen=True):
 
 class _Child(Struct, eq=False):
     """A running child.  `results`: the reading end of its pipe; `look_s`: the real time of the next
-    check whether it hangs; `cpu_s`: its CPU time at `since_s`."""
+    check for hanging; `cpu_s`: its CPU time at `since_s`."""
 
     seed: int
     pid: int
@@ -91,7 +91,7 @@ class _Child(Struct, eq=False):
     since_s: float
     cpu_s: float = 0.0
     hangs: str = ""
-    """The reason to think that it hangs, in words; "" if it works."""
+    """The reason to think that the child hangs, in words; "" if it works."""
 
 
 def run_seeds(
@@ -172,7 +172,7 @@ class _Children:
         for key, _ in self._selector.select(max(0.0, soonest_s - time.monotonic())):
             child = self.running.get(key.fd)
             if child is None:
-                continue  # it was stopped in between
+                continue  # the child was stopped in between
             data = os.read(key.fd, 1 << 16)
             child.received.extend(data)
             if not data:
@@ -198,7 +198,7 @@ class _Children:
                 child.hangs = f"did nothing for {limit_s:g} s"
             child.since_s, child.cpu_s = now_s, cpu_s
         if cpu_s is not None and not child.hangs:
-            # With a core to itself, it may reach the limit at that time.
+            # With a core to itself, the child may reach the limit at that time.
             child.look_s = now_s + max(limit_s - cpu_s, MIN_LOOK_S)
         return bool(child.hangs)
 
@@ -227,7 +227,7 @@ class _Children:
 
 
 def _cpu_s(pid: int) -> float | None:
-    """The CPU time that a process has used; None if the system cannot say."""
+    """The CPU time that a process has used; None if the system does not report it."""
     if not sys.platform.startswith("linux"):
         return None
     return time.clock_gettime(~pid << 3 | _CPU_OF_PROCESS)

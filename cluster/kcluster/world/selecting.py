@@ -82,7 +82,7 @@ class WorldSelector(selectors.BaseSelector):
         number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
         if number in self._keys:
             return int(number)
-        for key in self._keys.values():  # it was closed since
+        for key in self._keys.values():  # its socket was closed since
             if key.fileobj is fileobj:
                 return key.fd
         raise KeyError(f"{fileobj!r} is not registered")

@@ -33,7 +33,7 @@ IGNORED: Final = frozenset(
     for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH")
     if (number := getattr(signal, name, None)) is not None
 )
-"""Signals that end no process, even if it does not handle them."""
+"""Signals that do not end a process that does not handle them."""
 
 
 class EndedBySignal(SystemExit):
@@ -68,8 +68,8 @@ class ProgramSignals:
         """The sockets into which asyncio wants a byte for each signal, by program."""
 
     def _app_here(self) -> str | None:
-        """The calling thread's program; None for all other threads, and for tools such as
-        pytest."""
+        """The program of the calling thread; None for threads outside of the world, and for tools
+        such as pytest."""
         thread = thread_here()
         if thread is None or is_tool(sys._getframe(2)):
             return None
@@ -140,7 +140,7 @@ class ProgramSignals:
         return callable(self._handlers.get((app, number)))
 
     def _raise(self, app: str, number: int) -> bool:
-        """Send the calling program a signal; returns False if it is to be a real one."""
+        """Send the calling program a signal; returns False if the real signal must be sent."""
         handler = self._handlers.get((app, number), signal.SIG_DFL)
         if callable(handler):
             self.deliver(app, number)

@@ -18,11 +18,11 @@ FIRST_PORT: Final = 40_000
 
 
 class Pollable(Protocol):
-    """A socket, as far as selectors use it."""
+    """A socket, in the form that selectors use."""
 
     @property
     def is_readable(self) -> bool:
-        """Whether recv or accept would return at once."""
+        """Whether recv or accept on the socket would return at once."""
 
     @property
     def is_writable(self) -> bool:
@@ -36,7 +36,7 @@ class Pollable(Protocol):
 
 
 class Listening(Protocol):
-    """A socket that servers accept from."""
+    """A socket from which a server accepts connections."""
 
     def arrived(self, end: StreamEnd) -> None:
         """Take a client that has connected."""

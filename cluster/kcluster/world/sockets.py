@@ -36,7 +36,7 @@ Address = tuple[str, int]
 
 
 def _host_and_port(address: object) -> Address:
-    """The host and the port in an address of IPv4 or IPv6."""
+    """The host and the port of an IPv4 or IPv6 address."""
     if not isinstance(address, tuple):
         raise refused("only TCP sockets live in virtual time, with a host and a port, not a path")
     return address[0], int(address[1])
@@ -46,7 +46,7 @@ class WorldSocket(RealSocket):
     """Replaces socket.socket for a thread of a world, with the methods of the standard
     library's."""
 
-    _is_closed = True  # for __del__ of a socket whose making was refused
+    _is_closed = True  # for __del__ of a socket that was refused
 
     def __new__(cls, *arguments: object, **keywords: object) -> WorldSocket:
         return _socket.socket.__new__(cls)
@@ -269,7 +269,7 @@ class WorldSocket(RealSocket):
         """The error of an attempt to connect, after which another may follow."""
         error = end.take_error()
         if not error and not end.is_connected:
-            error = errno.ECONNABORTED  # the error was read already
+            error = errno.ECONNABORTED  # the error was already read
         if error:
             for on_change in self._watchers:
                 end.watchers.pop(on_change, None)
@@ -369,7 +369,7 @@ class WorldSocket(RealSocket):
 
 
 class Waking:
-    """Wakes a thread; each wait has a new one."""
+    """Wakes one thread; each wait has a Waking of its own."""
 
     __slots__ = ("_thread",)
 

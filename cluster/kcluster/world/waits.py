@@ -43,7 +43,7 @@ class Waiting(Struct, frozen=True):
 
     @property
     def is_for_cluster(self) -> bool:
-        """Whether an event of the cluster can end it."""
+        """Whether an event of the cluster can end the wait."""
         return self.kind not in (WaitFor.NOTHING, WaitFor.LOCK, WaitFor.QUEUE, WaitFor.TURN)
 
 
@@ -61,7 +61,7 @@ class CodeLine(Struct, frozen=True):
 
 class StuckThread(Struct, frozen=True):
     """A thread, its wait, and the line of the user's code that waits; None if there is none.
-    `app`: the program that it belongs to, "" for a test."""
+    `app`: the thread's program, "" for a test."""
 
     name: str
     wait: Waiting
@@ -71,7 +71,7 @@ class StuckThread(Struct, frozen=True):
 
 def place_of(frame: FrameType | None) -> CodeLine | None:
     """The innermost line outside of this package and the standard library, or else the innermost
-    outside of this package."""
+    line outside of this package."""
     found = None
     while frame is not None:
         file = frame.f_code.co_filename

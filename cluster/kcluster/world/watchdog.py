@@ -24,9 +24,10 @@ from kcluster.world.scheduler import Scheduler
 from kcluster.world.waits import place_of
 
 PATIENCE_S: Final = 20.0
-"""How long a thread may block in real time without using the processor."""
+"""The real time for which a thread may block without using the processor."""
 COMPUTING_S: Final = 60.0
-"""How much CPU time a thread may use without reading a clock, taking a lock or using a socket."""
+"""The CPU time for which a thread may compute without reading a clock, taking a lock or using a
+socket."""
 TICK_S: Final = 0.5
 LEAST_CPU_S: Final = 0.01
 DEBUGGERS: Final = frozenset({"pdb", "bdb", "cmd", "code", "IPython", "ipdb", "pydevd", "debugpy"})
@@ -57,7 +58,7 @@ class Watchdog:
         try:
             old = signal.signal(_SIGNAL, self._raise)
         except ValueError:
-            pass  # it is not the main thread
+            pass  # this is not the main thread
         else:
             self._main_ident = _thread.get_ident()
             undo.callback(signal.signal, _SIGNAL, old)
@@ -94,7 +95,7 @@ class Watchdog:
         try:
             return _clock_gettime(time.pthread_getcpuclockid(thread.ident))
         except OSError:
-            return 0.0  # it has just ended
+            return 0.0  # the thread has just ended
 
     def _frames(self) -> Iterator[FrameType]:
         thread = self._scheduler.current

@@ -1,7 +1,7 @@
 """A world: real client code, in real threads, in the virtual time of a simulated cluster.
 
 Owns: entering and leaving it: the replacements, the first thread, the threads left at the end.
-Never: makes the cluster (it is given its network), chooses who runs (scheduler.py), defines a
+Never: makes the cluster (its network is passed in), chooses who runs (scheduler.py), defines a
 replacement (replaced/). Kafka: no counterpart; FoundationDB's simulation, for code that was not
 written for it.
 """
@@ -46,11 +46,12 @@ _is_first = True
 
 
 class World(ActiveWorld):
-    """`with World(driver, seed=1): …` in the thread that enters, whose threads belong to it.
+    """A world: `with World(driver, seed=1): …`.  The thread that enters, and every thread that it
+    starts, belong to it.
 
-    `limit_s`: of virtual time.  `schedule`: "fifo", or "random" for interleavings from the seed.
-    `compute`: the slowness of the machine, 1.0 being usual; None to draw it from the seed.
-    `patience_s`: how long a thread may block in C, in real time.
+    `limit_s`: the limit of virtual time.  `schedule`: "fifo", or "random" for interleavings from
+    the seed.  `compute`: the slowness of the machine, 1.0 being usual; None to draw it from the
+    seed.  `patience_s`: the real time for which a thread may block in C.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class World(ActiveWorld):
         self.leave()
 
     def enter(self) -> None:
-        """Make the calling thread the first of this world."""
+        """Make the calling thread the first thread of this world."""
         with ExitStack() as undo:
             _REPLACING.put_in(undo)
             libraries.adapt(undo)
@@ -127,7 +128,7 @@ class World(ActiveWorld):
 
 
 def _forget_event_loop(undo: ExitStack) -> None:
-    """Hide a running event loop from the calling thread until the end: one that runs already
+    """Hide a running event loop from the calling thread until the end: a loop that already runs
     (Playwright's) is outside of the world."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None:
@@ -136,10 +137,10 @@ def _forget_event_loop(undo: ExitStack) -> None:
 
 
 def _collect(undo: ExitStack) -> None:
-    """Collect garbage now, and then only on request until the end: otherwise finalizers would run
-    at moments that differ from run to run.  A collection that the program requests looks at its own
-    objects only; all others are frozen.  The first world collects the whole heap, later ones only
-    younger objects, which earlier worlds have left."""
+    """Collect garbage now, and then only on request until the end, because finalizers would
+    otherwise run at moments that differ from run to run.  A collection that the program requests
+    looks at its own objects only; all others are frozen.  The first world collects the whole heap,
+    later ones only younger objects, which earlier worlds have left."""
     global _is_first
     gc.collect(_ALL if _is_first else _YOUNGER)
     _is_first = False

@@ -172,7 +172,7 @@ def test_slow__takes_one_link_or_all_of_them(lab: Any, kcluster: Verb) -> None:
     assert [2, 1] in links
     code, _, err = kcluster("slow", "1", "--latency", "40")
     assert code == 2
-    assert "40 what? Write 40ms, 40s or 40m" in err
+    assert "--latency 40 what? Write 40ms, 40s or 40m" in err
 
 
 # ------------------------------------------------------------------------------------- topics
@@ -185,6 +185,7 @@ def test_topic__is_created_and_deleted(lab: Any, kcluster: Verb) -> None:
     assert "created: 2 partitions, replication factor 3" in out
     assert "Topic 'invoices' already exists" in kcluster("topic", "create", "invoices")[2]
     assert "did you mean invoices" in kcluster("topic", "delete", "invoice")[2]
+    assert "did you mean invoices" in kcluster("recreate-topic", "invoice")[2]
     assert kcluster("topic", "delete", "invoices")[0] == 0
     code, _, err = kcluster("topic", "create", "x", "--config", "retention.mss=1")
     assert code == 2

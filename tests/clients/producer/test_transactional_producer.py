@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kcluster.clients.ledger import Outcome, TransactionOffsets
+from kcluster.clients.producer.producer import TransactionalProducer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
-from kcluster.clients.producer.transactional import TransactionalProducer
 from kcluster.deaths import DeathKind
 from kcluster.events.transactions import AbortReason, TransactionEnded
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC

@@ -112,6 +112,7 @@ def test_ingest__every_record_once_through_a_leaders_death_and_a_restart_of_all(
     assert done.losses + more.losses == ()
 
 
+@pytest.mark.slow
 def test_ingest__the_connectors_offset_lookup_survives_its_leaders_death(
     spark: SparkSession, cluster: TestedCluster, tmp_path: Path
 ) -> None:
@@ -273,6 +274,7 @@ def test_ingest__a_log_truncated_by_an_unclean_election_is_reported_by_range(
     assert done.rows == (30 if source == "kafka" else 80)
 
 
+@pytest.mark.slow
 def test_ingest__both_sources_give_the_same_rows(
     spark: SparkSession, cluster: TestedCluster, tmp_path: Path
 ) -> None:

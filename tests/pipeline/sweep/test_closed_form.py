@@ -2,13 +2,15 @@
 
 Each case is a cell and the probability, derived beside it.  The interval is the exact one of 99.9 %
 (Clopper and Pearson), and seeds are fixed: a case fails when the simulator or the draws change, not
-now and then.  KCLUSTER_CLOSED_FORM=10 runs ten times as many; -s shows the figures of each.
+now and then.  `make test` plays a fifth of the runs, `make test-slow` all, and
+KCLUSTER_CLOSED_FORM=10 ten times as many; -s shows the figures of each.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from statistics import fmean, stdev
 from typing import Any
 
@@ -19,6 +21,8 @@ from kcluster.pipeline.sweep.estimates import clopper_pearson
 from kcluster.pipeline.sweep.runs import RunRow, play
 
 TIMES = int(os.environ.get("KCLUSTER_CLOSED_FORM", "1"))
+PARTS = 5
+"""`make test` plays one of so many parts of the runs."""
 pytestmark = pytest.mark.timeout_s(60 * TIMES)
 CONFIDENCE = 0.999
 Z = 3.29
@@ -27,6 +31,7 @@ SESSION_S = 9
 """broker.session.timeout.ms: a broker that is back before its session has ended may not register
 (DUPLICATE_BROKER_REGISTRATION)."""
 FIRST_S = 1.0
+RowsOf = Callable[[Cell, int], list[RunRow]]
 
 
 def cell_of(brokers: int, seconds: float, **columns: Any) -> Cell:
@@ -46,9 +51,18 @@ def cell_of(brokers: int, seconds: float, **columns: Any) -> Cell:
     return Cell(**{**usual, **columns})
 
 
-def rows_of(cell: Cell, runs: int) -> list[RunRow]:
-    rows = [play(cell, seed) for seed in range(1, runs * TIMES + 1)]
-    assert not any(row.error for row in rows)
+@pytest.fixture(
+    params=[1 / PARTS, pytest.param(TIMES, marks=pytest.mark.slow)], ids=["some runs", "all runs"]
+)
+def rows_of(request: pytest.FixtureRequest) -> RowsOf:
+    """`rows_of(cell, 150)`: this many runs, or a part of them."""
+    times: float = request.param
+
+    def rows(cell: Cell, runs: int) -> list[RunRow]:
+        found = [play(cell, seed) for seed in range(1, round(runs * times) + 1)]
+        assert not any(row.error for row in found)
+        return found
+
     return rows
 
 
@@ -70,7 +84,9 @@ def check_mean(name: str, rows: list[RunRow], wanted: float) -> None:
 
 
 @pytest.mark.parametrize(("brokers", "mtbf_s"), [(1, 16), (2, 8), (3, 6)])
-def test_closed_form__disks_that_fail_one_by_one(brokers: int, mtbf_s: int) -> None:
+def test_closed_form__disks_that_fail_one_by_one(
+    rows_of: RowsOf, brokers: int, mtbf_s: int
+) -> None:
     """Each broker's disk fails after an exponential time, nothing is repaired: records are lost
     when all have failed, which has the product of independent probabilities."""
     seconds = 8.0
@@ -80,13 +96,15 @@ def test_closed_form__disks_that_fail_one_by_one(brokers: int, mtbf_s: int) -> N
 
 
 @pytest.mark.parametrize(("failures", "wanted"), [(2, 0), (3, 1)])
-def test_closed_form__as_many_failures_as_replicas(failures: int, wanted: int) -> None:
+def test_closed_form__as_many_failures_as_replicas(
+    rows_of: RowsOf, failures: int, wanted: int
+) -> None:
     """Three replicas, disks that are not repaired: two failures are survived, three are not."""
     rows = rows_of(cell_of(3, 8.0, failures=failures), 40)
     assert {row.lost > 0 for row in rows} == {wanted == 1}
 
 
-def test_closed_form__second_disk_before_the_first_is_repaired() -> None:
+def test_closed_form__second_disk_before_the_first_is_repaired(rows_of: RowsOf) -> None:
     """RF 2, two failures at uniform times in T, repairs X exponential of mean R: their gap g has
     density 2 (1 - g/T) / T.  While the first is away (X > g) the second one is the other broker;
     back, but not in sync before its old session has ended (X <= g < 9 s), it is so in half of the
@@ -108,7 +126,7 @@ def test_closed_form__second_disk_before_the_first_is_repaired() -> None:
 
 
 @pytest.mark.parametrize("flush_messages", [1, 2, 5])
-def test_closed_form__power_fails_between_two_flushes(flush_messages: int) -> None:
+def test_closed_form__power_fails_between_two_flushes(rows_of: RowsOf, flush_messages: int) -> None:
     """RF 1, flushed every M records, one power failure at a uniform time: 0 to M - 1 records are
     not flushed, each number as likely."""
     cell = cell_of(
@@ -125,7 +143,7 @@ def test_closed_form__power_fails_between_two_flushes(flush_messages: int) -> No
     check_mean(f"RF 1, flush.messages {flush_messages}", rows, (flush_messages - 1) / 2)
 
 
-def test_closed_form__leader_dies_before_the_follower_has_the_record() -> None:
+def test_closed_form__leader_dies_before_the_follower_has_the_record(rows_of: RowsOf) -> None:
     """RF 2, acks=1, one broker dies, in half of the runs the leader.  A follower's fetch takes two
     ways of L, and what is appended meanwhile waits for the next: a record waits for L on average.
     Lost: rate * L records of a leader's death; any: unless the record before is older than that

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.pipeline.sweep.percentages import PLOT_DIGITS, interval_of, percent
+from kcluster.pipeline.sweep.estimates import PLOT_DIGITS, interval_of, percent
 
 
 def test_percentages__an_interval_from_nothing_is_shown_as_below() -> None:

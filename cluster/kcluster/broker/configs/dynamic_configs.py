@@ -5,8 +5,8 @@ controller sees it.  Never: changes anything; knows a request.
 Kafka: DynamicBrokerConfig.validate, DynamicThreadPool, DynamicListenerConfig, DynamicLogConfig,
 SocketServer and LogCleaner.validateReconfiguration; KIP-226.
 
-The whole level after the change is checked, not the change itself: a read-only config may be
-deleted, as it cannot be set.
+The check is of the whole level after the change, not of the change itself: a read-only config may
+be deleted, because the level then no longer has it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ POOLS: Final = (
     "log.cleaner.threads",
 )
 NOT_HERE: Final = ("listeners", "listener.security.protocol.map")
-"""Configs that are dynamic in Kafka.  DIFFERS: here the topology sets a broker's only listener."""
+"""Configs that are dynamic in Kafka but not here.  DIFFERS: the topology sets a broker's only
+listener."""
 
 _MIB: Final = 1 << 20
 
@@ -80,7 +81,7 @@ def _when(settings: BrokerSettings, name: str) -> Dynamic | None:
 def _value_problem(settings: BrokerSettings, name: str, text: str) -> str | None:
     definition = settings.definition(name)
     if definition is None:
-        return None  # may belong to a plugin
+        return None  # a plugin may define it
     if definition.type == "CLASS" and text != definition.default:
         return f"{name}: there is no class {text}"
     value = parse_value(definition, text)

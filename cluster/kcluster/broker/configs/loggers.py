@@ -44,14 +44,14 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 class Refused(Struct, frozen=True):
-    """The refusal of a change of levels."""
+    """A refused change of levels, with its error."""
 
     error: ErrorCode
     message: str | None = None
 
 
 def levels(own: Mapping[str, str]) -> dict[str, str]:
-    """Each logger's level; one without its own has the root's."""
+    """The level of each logger; a logger without a level of its own has the root's."""
     known = {**_AT_START, **own}
     return {logger: known.get(logger, known[ROOT]) for logger in LOGGERS}
 
@@ -61,8 +61,8 @@ def change_levels(
     changes: Iterable[m.IncrementalAlterConfigsRequest.AlterableConfig],
     validate_only: bool,
 ) -> Refused | None:
-    """Apply all of `changes` or none to `own`, the levels that are set.  Each change has a name, a
-    value and an operation, as in IncrementalAlterConfigs."""
+    """Apply all `changes`, or none of them, to `own`, the levels that are set.  Each change has a
+    name, a value and an operation, as in IncrementalAlterConfigs."""
     after = dict(own)
     for change in changes:
         name, level, operation = change.name, change.value, change.config_operation

@@ -70,7 +70,7 @@ class BrokerSettings(Struct, frozen=True):
     """The broker's release, which has no configs of later ones."""
 
     def value(self, name: str) -> Value:
-        """The effective value, even of a config that nothing here obeys; None for null."""
+        """The effective value of any config, obeyed here or not; None if the value is null."""
         if name in BROKER_CONFIGS:
             value: Value = getattr(self.config, BROKER_CONFIGS[name].field)
             return value
@@ -83,8 +83,8 @@ class BrokerSettings(Struct, frozen=True):
         return None if definition is None else definition.default
 
     def definition(self, name: str) -> ConfigDef | None:
-        """The definition of a broker config, a throttle's rate, or a listener's config; None:
-        unknown to Kafka."""
+        """The definition of a broker config, a throttle's rate, or a listener's config; None if
+        Kafka does not know it."""
         catalog = broker_catalog()
         known = catalog.get(name) or QUOTA_CONFIGS.get(name)
         known = known or catalog.get(listener_config(name) or "")
@@ -131,8 +131,7 @@ def is_sensitive(definition: ConfigDef | None) -> bool:
 
 
 def settings_of(view: BrokerView) -> BrokerSettings:
-    """The levels at which the broker's configs can be set, with their values, as its image has
-    them."""
+    """The levels at which a broker's configs can be set, with the values in its metadata image."""
     listener = f"PLAINTEXT://{view.host}:{view.port}"
     identity = {
         "advertised.listeners": listener,
@@ -152,7 +151,7 @@ def settings_of(view: BrokerView) -> BrokerSettings:
 
 
 def _in_levels(view: BrokerView, identity: Mapping[str, str]) -> BrokerSettings:
-    """Split the configs into levels; values other than Kafka's defaults count as set by the
+    """Split a broker's configs into levels; a value other than Kafka's default counts as set by the
     topology."""
     release = view.release.number
     defaults = _defaults(release)

@@ -43,7 +43,7 @@ class JoinCall(Struct, frozen=True):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     client_reason: str
-    """Its reason to join (KIP-800); empty if it gives none."""
+    """The client's reason to join (KIP-800); empty if it gives none."""
 
     @staticmethod
     def read(request: Request) -> JoinCall:
@@ -63,7 +63,8 @@ class JoinCall(Struct, frozen=True):
 
     @property
     def must_join_again(self) -> bool:
-        """Whether a new member gets an id first, and joins with it (KIP-394)."""
+        """Whether a new member first gets an id, and must then join again with that id
+        (KIP-394)."""
         is_old = self.request.api_version < MEMBER_ID_REQUIRED_SINCE
         return self.instance_id is None and not is_old
 

@@ -66,7 +66,8 @@ if TYPE_CHECKING:
 
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 """How long a new member may wait for its first answer, independently of its session timeout, since
-it cannot heartbeat meanwhile.  Kafka: classicGroupNewMemberJoinTimeoutMs, not configurable."""
+the member cannot heartbeat meanwhile.  Kafka: classicGroupNewMemberJoinTimeoutMs, not
+configurable."""
 
 JOIN: Final = "join"
 SYNC: Final = "sync"
@@ -112,8 +113,8 @@ class ClassicGroup(Group):
         is_new: bool = False,
         replaced: Group | None = None,
     ) -> None:
-        """`is_new`: created for the JoinGroup that follows, and not yet in the log.  `replaced`:
-        the empty group of another kind that it takes the place of."""
+        """`is_new`: the group is created for the JoinGroup that follows, and is not yet in the log.
+        `replaced`: the empty group of another kind whose place this group takes."""
         super().__init__(group_id, home)
         self._broker = home.broker
         self._timers = GroupTimers(home.broker.timers, group_id)
@@ -235,8 +236,8 @@ class ClassicGroup(Group):
         same = member.matches(call.protocols)
         completing = self.state is COMPLETING_REBALANCE
         if (completing and same) or (self.state is STABLE and same and not is_leader):
-            # The member missed the first answer, or repeats the request unasked, so there is no
-            # rebalance.
+            # The member missed the first answer, or repeats the request without being asked to, so
+            # there is no rebalance.
             reply_join(self._broker, call.request, self.roster.join_answer(member))
             return
         reason: AnyRebalanceReason = MetadataUpdated(member_id, None, call.client_reason)
@@ -399,7 +400,8 @@ class ClassicGroup(Group):
         return PREPARING_REBALANCE in TRANSITIONS[self.state]
 
     def rebalance(self, reason: AnyRebalanceReason, now_ms: int) -> None:
-        """Start a rebalance of a group that was made from a consumer group in the middle of one."""
+        """Start the rebalance of a consumer group that became this classic group in the middle of
+        one."""
         self._prepare(reason, now_ms)
 
     def _prepare(self, reason: AnyRebalanceReason, now_ms: int) -> None:
@@ -441,8 +443,8 @@ class ClassicGroup(Group):
         self._timers.start_phase(JOIN, ends_ms, self._complete_join)
 
     def _complete_join_if_ready(self, now_ms: int) -> None:
-        """End the join phase if every member has joined; a group that was empty first waits until
-        its initial delay is over."""
+        """End the join phase if every member has joined; in a group that was empty, not before its
+        initial delay is over."""
         if self.previous_state is not EMPTY:
             self._complete_join_if_all_joined(now_ms)
 
@@ -459,8 +461,7 @@ class ClassicGroup(Group):
             self._note_left(member_id, Departure.NOT_JOINED)
             self._remove(member_id)
         if roster.members and not roster.keep_or_replace_leader():
-            # There are only static members, none of which has returned yet; they keep their places
-            # (KIP-345).
+            # All members are static and none has returned yet; they keep their places (KIP-345).
             self._limit_join_phase(now_ms)
             return
         roster.next_generation()
@@ -559,8 +560,8 @@ class ClassicGroup(Group):
         return self.roster.protocol_type or ""
 
     def described(self) -> DescribedGroup:
-        """The group's description; only a stable group certainly has a protocol, and metadata for
-        it."""
+        """The group's description; only a stable group is certain to have a protocol, and metadata
+        for it."""
         stable = self.state is STABLE
         protocol_name = (self.roster.protocol_name or "") if stable else None
         return m.DescribeGroupsResponse.DescribedGroup(
@@ -582,8 +583,8 @@ class ClassicGroup(Group):
         return [ClassicGroupRecord(self.group_id, None)]
 
     def admit_commit(self, committer: Committer, now_ms: int) -> ErrorCode:
-        """Admit a commit.  Without a generation (an admin, or a consumer with partitions assigned
-        by hand) it is admitted only into a group without members."""
+        """Admit a commit.  A commit without a generation (by an admin, or a consumer with
+        partitions assigned by hand) is admitted only into a group without members."""
         generation = committer.generation
         if self.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -609,9 +610,9 @@ class ClassicGroup(Group):
         return self.roster.is_subscribed_to(topic)
 
     def retention_starts_ms(self, commit_timestamp_ms: int) -> int | None:
-        """The start of an offset's retention: in an empty group the departure of the last member,
-        in a group that never had members the commit.  In a group with members, only offsets of a
-        stable consumer group expire."""
+        """The time from which an offset's retention counts: the departure of the last member from
+        an empty group, or the commit if the group never had members.  In a group with members, only
+        offsets of a stable consumer group expire."""
         if self.roster.protocol_type is None:
             return commit_timestamp_ms
         if self.state is EMPTY:

@@ -59,7 +59,8 @@ class ClassicMember(Struct):
     join: Request | None = None
     sync: Request | None = None
     is_new: bool = False
-    """Whether its first JoinGroup is not answered yet, so that it may expire while waiting."""
+    """Whether the member's first JoinGroup is not answered yet, so that the member may expire while
+    waiting."""
 
     @staticmethod
     def joining(member_id: str, call: JoinCall) -> ClassicMember:
@@ -78,7 +79,7 @@ class ClassicMember(Struct):
 
     @staticmethod
     def restored(saved: MemberMetadata, protocol_type: str, protocol_name: str) -> ClassicMember:
-        """The member from which `saved` was written, with only the chosen protocol."""
+        """The member as it was when `saved` was written, with only the chosen protocol."""
         timeout_ms = saved.rebalance_timeout
         return ClassicMember(
             member_id=saved.member_id,
@@ -137,7 +138,7 @@ class ClassicMember(Struct):
     # ---------------------------------------------------------------------- answers
 
     def answer_sync(self, broker: CoordinatorBroker, body: m.SyncGroupResponse) -> bool:
-        """Answer its parked SyncGroup; False if there is none."""
+        """Answer the member's parked SyncGroup; False if there is none."""
         request, self.sync = self.sync, None
         if request is None:
             return False
@@ -150,8 +151,8 @@ class Roster(Struct):
 
     generation: int = 0
     protocol_type: str | None = None
-    """The first member's protocol type, kept when all members have left.  None: there were none
-    yet."""
+    """The first member's protocol type, kept when all members have left.  None if there were no
+    members yet."""
     protocol_name: str | None = None
     """The protocol of this generation."""
     leader: str | None = None
@@ -159,12 +160,12 @@ class Roster(Struct):
     static_members: dict[str, str] = {}
     """Instance id -> member id."""
     pending: dict[str, None] = {}
-    """Ids that were assigned with MEMBER_ID_REQUIRED and have not come back yet (KIP-394)."""
+    """Ids that were assigned with MEMBER_ID_REQUIRED and that no member has used yet (KIP-394)."""
     pending_sync: dict[str, None] = {}
     """Members of this generation without a SyncGroup so far."""
     subscribed_topics: frozenset[str] | None = None
-    """The topics of this generation.  None: unknown (no consumers, or metadata that cannot be
-    read)."""
+    """The topics of this generation.  None if unknown (the members are no consumers, or their
+    metadata cannot be read)."""
     joined_count: int = 0
     """The number of members whose JoinGroup is parked.  Kafka: numMembersAwaitingJoinResponse."""
     supporters: dict[str, int] = {}
@@ -199,7 +200,7 @@ class Roster(Struct):
         self.pending_sync.pop(member_id, None)
 
     def rename_static(self, instance_id: str, new_member_id: str) -> ClassicMember:
-        """Give a static member that returned under a new id its old place and assignment
+        """Give a static member that returned under a new id the place and assignment of its old id
         (KIP-345)."""
         old_member_id = self.static_members[instance_id]
         member = self.members.pop(old_member_id)
@@ -249,7 +250,8 @@ class Roster(Struct):
     def answer_both(
         self, broker: CoordinatorBroker, member: ClassicMember, member_id: str, error: ErrorCode
     ) -> None:
-        """Answer both parked requests with `error`; `member_id` is the id in JoinGroup's answer."""
+        """Answer a member's two parked requests with `error`; `member_id` is the id in JoinGroup's
+        answer."""
         self.answer_join(broker, member, join_error(member_id, error))
         member.answer_sync(broker, m.SyncGroupResponse(error_code=error))
 
@@ -262,8 +264,8 @@ class Roster(Struct):
         self.subscribed_topics = self._read_subscriptions()
 
     def keep_or_replace_leader(self) -> bool:
-        """Keep the leader if it has joined, else take the first member that has joined.  False:
-        none has."""
+        """Keep the leader if it has joined, else make the first member that has joined the leader.
+        False if no member has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].join is not None:
@@ -331,7 +333,7 @@ class Roster(Struct):
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def common_protocols(self) -> dict[str, None]:
-        """Protocols that every member knows, in the first one's order of preference."""
+        """Protocols that every member knows, in the first member's order of preference."""
         first, size = next(iter(self.members.values()), None), len(self.members)
         if first is None:
             return {}
@@ -357,7 +359,7 @@ class Roster(Struct):
 
     def agreed_on(self, protocol_type: str | None, protocol_name: str | None) -> bool:
         """Whether the members of this generation agreed on this protocol type and name.  SyncGroup
-        before version 5 names neither."""
+        before version 5 has neither, and agrees with any."""
         pairs = ((protocol_type, self.protocol_type), (protocol_name, self.protocol_name))
         return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
@@ -383,7 +385,7 @@ class Roster(Struct):
         return frozenset(topics)
 
     def assigned_partitions(self) -> tuple[AssignedPartitions, ...]:
-        """The partitions of each member; none for members that are no consumers."""
+        """The partitions of each member; none for a member that is not a consumer."""
         if not self.are_consumers:
             return ()
         return tuple(
@@ -396,7 +398,7 @@ class Roster(Struct):
 
     def join_answer(self, member: ClassicMember, to_leader: bool = True) -> m.JoinGroupResponse:
         """The answer to a member's JoinGroup, with its generation; the leader also gets the
-        members, to assign."""
+        members, because it assigns the partitions."""
         rows = []
         if to_leader and self.leader == member.member_id:
             protocol = self.protocol_name or ""
@@ -426,7 +428,7 @@ class Roster(Struct):
         if call.can_skip_assignment:
             answer.skip_assignment = self.leader == member.member_id
         else:
-            # It must not believe that it is the leader, because it would assign without a
+            # The member must not take itself for the leader: it would then assign without a
             # rebalance.
             answer.leader = old_leader
         return answer
@@ -476,7 +478,7 @@ class Roster(Struct):
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """Topics of a ConsumerProtocolSubscription; None for other bytes.
+    """The topics of a ConsumerProtocolSubscription; None for any other bytes.
 
     Only the fields of version 0 are read, with which all later versions begin.
     """
@@ -485,6 +487,6 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
 
 
 def partitions_of_assignment(assignment: bytes) -> list[AssignedTopic]:
-    """The topics and partitions of a ConsumerProtocolAssignment; none for other bytes."""
+    """The topics and partitions of a ConsumerProtocolAssignment; none for any other bytes."""
     body = decode_consumer_message(ASSIGNMENT, assignment)
     return [] if body is None else list(body.assigned_partitions)

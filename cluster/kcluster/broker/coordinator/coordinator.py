@@ -55,7 +55,8 @@ G = TypeVar("G", bound=AnyModernGroup)
 
 
 class GroupCoordinator(ShardedCoordinator[GroupShard]):
-    """The group coordinator of a broker.  `shards`: by partition of __consumer_offsets."""
+    """The group coordinator of a broker.  `shards`: the shards by partition of
+    __consumer_offsets."""
 
     topic = GROUP_METADATA_TOPIC
 

@@ -44,7 +44,7 @@ class Committer(Struct, frozen=True):
     """The generation of a classic member, or the epoch of any other; negative: not a member."""
     api_version: int
     is_in_transaction: bool = False
-    """Whether it is a TxnOffsetCommit; older producers do not name the member."""
+    """Whether the commit is a TxnOffsetCommit; older producers do not name the member."""
 
 
 class ClassicSide(Protocol):
@@ -86,7 +86,8 @@ class Group(ABC):
         self._home = home
 
     yields_to_classic: ClassVar[bool] = False
-    """Whether a classic group takes its place when a classic member joins and it is empty."""
+    """Whether a new classic group replaces this one, if it is empty, when a classic member
+    joins."""
 
     # ----------------------------------------------------------------- what clients see
 

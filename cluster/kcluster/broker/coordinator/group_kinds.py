@@ -11,22 +11,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
-from kcluster.broker.coordinator.consumer import records as consumer
 from kcluster.broker.coordinator.consumer.classic_side import ConsumerGroupClassicSide
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.group import ClassicSide, Group
 from kcluster.broker.coordinator.group_log import ClassicGroupRecord, GroupRecord
 from kcluster.broker.coordinator.interface import GroupHome
-from kcluster.broker.coordinator.share import records as share
+from kcluster.broker.coordinator.modern.records import CONSUMER, SHARE, STREAMS
 from kcluster.broker.coordinator.share.group import ShareGroup
-from kcluster.broker.coordinator.streams import records as streams
 from kcluster.broker.coordinator.streams.group import StreamsGroup
 
 KIND_OF_RECORD: Final[Mapping[type[GroupRecord], type[Group]]] = {
     ClassicGroupRecord: ClassicGroup,
-    **dict.fromkeys(consumer.RECORDS, ConsumerGroup),
-    **dict.fromkeys(streams.RECORDS, StreamsGroup),
-    **dict.fromkeys(share.RECORDS, ShareGroup),
+    **dict.fromkeys(CONSUMER.all, ConsumerGroup),
+    **dict.fromkeys(STREAMS.all, StreamsGroup),
+    **dict.fromkeys(SHARE.all, ShareGroup),
 }
 
 CLASSIC_SIDE: Final[Mapping[type[Group], Callable[[Any], ClassicSide]]] = {

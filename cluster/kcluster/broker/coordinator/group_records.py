@@ -1,7 +1,7 @@
 """The records of a batch of __consumer_offsets, for groups of any kind.
 
 Owns: the readers of all kinds of records, in one table.  Never: knows a format (group_log.py and
-<kind>/records.py do).  Kafka: GroupCoordinatorRecordSerde.
+modern/records.py do).  Kafka: GroupCoordinatorRecordSerde.
 """
 
 from __future__ import annotations
@@ -11,21 +11,14 @@ from struct import Struct as Layout
 from typing import Final
 
 from kcluster.broker.coordinator import group_log
-from kcluster.broker.coordinator.consumer import records as consumer_records
 from kcluster.broker.coordinator.group_log import LogRecord, Reader
+from kcluster.broker.coordinator.modern import records
 from kcluster.broker.coordinator.records import decode_records
-from kcluster.broker.coordinator.share import records as share_records
-from kcluster.broker.coordinator.streams import records as streams_records
 from kcluster.protocol.records.records import Batch
 
 _INT16: Final = Layout(">h")
 
-READERS: Final[Mapping[int, Reader]] = {
-    **group_log.READERS,
-    **consumer_records.READERS,
-    **streams_records.READERS,
-    **share_records.READERS,
-}
+READERS: Final[Mapping[int, Reader]] = {**group_log.READERS, **records.READERS}
 """Kind of key -> the reader of such records."""
 
 

@@ -31,7 +31,7 @@ Settled = Callable[["ErrorCode", int], None]
 """Called with (error for a client of the coordinator, now_ms)."""
 
 Effect = Callable[[int], None]
-"""Called with now_ms."""
+"""A function that is called with now_ms."""
 
 A = TypeVar("A")
 
@@ -63,8 +63,8 @@ class CoordinatorResult(Struct, Generic[A]):
     on_written: Effect = no_effect
     """Called when the records are in the log, and in effect: sets timers, notes events."""
     on_committed: Effect = no_effect
-    """Called when they are on all in-sync replicas: sends requests to others.  It comes before the
-    response, and may add to it."""
+    """Called when the records are on all in-sync replicas: sends requests to others.  It comes
+    before the response, and may add to it."""
     at_once: bool = True
     """Whether the records take effect as soon as they are in the log, or when they are committed
     (log_shard.py has the rule)."""

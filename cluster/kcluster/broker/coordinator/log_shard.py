@@ -80,9 +80,9 @@ class _Write(Struct):
     waiters: list[Settled]
     """Callbacks for the time when this write and all before it are settled."""
     end_offset: int = -1
-    """The log end offset after it; -1 if it is not appended."""
+    """The log end offset after the write; -1 if it is not appended."""
     is_refused: bool = False
-    """Whether it was refused, and never came into the log."""
+    """Whether the write was refused, and never came into the log."""
 
 
 class LogShard(ABC, Generic[R]):

@@ -32,8 +32,8 @@ S = TypeVar("S", bound=LogShard[Any])
 
 
 class ShardedCoordinator(ABC, Generic[S]):
-    """A sharded coordinator.  `shards`: by partition of `topic`, for the partitions that this
-    broker leads."""
+    """A sharded coordinator.  `shards`: the shards by partition of `topic`, for the partitions that
+    this broker leads."""
 
     topic: ClassVar[str]
 

@@ -22,7 +22,8 @@ STRICT_SINCE: Final[Mapping[int, int]] = {
     ApiKey.DELETE_TOPICS: 5,
     ApiKey.CREATE_PARTITIONS: 3,
 }
-"""Requests that controller_mutation_rate limits, and the first version refused by it (KIP-599)."""
+"""The requests that controller_mutation_rate limits, each with the first version that is refused by
+it (KIP-599)."""
 
 
 def forward(

@@ -49,7 +49,7 @@ DIFFERS: Kafka measures the time of its threads; a simulated broker has no clock
 costs the same."""
 
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
-"""APIs that the controller answers: the throttle time in their answers is that of
+"""APIs that the controller answers: the throttle time in their answers is that of the quota
 controller_mutation_rate."""
 
 LENGTH_BYTES: Final = 4
@@ -62,8 +62,8 @@ MAX_KNOWN: Final = 4096
 
 
 def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
-    """How long a client must pause until `rate`, measured over `window_ms`, is down to `limit`.
-    Kafka: QuotaUtils.throttleTime."""
+    """The time for which a client must pause until `rate`, measured over `window_ms`, is down to
+    `limit`.  Kafka: QuotaUtils.throttleTime."""
     return int((rate - limit) / limit * window_ms + 0.5) if rate > limit else 0
 
 
@@ -113,14 +113,14 @@ class ClientQuotas:
         self._connection_rates = None
 
     def connection_rate(self, address: str) -> int:
-        """The number of connections per second that an address may open; 2**31 - 1: any number."""
+        """The number of connections per second that an address may open; 2**31 - 1 if unlimited."""
         rates = self._connection_rates
         if rates is None:
             rates = self._connection_rates = {None: IP_QUOTAS[CONNECTION_RATE] or 0}
             for ((kind, name), *_), values in self._view.image.client_quotas.items():
                 if kind == IP and CONNECTION_RATE in values:
                     value = values[CONNECTION_RATE]
-                    # NaN means 0, as where Kafka converts it to an int.
+                    # NaN means 0, as in Kafka, which converts it to an int.
                     rates[name and address_of(name)] = 0 if math.isnan(value) else int(value)
         return rates.get(address, rates[None])
 
@@ -130,7 +130,8 @@ class ClientQuotas:
         """Whether a request must wait because its connection is muted; it is served later."""
         client_id = request.client_id or ""
         if request.api_key == ApiKey.PRODUCE and self._limit(PRODUCER_RATE, client_id):
-            # Measured now, because the request drops its records once they are appended.
+            # The size is measured now, because the request drops its records once they are
+            # appended.
             self._produced_bytes[request.connection_id] = _request_bytes(request)
         until_ms = self._muted_until_ms.pop(request.connection_id, 0)
         if until_ms <= now_ms:
@@ -147,7 +148,7 @@ class ClientQuotas:
         return True
 
     def connection_closed(self, connection_id: int) -> None:
-        """Forget the connection; its waiting request is not served."""
+        """Forget the connection; its waiting request will not be served."""
         self._muted_until_ms.pop(connection_id, None)
         self._produced_bytes.pop(connection_id, None)
         if ("throttled", connection_id) in self._timers:
@@ -157,8 +158,8 @@ class ClientQuotas:
     # -------------------------------------------------------------------------------- the rates
 
     def throttle(self, request: Request, body: Any, now_ms: int) -> Any:
-        """Count a request's use, mute its connection if that is too much, and return the answer to
-        send.  `body` None: no answer is due."""
+        """Count a request's use of its quotas, mute its connection if that exceeds one, and return
+        the answer to send.  `body` None: no answer is due."""
         api_key, client_id = request.api_key, request.client_id or ""
         mute_ms = size_bytes = 0
         if api_key == ApiKey.PRODUCE:
@@ -246,7 +247,7 @@ class ClientQuotas:
         return rate
 
     def _answer_bytes(self, request: Request, body: object) -> int:
-        """The size of a Fetch or ShareFetch answer; 0 where no quota asks for it."""
+        """The size of a Fetch or ShareFetch answer; 0 if no quota needs the size."""
         if self._limit(CONSUMER_RATE, request.client_id or "") is None:
             return 0
         buffers = codec(request.api_key, request.api_version).encode_response(body)

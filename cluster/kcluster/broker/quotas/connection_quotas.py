@@ -37,7 +37,8 @@ class RefusedConnection(Struct, frozen=True):
     """A connection that is refused."""
 
     keep_ms: int
-    """The time for which it stays open unserved, so that its client does not reconnect at once."""
+    """The time for which the connection stays open, unserved, so that its client does not reconnect
+    at once."""
     reason: str
     """The reason for the log; empty if it was reported already."""
 
@@ -56,7 +57,7 @@ class ConnectionQuotas:
         self._rates: dict[str, SampledRate] = {}
         """The rates by address, for addresses with a quota."""
         self._throttled: set[str] = set()
-        """Addresses above their quota, once this was reported."""
+        """The addresses above their quota for which this was already reported."""
 
     # ----------------------------------------------------------------------------- the limits
 
@@ -77,7 +78,7 @@ class ConnectionQuotas:
 
     @property
     def max_rate(self) -> int:
-        """The present limit on new connections per second."""
+        """The current limit on new connections per second."""
         name = "max.connection.creation.rate"
         return self._limit(name, self._view.config.max_connection_creation_rate)
 
@@ -98,14 +99,14 @@ class ConnectionQuotas:
     # -------------------------------------------------------------------------- the decisions
 
     def arrived(self, now_ms: int) -> int:
-        """Count a connection that has arrived; return the time in ms that it, and all later ones,
-        must wait."""
+        """Count a connection that has arrived; return the time in ms for which it and all later
+        connections must wait."""
         self._rate.record(1, now_ms)
         return self._wait_ms(self._rate, self.max_rate, now_ms)
 
     @property
     def has_room(self) -> bool:
-        """Whether one more connection may be served; otherwise new ones wait until one is
+        """Whether one more connection may be served; otherwise new connections wait until one is
         closed."""
         return self._total < self.max_connections
 
@@ -116,8 +117,8 @@ class ConnectionQuotas:
         return max(0, self._total - self._view.config.max_connections)
 
     def admit(self, address: str, now_ms: int) -> RefusedConnection | None:
-        """Decide whether to serve a connection that has waited long enough.  A served one counts
-        until it is `closed`; a refused one does not count."""
+        """Decide whether to serve a connection that has waited long enough.  A served connection
+        counts until it is `closed`; a refused connection does not count."""
         limit = self.max_rate_of(address)
         if limit != UNLIMITED:
             refusal = self._throttle(address, limit, now_ms)

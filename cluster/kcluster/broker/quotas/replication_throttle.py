@@ -48,7 +48,7 @@ class Throttle:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._topics: dict[str, frozenset[int] | None] = {}
-        """Throttled partitions by topic; None: all of them."""
+        """Throttled partitions by topic; None: all partitions of the topic."""
         self._rate = SimpleRate(
             config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
         )
@@ -57,8 +57,8 @@ class Throttle:
         self.limit = UNLIMITED
 
     def set_topic(self, topic: str, replicas: str, broker_id: int) -> bool:
-        """Set a topic's throttled replicas (`0:1,0:2`, `*`, or empty).  True while any topic has
-        some."""
+        """Set a topic's throttled replicas (`0:1,0:2`, `*`, or empty).  Returns whether any topic
+        has throttled replicas."""
         if replicas == "*":
             self._topics[topic] = None
         elif replicas:
@@ -134,7 +134,7 @@ class Throttle:
 
 
 class Throttles:
-    """Both sides of one broker; None where nothing is throttled."""
+    """The throttles of both sides of one broker; None for a side on which nothing is throttled."""
 
     def __init__(self, view: BrokerView) -> None:
         self._view = view

@@ -62,7 +62,7 @@ class SampledRate:
         return self._samples[self._current]
 
     def measure(self, now_ms: int) -> float:
-        """The rate as of now, per second."""
+        """The current rate, per second."""
         measured_ms = self.measured_ms(now_ms)
         total = 0.0
         for sample in self._samples:
@@ -101,7 +101,7 @@ class SimpleRate(SampledRate):
         return max(self._elapsed_ms(now_ms), self._window_ms)
 
     def start_idle(self, now_ms: int) -> None:
-        """Begin as if next to nothing had passed during all windows."""
+        """Begin as if there had been next to no traffic during all windows."""
         for ago in range(self._window_count, 0, -1):
             self._samples.append(_Sample(now_ms - ago * self._window_ms))
             self._samples[-1].last_event_ms += self._window_ms - 1

@@ -1,8 +1,8 @@
 """The replicas that one periodic task must look at: changed ones, and due ones.
 
 Owns: this set of replicas.  Never: looks at a replica, sets a timer (maintenance.py does both).
-Kafka: no counterpart; its tasks look at every replica, but a hundred times less often than those of
-profile fast.
+Kafka: no counterpart; Kafka's tasks look at every replica, but a hundred times less often than the
+tasks of profile fast.
 
 So the cost of a task depends on the changes since its last run, not on the number of replicas.
 """
@@ -21,7 +21,7 @@ _FEW = 64
 
 @final
 class Backlog:
-    """The replicas that one task must look at.  They are taken in the order in which they are
+    """The replicas that one task must look at.  Replicas are taken in the order in which they were
     hosted, as if the task went through all of them."""
 
     __slots__ = ("_changed", "_due", "_heap")
@@ -38,7 +38,7 @@ class Backlog:
         return len(self._changed) + len(self._due)
 
     def add(self, replicas: Iterable[Replica]) -> None:
-        """Add replicas that have changed."""
+        """Add replicas that have changed, to be looked at in the next run."""
         self._changed.update(dict.fromkeys(replicas))
 
     def take(self, now_ms: int) -> list[Replica]:
@@ -59,7 +59,7 @@ class Backlog:
         return hosted
 
     def look_again(self, replica: Replica, at_ms: int) -> None:
-        """Take `replica` again at this time, or as soon as it changes.  NEVER_MS: only when it
+        """Take `replica` again at this time, or as soon as it changes.  With NEVER_MS, only when it
         changes."""
         if at_ms == NEVER_MS:
             return

@@ -42,8 +42,8 @@ ReplicaState: Final = m.FetchRequest.ReplicaState
 
 @final
 class AskedPosition:
-    """The position in the last fetch that named a replica: its leader epoch (-1: no longer the
-    present request's) and its log end."""
+    """The position in the last fetch that named a replica: its leader epoch (-1: not in the current
+    request any more) and its log end."""
 
     __slots__ = ("end_offset", "leader_epoch")
 
@@ -109,7 +109,8 @@ class ReplicaFetcher:
         (quotas/replication_throttle.py)."""
         self._under_way: FetchCall | None = None
         self._is_backing_off = False
-        """Whether it waits for replica.fetch.backoff.ms, because the leader did not answer."""
+        """Whether this fetcher waits for replica.fetch.backoff.ms, because the leader did not
+        answer."""
 
     def _configure(self) -> None:
         """Read the configs that every fetch needs, once for all fetches."""
@@ -130,7 +131,7 @@ class ReplicaFetcher:
         self._forgotten.pop(replica, None)
         asked = self._in_session.get(replica)
         if asked is not None:
-            asked.leader_epoch = -1  # an answer under way was requested earlier
+            asked.leader_epoch = -1  # an answer under way is to an earlier position
 
     def remove(self, replica: Replica) -> None:
         key = replica.key
@@ -144,7 +145,7 @@ class ReplicaFetcher:
             self._forgotten[replica] = None
 
     def stop(self) -> None:
-        """Stop, because no replica here follows that leader any more."""
+        """Stop, because no replica here follows the leader any more."""
         if self._under_way is not None:
             self._peers.forget(self._under_way)
             self._under_way = None
@@ -183,7 +184,7 @@ class ReplicaFetcher:
         self._full = None if self._session_epoch else topics
         request = FetchRequest(
             None,  # cluster id
-            NO_REPLICA_ID,  # v15+ has it in the replica state
+            NO_REPLICA_ID,  # from v15 on the replica state has it
             self._state,
             self._wait_max_ms,
             self._min_bytes,
@@ -303,12 +304,12 @@ class ReplicaFetcher:
         )
 
     def _restart_if_unanswered(self) -> None:
-        """Drop a full fetch without an answer that is out of date."""
+        """Drop an unanswered full fetch whose content is out of date."""
         if self._is_unanswered:
             self._restart_session()
 
     def _restart_session(self) -> None:
-        """Make the next fetch a full one, with all partitions except those that are left out."""
+        """Make the next fetch a full one, with all partitions except the ones that are left out."""
         self._is_unanswered = False
         self._session_id = 0
         self._session_epoch = 0
@@ -379,7 +380,7 @@ class ReplicaFetcher:
         if epoch < 0 or end_offset < 0:
             to_offset = min(diverging.end_offset, log.log_end_offset)
         elif epoch != diverging.epoch:
-            # This log has no such epoch: the last one before it may still be too long.
+            # This log has no such epoch: the last epoch before it may still reach too far.
             to_offset = min(end_offset, log.log_end_offset)
         else:
             to_offset = min(end_offset, diverging.end_offset, log.log_end_offset)

@@ -78,7 +78,7 @@ class Fetchers:
         )
 
     def remove(self, replica: Replica) -> None:
-        """Stop fetching for `replica`, if it was fetched for."""
+        """Stop fetching for `replica`, if a fetcher has it."""
         self._without_leader.pop(replica, None)
         leader = self._leader_of.pop(replica, None)
         if leader is not None:

@@ -31,8 +31,8 @@ _WAIT_FOR_METADATA = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     )
 )
-"""Errors of a partition that has changed meanwhile: the proposal is void, and new metadata is on
-its way."""
+"""Errors that show that a partition has changed meanwhile: the proposal is void, and new metadata
+is on its way."""
 RETRY_MS = 50
 """The time before a retry, a constant in Kafka, too."""
 
@@ -60,7 +60,7 @@ class IsrChanges:
         self._peers = peers
         self._replicas = replicas
         self._outsiders: dict[int, dict[Replica, None]] = {}
-        """The replicas led here whose ISR lacks a follower, by that follower's broker."""
+        """The replicas led here whose ISR lacks a follower, by the follower's broker."""
         self._waiting: dict[Replica, IsrProposal] = {}
         self._under_way: dict[Replica, IsrProposal] = {}
         self._asking = False

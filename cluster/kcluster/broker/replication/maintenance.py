@@ -28,8 +28,8 @@ WRITE_BACK_CHECK_MS: Final = 5_000
 """The interval at which Linux looks for dirty pages to write: 5 s (dirty_writeback_centisecs)."""
 
 Check = Callable[[Replica, int], int]
-"""(replica, now_ms) -> the time of the next look if nothing changes: NEVER_MS, or a time; a time
-that has passed means the next run."""
+"""Called with (replica, now_ms); returns the time of the next look if nothing changes: NEVER_MS for
+none, a time that has passed for the next run."""
 
 
 class Maintenance:
@@ -45,9 +45,9 @@ class Maintenance:
         self._changed = replicas.read_changes()
         self._isr = isr
         self._of_roles: list[Backlog] = []
-        """The backlogs of tasks that every change of a replica concerns."""
+        """The backlogs of the tasks that must look at every replica that changes."""
         self._of_logs: list[Backlog] = []
-        """The backlogs of tasks that skip empty logs."""
+        """The backlogs of the tasks that skip empty logs."""
         replicas.on_removed = self._forget
 
     def start(self, now_ms: int) -> None:
@@ -84,7 +84,7 @@ class Maintenance:
         family: list[Backlog],
         now_ms: int,
     ) -> None:
-        """Check the replicas of a backlog of its own, one of `family`, again and again."""
+        """Check the replicas of a new backlog, added to `family`, again and again."""
         backlog = Backlog()
         family.append(backlog)
 

@@ -42,8 +42,8 @@ class ChangedReplicas:
 class Replicas:
     """Replicas by (topic id, partition).
 
-    `moved`: replicas to check when the step ends, because something that requests wait for has
-    changed. `changed`: replicas that changed since they were last passed to the readers.
+    `moved`: replicas to check when the step ends, because they changed in a way for which requests
+    may wait.  `changed`: replicas that changed since they were last passed to the readers.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Replicas:
             return self.find(wanted.topic, wanted.partition)
         replica = self.find_by_id(wanted.topic_id, wanted.partition)
         if replica is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
-            # The topic existed when its name was looked up, and was deleted since.
+            # The topic existed when its name was looked up, and has been deleted since.
             if wanted.topic in self.image.topics:
                 return ErrorCode.INCONSISTENT_TOPIC_ID
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -164,8 +164,8 @@ class Replicas:
     # ----------------------------------------------------------------------------------- waking
 
     def touch(self, replica: Replica) -> None:
-        """Check a replica when the step ends, because something that requests may wait for has
-        changed."""
+        """Check a replica when the step ends, because it changed in a way for which requests may
+        wait."""
         self.moved[replica] = None
 
     def touch_if_waited_for(self, replica: Replica) -> None:

@@ -20,7 +20,7 @@ ACKS_ALL: Final = -1
 class PartitionAppend(AckWait):
     """One partition's part of a delayed append.
 
-    `answer`: the part of the response that an error goes into; None where there is none.
+    `answer`: the part of the response in which an error is reported; None if no response has one.
     """
 
     __slots__ = ("answer", "delayed", "is_done")
@@ -36,7 +36,7 @@ class PartitionAppend(AckWait):
 
 
 class DelayedAppend(DelayedOperation):
-    """Appends to one or more partitions, waiting until all are committed or have failed."""
+    """Appends to one or more partitions, answered when each is committed or has failed."""
 
     __slots__ = ("_left", "_waits")
 
@@ -80,7 +80,7 @@ class DelayedAppend(DelayedOperation):
 
     def _finish(self, now_ms: int) -> None:
         self.done = True
-        self._waits = []  # they refer to this object; no cycle remains for the garbage collector
+        self._waits = []  # they refer to this object; without them no reference cycle remains
         self.on_done(now_ms)
 
 

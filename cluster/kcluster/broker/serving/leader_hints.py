@@ -28,8 +28,8 @@ def current_leader(
 def node_endpoints(
     image: MetadataImage, leaders: dict[int, None], endpoint: Callable[..., E]
 ) -> list[E]:
-    """Addresses of those leaders that are up, so that the client need not request metadata.
-    `endpoint`: the class of the response that holds one."""
+    """The addresses of the leaders that are up, so that the client need not request metadata.
+    `endpoint`: the class of an address in the response."""
     brokers = image.brokers
     return [
         endpoint(node_id=leader, host=known.host, port=known.port, rack=known.rack)

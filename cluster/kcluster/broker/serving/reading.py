@@ -21,7 +21,7 @@ from kcluster.protocol.records.records import Batch
 NO_ERROR: Final = ErrorCode.NONE
 READ_COMMITTED: Final = 1
 NO_EPOCH: Final = -1
-"""The epoch of a fetch that names no leader epoch; any number below means that, too."""
+"""The epoch of a fetch that names no leader epoch; any lower number has that meaning, too."""
 NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
 """The value that all answers without a divergence share; it is replaced, never changed."""
 
@@ -30,8 +30,8 @@ NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
 class Bounds:
     """The limits that transactions, or a last offset, set to a read.
 
-    `aborted`: with records among those read, for a read_committed consumer.  `is_cut`: there is
-    more behind the last offset that was asked for.
+    `aborted`: the aborted transactions with records in the read, for a read_committed consumer.
+    `is_cut`: there are records after the requested last offset.
     """
 
     __slots__ = ("aborted", "is_cut", "last_stable_offset")
@@ -47,10 +47,11 @@ class Bounds:
 @mypyc_attr(free_list_len=1)
 @final
 class PartitionRead:
-    """The read of one partition for the fetcher that `wanted` it.
+    """The result of reading one partition for a fetcher, which `wanted` it.
 
-    `is_urgent`: to be answered at once: Kafka does not let an error or a divergence wait.
-    `bounds`: None if all up to the high watermark is decided, and no last offset was asked for.
+    `is_urgent`: the fetch must be answered at once, because Kafka does not let an error or a
+    divergence wait.  `bounds`: None if every transaction up to the high watermark is decided, and
+    no last offset was requested.
     """
 
     __slots__ = (
@@ -96,14 +97,14 @@ def read_partition(
     """Read from `wanted.fetch_offset` on: whole batches, `max_bytes` at most.
 
     `at_least_one`: the first batch is returned however large (KIP-74).  `last_offset`: the batch
-    that holds it is the last.
+    that holds this offset is the last one.
     """
     if not (
         replica.is_leader
         and wanted.current_leader_epoch == replica.leader_epoch
         and (not reader.is_follower or reader.follower_id in replica.followers)
     ):
-        # Not the common case: find the reason to refuse it, if there is one.
+        # Not the common case: find the reason to refuse the read, if there is one.
         error = _reading_error(replica, wanted, reader)
         if error:
             return refusal(wanted, error)
@@ -182,7 +183,7 @@ def _read_within(
 
 
 def _reading_error(replica: Replica, wanted: SessionPartition, reader: Reader) -> ErrorCode:
-    """The error for which `reader` may not read from `replica`; NONE if it may."""
+    """The error if `reader` may not read from `replica`; NONE if it may."""
     asked_epoch = max(NO_EPOCH, wanted.current_leader_epoch)
     if reader.leader_only or reader.is_follower:
         error = replica.check_leader(asked_epoch)
@@ -203,7 +204,8 @@ def _reading_error(replica: Replica, wanted: SessionPartition, reader: Reader) -
 
 
 def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | None:
-    """The place where the fetcher's log diverges from ours; None if it does not (KIP-595)."""
+    """The offset at which the fetcher's log diverges from this one; None if it does not
+    (KIP-595)."""
     epoch, end_offset = replica.log.epochs.end_offset_for(
         wanted.last_fetched_epoch, replica.log.log_end_offset
     )

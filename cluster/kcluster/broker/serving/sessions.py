@@ -56,7 +56,8 @@ class Reader:
     def __init__(self, body: m.FetchRequest, version: int) -> None:
         state = self._state = body.replica_state
         self._version = version
-        # v15+ has it, with the broker epoch, in a tagged field; earlier versions have a plain one.
+        # From v15 on the replica id is in a tagged field, with the broker epoch; earlier versions
+        # have a plain field.
         follower_id = state.replica_id
         if follower_id == CONSUMER_ID:
             follower_id = body.replica_id
@@ -122,11 +123,11 @@ class ParkedFetch(DelayedOperation):
     __slots__ = ()
 
     def is_news(self, replica: Replica, wanted: SessionPartition) -> bool:
-        """Whether the move of a partition of its session may complete the fetch."""
+        """Whether the move of a partition in the fetch's session may complete the fetch."""
         raise AssertionError("a subclass knows what it waits for")
 
     def try_complete(self, now_ms: int) -> None:
-        """Answer if the fetch has enough to answer with.  Called after one of its partitions has
+        """Answer if the fetch has enough records.  Called after one of its partitions has
         moved."""
         raise AssertionError("a subclass knows what it waits for")
 
@@ -171,7 +172,7 @@ class FetchSession:
         """The reader that fetched last, and mostly fetches next."""
 
     def update(self, body: m.FetchRequest, image: MetadataImage) -> None:
-        """Add the partitions that a request names, and remove those that it forgets."""
+        """Add the partitions that a request names, and remove the partitions that it forgets."""
         by_id = self.uses_topic_ids
         for forgotten in body.forgotten_topics_data:
             id_or_name = forgotten.topic_id if by_id else forgotten.topic
@@ -192,7 +193,7 @@ class FetchSession:
     def watch(self, wanted: SessionPartition, replica: Replica) -> None:
         """Be notified when `replica`, which serves `wanted`, moves."""
         if self.is_closed:
-            # Evicted for another session while its last fetch was parked.
+            # The session was evicted for another one while its last fetch was parked.
             return
         if wanted.replica is replica:
             return
@@ -223,7 +224,7 @@ class FetchSession:
 
 
 Watchers = dict[Replica, dict[FetchSession, SessionPartition]]
-"""The sessions that are notified when a replica moves, each with its partition that the replica
+"""The sessions that are notified when a replica moves, each with the partition that the replica
 serves; by replica."""
 
 
@@ -302,8 +303,8 @@ class FetchSessions:
         return session
 
     def _make_room(self, is_follower: bool, now_ms: int) -> bool:
-        """Evict the least recently used session that is stale or, for a follower, a consumer's;
-        returns whether there is room for another one.
+        """Evict the least recently used session that is stale or, to make room for a follower, that
+        of a consumer; returns whether there is room for another one.
 
         Kafka: FetchSessionCache.tryEvict.
         """
@@ -352,7 +353,7 @@ def named_partitions(
 def _name_and_id(
     image: MetadataImage, topic: m.FetchRequest.FetchTopic, by_id: bool
 ) -> tuple[str, bytes]:
-    """(name, id) of a topic, one of which the request has."""
+    """(name, id) of a topic, of which the request has one."""
     if by_id:
         return image.topic_names.get(topic.topic_id, ""), topic.topic_id
     known = image.topics.get(topic.topic)

@@ -40,7 +40,8 @@ class Acquirer(Struct, frozen=True):
     member_id: str
     max_records: int
     batch_size: int
-    """The number of records per in-flight batch, so that a client can acknowledge each at once."""
+    """The number of records per in-flight batch, so that a client can acknowledge a whole batch at
+    once."""
     is_record_limit: bool = False
     """Whether `max_records` is never exceeded; otherwise a batch of the log is not divided."""
 
@@ -279,8 +280,8 @@ def _without(acquired: Acquired, first: int, last: int) -> list[Acquired]:
 def _aborted_batches(
     fetched: Sequence[Batch], aborted: Sequence[AbortedTransaction]
 ) -> list[Batch]:
-    """The batches of aborted transactions, found as by a consumer: an aborted transaction begins at
-    its first offset, and ends with its marker."""
+    """The batches of aborted transactions, found in the way in which a consumer finds them: an
+    aborted transaction begins at its first offset, and ends with its marker."""
     found: list[Batch] = []
     ahead = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     open_producers: set[int] = set()

@@ -33,13 +33,13 @@ _UNIT_MS: Final = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1_000}
 
 
 class ShareSettings(Struct, frozen=True):
-    """The configs of one group that its share partitions obey."""
+    """The configs of one group that the group's share partitions obey."""
 
     limits: ShareLimits
     reset: str
     """share.auto.offset.reset: latest, earliest, or by_duration: and a duration."""
     is_read_committed: bool
-    """Whether the group is spared records of open and aborted transactions."""
+    """Whether the group does not get records of open and aborted transactions."""
     dead_letter_topic: str
     """errors.deadletterqueue.topic.name; empty: the group has no dead letter queue."""
     copies_dead_letters: bool

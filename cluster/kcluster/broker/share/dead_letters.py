@@ -43,13 +43,14 @@ MAX_ATTEMPTS: Final = 5
 """The most attempts of a creation, and of a write.  Kafka:
 ShareGroupDLQStateManager.MAX_REQUEST_ATTEMPTS."""
 _BACKOFFS_PER_TIMEOUT: Final = 30
-"""Kafka's first backoff is 1 s, a 30th of request.timeout.ms; profiles scale both."""
+"""The number of backoffs in request.timeout.ms: Kafka's first backoff is 1 s, a 30th of it, and
+profiles scale both."""
 _MAX_BACKOFFS: Final = 30
 # DIFFERS: the backoff has no jitter.
 
 _RESERVED: Final = "__"
 _READ_BYTES: Final = 1 << 20
-"""How many bytes of the log are read at once for copies.  Kafka: DLQ_MAX_FETCH_BYTES."""
+"""The number of bytes of the log that are read at once for copies.  Kafka: DLQ_MAX_FETCH_BYTES."""
 
 _REASONS: Final = {
     DeadLetterCause.REJECTED: b"Offset rejected by client.",
@@ -59,7 +60,7 @@ _REASONS: Final = {
 
 
 OnFinished = Callable[[int], None]
-"""Called with (now_ms) when the batch is in the queue, or cannot get there."""
+"""Called with (now_ms) when the batch is in the queue, or cannot be written to it."""
 
 
 @final
@@ -101,8 +102,8 @@ class _Round(Struct):
 class DeadLetters:
     """The dead letters that this broker, as the leader of share partitions, sends."""
 
-    # DIFFERS: neighbours that were acknowledged one by one go there together; in Kafka each has a
-    # request of its own, unless others wait for that leader.
+    # DIFFERS: neighbouring records that were acknowledged one by one are sent together; Kafka sends
+    # a request for each, unless others wait for the leader.
 
     def __init__(self, broker: CoordinatorBroker, configs: ShareConfigs) -> None:
         self._broker = broker
@@ -110,7 +111,7 @@ class DeadLetters:
         self._waiting: dict[int, list[_Letters]] = {}
         """The letters to send, by leader."""
         self._in_flight: set[int] = set()
-        """The leaders with a request."""
+        """The leaders to which a request is in flight."""
         self._delays = 0
 
     def send(
@@ -121,7 +122,7 @@ class DeadLetters:
         on_finished: OnFinished,
         now_ms: int,
     ) -> None:
-        """Write records of a share partition that is led here to the group's queue;
+        """Write records of a share partition that this broker leads to the group's queue;
         `on_finished` is called once, maybe before this returns."""
         self._route(_Letters(key, replica, batch, on_finished), now_ms)
 
@@ -152,14 +153,14 @@ class DeadLetters:
             return
         leader = self._find_leader(letters)
         if leader is None:
-            # As in Kafka, even for a topic without a leader: its existence is a reason to wait.
+            # As in Kafka, the topic's existence is a reason to wait, even without a leader.
             self._create(letters, now_ms)
         else:
             self._enqueue(leader, letters, now_ms)
 
     def _find_leader(self, letters: _Letters) -> int | None:
         """Choose the queue's partition by the number of the records' partition.  Returns its
-        leader, None if that is not up."""
+        leader, None if that leader is not up."""
         image = self._broker.image
         name = self._configs.of(letters.key.group_id).dead_letter_topic
         topic = image.topics.get(name)

@@ -34,7 +34,7 @@ class RecordState(IntEnum):
 class AcknowledgeType(IntEnum):
     """A member's report on a record.
 
-    GAP: there is no record at this offset.  RENEW: it needs more time (KIP-1222).
+    GAP: there is no record at this offset.  RENEW: the member needs more time (KIP-1222).
     """
 
     GAP = 0
@@ -56,7 +56,7 @@ class DeadLetterCause(Enum):
 
     REJECTED = "rejected"
     EXHAUSTED = "exhausted"
-    """They were delivered as often as the group allows."""
+    """The records were delivered as often as the group allows."""
 
 
 class DeadLetterBatch(Struct, frozen=True):
@@ -86,17 +86,17 @@ class Transition:
         self.state_batches: list[StateBatch] = []
         self.dead_letters: list[DeadLetterBatch] = []
         self.runs: list[InFlightRun] = []
-        """The runs that this has changed, including the parts into which they were split since
-        then."""
+        """The runs that this transition has changed, including the parts into which they were split
+        since then."""
 
 
 @final
 class InFlightRun:
     """Neighbouring records of one batch in one state.
 
-    `member_id`, `lock_deadline_ms`: who has acquired them, and until when; also while `transition`
-    is under way, because its failure gives them back to that member.  `transition`: the change to
-    `state` that is not stored yet.
+    `member_id`, `lock_deadline_ms`: the member that has acquired the records, and the end of its
+    lock; kept while `transition` is under way, because its failure returns the records to that
+    member.  `transition`: the change to `state` that is not stored yet.
     """
 
     __slots__ = (
@@ -143,7 +143,7 @@ class InFlightRun:
         return self.is_terminal and self.transition is None
 
     def rest_from(self, offset: int) -> InFlightRun:
-        """Shorten this run to end before `offset`; the rest as a run of its own."""
+        """Shorten this run to end before `offset`; returns the rest as a new run."""
         assert self.first_offset < offset <= self.last_offset, (self, offset)
         rest = InFlightRun(
             offset,
@@ -160,7 +160,7 @@ class InFlightRun:
         return rest
 
     def continues(self, before: InFlightRun) -> bool:
-        """Whether this and the previous run can be one."""
+        """Whether this run and the previous one can be joined."""
         return (
             self.state is before.state
             and self.delivery_count == before.delivery_count
@@ -172,8 +172,8 @@ class InFlightRun:
 
 @final
 class InFlightBatch:
-    """Records that were fetched together.  Their number decides how far below the delivery limit
-    they are split."""
+    """Records that were fetched together.  Their number decides at which distance from the delivery
+    limit the batch is split."""
 
     __slots__ = ("first_offset", "last_offset", "runs")
 

@@ -26,7 +26,7 @@ PartitionKey = tuple[bytes, int]
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition that a request names.  `topic`: the name of its id at that time; empty if
+    """A partition that a request names.  `topic`: the name of the topic id at that time; empty if
     unknown."""
 
     topic_id: bytes
@@ -49,8 +49,9 @@ class ParkedShareFetch(DelayedOperation):
 class ShareSession:
     """The session of one member.
 
-    `partitions`: those it fetches, in their order.  `unanswered`: partitions that the next answer
-    must name even without news: they were added since the first fetch, or reported with an error.
+    `partitions`: the fetched partitions, in order.  `unanswered`: partitions that the next answer
+    must name even without news, because they were added since the first fetch, or were reported
+    with an error.
     """
 
     __slots__ = ("connection_id", "epoch", "group_id", "member_id", "partitions", "unanswered")

@@ -103,7 +103,7 @@ class ShareLeaderState(Enum):
 class ShareLeader:
     """A share partition at its leader.  `error`: the error of a failed load, or NONE.
 
-    `on_useless`: called after it has failed, or was fenced by the persister.
+    `on_useless`: called after the leader has failed, or was fenced by the persister.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class ShareLeader:
 
     @property
     def settings(self) -> ShareSettings:
-        """The present settings of the group, or else the broker."""
+        """The current settings of the group, each from its own configs or else the broker's."""
         return self._configs.of(self.key.group_id)
 
     @property
@@ -162,7 +162,7 @@ class ShareLeader:
 
     def _on_read(self, read: ReadState | ErrorCode, now_ms: int) -> None:
         if self.state is not ShareLeaderState.LOADING:
-            return  # it was fenced in between
+            return  # this leader was fenced in between
         if isinstance(read, ErrorCode):
             self._fail(_MEANING.get(read, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
@@ -233,7 +233,7 @@ class ShareLeader:
     # ------------------------------------------------------------------- reading and acquiring
 
     def read(self, max_bytes: int, max_records: int, at_least_one: bool) -> PartitionRead:
-        """Read at the next fetch offset, `max_bytes` at most; `at_least_one`: one batch, even if it
+        """Read at the next fetch offset, `max_bytes` at most; `at_least_one`: one batch even if it
         is larger.  Records beyond the window and `max_records` after it cannot be acquired, and are
         not read."""
         window, wanted = self.window, self._wanted
@@ -300,7 +300,7 @@ class ShareLeader:
             self.window.complete(transition, not error, self.limits, at_ms)
             self._replicas.touch(self.replica)
             if error:
-                self._await_locks(self.window.next_deadline_ms)  # members hold them again
+                self._await_locks(self.window.next_deadline_ms)  # members hold the records again
                 meaning = _MEANING.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
                 if meaning in FENCING:
                     self._on_useless(self.key)
@@ -341,7 +341,7 @@ class ShareLeader:
         self._write([archived], self._on_archived, now_ms)
 
     def _on_archived(self, _error: ErrorCode, _now_ms: int) -> None:
-        """Finish; if the change was not stored, the next leader sends the records again."""
+        """Finish the transition; if it was not stored, the next leader sends the records again."""
         if self.window.advance_start():
             self._replicas.touch(self.replica)
 
@@ -380,7 +380,8 @@ class ShareLeader:
     def _on_expiry_written(
         self, expired: Sequence[StateBatch], _error: ErrorCode, now_ms: int
     ) -> None:
-        """Finish; the locks have ended, stored or not, and the next write reports it again."""
+        """Finish the transition; the locks have ended, stored or not, and the next write stores
+        that again."""
         if self.window.advance_start():
             self._replicas.touch(self.replica)
         self._send_dead_letters(expired_for_good(expired), now_ms)

@@ -47,8 +47,8 @@ class SharePartitions:
 
     def in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
         """The share partitions that may deliver records later without any action of a member: (key,
-        whether it is still loading; else records are in flight, maybe locked for members that are
-        gone)."""
+        whether it is still loading).  A loaded one is listed while it has unsettled records, maybe
+        locked for members that are gone."""
         for key, leader in self._leaders.items():
             if leader.state is ShareLeaderState.LOADING:
                 yield key, True
@@ -59,7 +59,8 @@ class SharePartitions:
         return self._leaders.get(key)
 
     def get_or_load(self, key: SharePartition, now_ms: int) -> ShareLeader | ErrorCode:
-        """The share partition, which may still be loading; or the error if it is not led here."""
+        """The share partition, maybe still loading; or the error if this broker does not lead
+        it."""
         known = self._leaders.get(key)
         if known is not None:
             return known

@@ -51,7 +51,7 @@ NO_GAP: Final = -1
 
 
 class ShareLimits(Struct, frozen=True):
-    """The limits of a group's configs, or else its broker's."""
+    """The limits by a group's configs, or else by its broker's."""
 
     delivery_count: int = 5
     """share.delivery.count.limit: the number of deliveries after which a record is archived instead
@@ -75,7 +75,7 @@ class Acknowledgement(Struct, frozen=True):
     types: tuple[AcknowledgeType, ...]
 
     def ranges(self) -> Iterable[tuple[int, int, AcknowledgeType]]:
-        """(first offset, last offset, type) of neighbours of one type."""
+        """Neighbouring records of one type, as (first offset, last offset, type)."""
         if len(self.types) == 1:
             yield self.first_offset, self.last_offset, self.types[0]
             return
@@ -139,8 +139,9 @@ class InFlightWindow:
 
     @classmethod
     def load(cls, state: ReadState, start_offset: int) -> InFlightWindow | None:
-        """The window of a new leader; None if the stored state makes no sense, since any client may
-        write one.  `start_offset`: the stored one, or the reset's choice."""
+        """The window of a new leader; None if the stored state makes no sense, because any client
+        may write one.  `start_offset`: the stored offset, or the one that share.auto.offset.reset
+        chose."""
         window = cls(state.state_epoch, start_offset)
         expected = start_offset
         for stored in state.batches:
@@ -167,7 +168,7 @@ class InFlightWindow:
             window.advance_start()
         return window
 
-    # -------------------------------------------------------------------------- what is there
+    # -------------------------------------------------------------------------- questions
 
     @property
     def in_flight_records(self) -> int:
@@ -175,7 +176,7 @@ class InFlightWindow:
 
     @property
     def may_have_gaps(self) -> bool:
-        """Whether the end is still the loaded one, so that there may be gaps."""
+        """Whether the window's end has not moved since it was loaded, so that there may be gaps."""
         return self.gap_start_offset != NO_GAP and self.gap_end_offset == self.end_offset
 
     @property
@@ -242,7 +243,7 @@ class InFlightWindow:
         return not is_behind_end or self.in_flight_records < limits.record_locks
 
     def index_of(self, offset: int) -> int:
-        """The index of the last batch that begins at `offset` or before; -1 if none does."""
+        """The index of the last batch that begins at or before `offset`; -1 if no batch does."""
         return bisect_right(self.batches, offset, key=_first_offset_of) - 1
 
     # ------------------------------------------------------------------------- acknowledgement
@@ -254,11 +255,11 @@ class InFlightWindow:
         limits: ShareLimits,
         now_ms: int,
     ) -> Transition | AcknowledgeOutcome:
-        """Begin the changes of a member's acknowledgement: all of them, or none."""
+        """Start the changes of a member's acknowledgement: all of them, or none."""
         transition = Transition()
         for acknowledgement in acknowledgements:
             if acknowledgement.last_offset < self.start_offset:
-                continue  # it was settled before, or is gone from the log
+                continue  # the run was settled before, or is gone from the log
             refused = self._acknowledge(member_id, acknowledgement, limits, now_ms, transition)
             if refused is not None:
                 self.complete(transition, False, limits, now_ms)
@@ -305,7 +306,7 @@ class InFlightWindow:
         return None
 
     def release(self, member_id: str, limits: ShareLimits) -> Transition:
-        """Begin to make available all records of `member_id`, whose session has ended."""
+        """Start the release of all records of `member_id`, whose session has ended."""
         transition = Transition()
         for batch in self.batches:
             for run in self._from_start(batch):
@@ -330,8 +331,8 @@ class InFlightWindow:
             transition.dead_letters.append(_dead_letters(stored, cause))
 
     def _state_for(self, run: InFlightRun, state: RecordState, limits: ShareLimits) -> RecordState:
-        """`state`; or ARCHIVED, where a record may not become available: it was delivered often
-        enough, or is gone."""
+        """`state`, or ARCHIVED in its place for a record that may not become available: it was
+        delivered often enough, or is gone from the log."""
         if state is not AVAILABLE:
             return state
         if run.last_offset < self.start_offset:
@@ -346,7 +347,7 @@ class InFlightWindow:
         """End a transition: its changes are final, or undone.  True if the start offset moved."""
         for run in transition.runs:
             if run.transition is not transition:
-                continue  # it was archived in between, and stays archived
+                continue  # the run was archived in between, and stays archived
             run.transition = None
             if not is_stored:
                 run.state = ACQUIRED
@@ -371,7 +372,7 @@ class InFlightWindow:
     def expire_locks(self, limits: ShareLimits, now_ms: int) -> list[StateBatch]:
         """Take back the records that members have held for too long; returns the batches to store.
 
-        The locks end even if this cannot be stored.  Records in a transition wait for its end.
+        The locks end even if their end cannot be stored.  Records in a transition wait for its end.
         """
         expired: list[StateBatch] = []
         for batch in self.batches:
@@ -414,7 +415,7 @@ class InFlightWindow:
     # ---------------------------------------------------------------------------- start offset
 
     def archive(self, first_offset: int, last_offset: int, state: RecordState) -> None:
-        """Archive the records of these offsets that are in `state`, for good."""
+        """Archive for good the records of these offsets that are in `state`."""
         at = max(self.index_of(first_offset), 0)
         for batch in self.batches[at : self.index_of(last_offset) + 1]:
             if not any(run.state is state for run in batch.overlapping(first_offset, last_offset)):
@@ -429,7 +430,8 @@ class InFlightWindow:
 
     def move_log_start(self, log_start_offset: int) -> None:
         """Settle the records before `log_start_offset`, which the log has lost.  Members keep the
-        records that they hold until their locks end (KAFKA-19859); the next write stores it."""
+        records that they hold until their locks end (KAFKA-19859); the next write stores the new
+        start."""
         if log_start_offset <= self.start_offset:
             return
         self.archive(self.start_offset, log_start_offset - 1, AVAILABLE)
@@ -443,7 +445,8 @@ class InFlightWindow:
             self.has_available = True
 
     def advance_start(self) -> bool:
-        """Move the start offset past settled records, and forget them.  True if there were any."""
+        """Move the start offset past settled records, and forget them.  Returns whether there were
+        any."""
         settled_batches, settled_to = 0, NO_GAP
         for batch in self.batches:
             if self.may_have_gaps and batch.last_offset >= self.gap_start_offset:
@@ -483,7 +486,7 @@ class InFlightWindow:
 
 
 def expired_for_good(expired: Iterable[StateBatch]) -> list[DeadLetterBatch]:
-    """The records among those taken back by `expire_locks` that go to the dead letter queue."""
+    """The records that `expire_locks` took back and that go to the dead letter queue."""
     return [
         _dead_letters(one, DeadLetterCause.EXHAUSTED)
         for one in expired

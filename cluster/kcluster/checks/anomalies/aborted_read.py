@@ -34,7 +34,7 @@ READ: Final = "was read by "
 @anomaly("aborted-read", "a record whose send or transaction failed for certain can be read")
 class AbortedRead(LogAnomaly):
     """A record whose send failed for certain, or whose transaction was aborted, is visible to
-    read_committed consumers, or one of them has read it.
+    read_committed consumers, or such a consumer has read it.
 
         aborted-read: orders-0: a, whose send failed for certain, is there at offset 0
     """

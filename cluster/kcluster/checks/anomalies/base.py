@@ -4,8 +4,9 @@ Owns: AnomalyKind and its forms, findings, their grouping into anomalies, the ta
 name.  Never: knows a kind.  Kafka: no counterpart; jepsen.tests.kafka.
 
 To add an anomaly: a class with `@anomaly("name", "its meaning")` in a file of this directory, and
-that file's line in `__init__.py`, at its place in the order of verdicts.  The docstring of the
-class says when it occurs and shows how it is printed.  The checks of scenarios accept the name.
+that file's line in `__init__.py`, at its place in the order of verdicts.  The class's docstring
+describes when the anomaly occurs, and shows how it is printed.  The checks of scenarios accept the
+name.
 
 A record is identified by its value, which its producer sends once.
 """
@@ -18,6 +19,7 @@ from typing import ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
+from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import (
     UNCHANGED_LIMITS,
@@ -30,7 +32,7 @@ from kcluster.clients.ledger import (
     SharedRecord,
 )
 from kcluster.evidence.causes import Cause
-from kcluster.evidence.history import FinalLog, Link
+from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 
@@ -41,10 +43,10 @@ Places = Mapping[bytes | None, Sequence[int]]
 class Finding(Struct, frozen=True):
     """One record of an anomaly.
 
-    `offset`: where it is or should be, -1 if unknown.  `other`: a second offset: the duplicate's,
-    or that of the record sent or read before; for a lost record without an offset its number among
-    its producer's sends to the partition.  `detail`: further facts for the kind's text.  `allowed`:
-    the setting that allows it.
+    `offset`: the record's actual or expected offset, -1 if unknown.  `other`: a second offset: that
+    of the duplicate, or of the record sent or read before; for a lost record without an offset, its
+    number among its producer's sends to the partition.  `detail`: further facts for the kind's
+    text.  `allowed`: the setting that allows the anomaly.
     """
 
     name: str
@@ -65,10 +67,10 @@ Group = Sequence[Finding]
 class Anomaly(Struct, frozen=True):
     """A broken promise as clients see it: `count` neighbouring records with one story.
 
-    `name` of ANOMALIES; `first` and `last`: the offsets, -1 if unknown; `values`: of the first and
-    the last record; `allowed`: the setting that allows it, "" for none; `at_ms`: the time of the
-    first send or read; `chain`: the events that led to it, oldest first; `causes`: the causes in
-    it; `errors`: the errors of clients in it, by Kafka's names.
+    `name`: its name in ANOMALIES; `first` and `last`: the offsets, -1 if unknown; `values`: those
+    of the first and the last record; `allowed`: the setting that allows the anomaly, "" for none;
+    `at_ms`: the time of the first send or read; `chain`: the events that led to it, oldest first;
+    `causes`: the causes in it; `errors`: the errors of clients in it, by Kafka's names.
     """
 
     name: str
@@ -86,14 +88,14 @@ class Anomaly(Struct, frozen=True):
     causes: tuple[Cause, ...] = ()
     errors: tuple[str, ...] = ()
     findings: Group = ()
-    """Each record concerned; a verdict has none."""
+    """The finding about each record concerned; empty in a verdict."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.partition[0]}-{self.partition[1]}: {self.text}"
 
 
 class PartitionHistory(Struct, frozen=True):
-    """What clients did with one partition, and what its log holds in the end.
+    """The clients' actions in one partition, and the content of its log at the end.
 
     `drained`: consumers had the time to read to the end.
     """
@@ -113,8 +115,8 @@ class PartitionHistory(Struct, frozen=True):
     """The limits on deliveries, by share group."""
 
     def is_settled(self, deliveries: Sequence[SharedRecord]) -> bool:
-        """Whether a share group has settled a record, or may have: it sent an acceptance that was
-        not refused, or the limit on its deliveries is reached."""
+        """Whether a share group has settled a record, or may have: a member sent an acceptance that
+        was not refused, or the limit on its deliveries is reached."""
         return any(
             one.count >= self.delivery_limits.get(one.group, UNCHANGED_LIMITS).lowest
             or one.is_acknowledged
@@ -140,12 +142,13 @@ class TransactionHistory(Struct, frozen=True):
     transaction: ClientTransaction
     records: Sequence[tuple[SentRecord, int, int]]
     is_open: bool = False
-    """Whether its producer waits for a marker, so that it may still become visible."""
+    """Whether the transaction's producer waits for a marker, so that it may still become
+    visible."""
 
 
 class Explanation(Struct, frozen=True):
-    """The links that led to an anomaly, in any order; `allowed`: the setting, if only the story
-    shows it."""
+    """The links that led to an anomaly, in any order; `allowed`: the setting that allows it, if
+    only the story shows that."""
 
     links: Iterable[Link]
     allowed: Setting = Setting.NONE
@@ -158,7 +161,8 @@ class AnomalyKind(ABC):
     MEANING: ClassVar[str] = ""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
-        """Whether `finding` belongs to the same anomaly as `before`: here, the next offset."""
+        """Whether `finding` belongs to the anomaly of `before`: here, whether its offset is the
+        next."""
         return is_next_offset(finding, before)
 
     @abstractmethod
@@ -179,7 +183,7 @@ class PartitionAnomaly(AnomalyKind):
 
 
 class LogAnomaly(PartitionAnomaly):
-    """An anomaly of records that were sent: where they are in the final log, or are not."""
+    """An anomaly of records that were sent, by their places in the final log, or their absence."""
 
     @abstractmethod
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
@@ -204,7 +208,7 @@ class GroupAnomaly(AnomalyKind):
 
     @abstractmethod
     def find_in(self, recorder: Recorder) -> Iterator[tuple[Partition, Finding]]:
-        """The anomalies of this kind: for each the partition, and what was found there."""
+        """The anomalies of this kind: the partition of each, and the finding there."""
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         return False
@@ -257,8 +261,8 @@ def is_next_pair(finding: Finding, before: Finding) -> bool:
 
 
 ANOMALIES: Final[dict[str, AnomalyKind]] = {}
-"""Every kind by name, in the order in which a verdict lists them.  The names of records' and
-consumers' anomalies are Jepsen's where its workload has them."""
+"""Every kind by name, in the order in which a verdict lists them.  Anomalies of records and
+consumers have Jepsen's names if its workload has them."""
 
 K = TypeVar("K", bound=type[AnomalyKind])
 

@@ -17,6 +17,8 @@ from kcluster.checks.anomalies.base import (
     Group,
     anomaly,
 )
+from kcluster.checks.chain.facts import CommitAcked, CommitWritten, OffsetAnswered
+from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.commits import commit_ms, fetched_offset, is_commit_of
 from kcluster.checks.stories.groups import group_losses
@@ -27,8 +29,7 @@ from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.network import RuleHit
 from kcluster.events.rule_effects import Delay
 from kcluster.evidence.group_history import offsets_written
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, between, link
+from kcluster.evidence.lookups import Facts, between
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
@@ -89,8 +90,8 @@ def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Not
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
-    """The ack of the commit, then a later commit of the older offset or else the history of the
-    group's partition, then the older answer."""
+    """The chain: the ack of the commit; a later commit of the older offset, or else the history of
+    the group's partition; the older answer."""
     group = anomaly.client
     committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other, anomaly.first)
     fetched_ms = facts.recorder.dispatcher.now_ms
@@ -98,15 +99,14 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         body = reply.request.body
         if reply.request.api_key == ApiKey.OFFSET_COMMIT and body.group_id == group:
             if at_ms == committed_ms:
-                text = f"broker {broker} acked the commit of {anomaly.other} by group {group}"
-                yield Link(at_ms, text)
+                yield Link(at_ms, CommitAcked(broker, group, anomaly.other))
         elif (
             reply.request.api_key == ApiKey.OFFSET_FETCH
             and at_ms > committed_ms
             and fetched_offset(reply.body, group, anomaly.partition) == anomaly.first
         ):
             fetched_ms = at_ms
-            yield Link(at_ms, f"broker {broker} answered offset {anomaly.first} to group {group}")
+            yield Link(at_ms, OffsetAnswered(broker, group, anomaly.first))
             break
     later = [
         written
@@ -114,12 +114,11 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         if committed_ms <= written.at_ms <= fetched_ms
     ]
     while later and later[-1].offset != anomaly.first and later[-1].at_ms == fetched_ms:
-        later.pop()  # written after the answer, within its millisecond
+        later.pop()  # written after the answer, in the same millisecond
     if later and later[-1].offset == anomaly.first:
         # The older commit was under way for longer, or came from another member: nothing was lost.
         for written in later:
-            text = f"broker {written.broker} wrote a commit of {written.offset} by group {group}"
-            yield Link(written.at_ms, text)
+            yield Link(written.at_ms, CommitWritten(written.broker, group, written.offset))
         return
     count = sum(
         observed.topic == GROUP_METADATA_TOPIC for observed in facts.recorder.partitions.values()

@@ -36,7 +36,7 @@ class Leaderships:
     def was_its(self, delivery: SharedRecord, every: Sequence[SharedRecord]) -> bool:
         """Whether the leader confirmed an acceptance by the member that still had the record;
         `every`: all deliveries of the record.  After the end of a lock or of a leadership, an
-        acceptance of a record that others have settled is answered without an error, too."""
+        acceptance is answered without an error even if other members have settled the record."""
         return (
             delivery.is_acknowledged
             and self.at_least(delivery) == self.at_most(delivery)

@@ -20,12 +20,14 @@ from kcluster.checks.anomalies.base import (
     is_next_pair,
 )
 from kcluster.checks.anomalies.wording import records_of
+from kcluster.checks.chain.facts import AckLost, NeverAnswered, RecordAppended, RequestFailed
+from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import retry_setting
 from kcluster.checks.stories.sends import code_of, error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.causes import Cause
-from kcluster.evidence.history import Link, shown
-from kcluster.evidence.lookups import Facts, link
+from kcluster.evidence.history import shown
+from kcluster.evidence.lookups import Facts
 from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
 
@@ -37,8 +39,9 @@ class Duplicate(LogAnomaly):
     """A record that was sent once is in the log twice: a retry was appended too.  A record that an
     aborted transaction hides does not count.
 
-    A producer that is not idempotent must expect it, and `allowed` says so: the answer to the first
-    attempt was lost, the producer retried, and the leader cannot recognise the batch.
+    A producer that is not idempotent must expect duplicates, and `allowed` names that setting: the
+    answer to the first attempt was lost, the producer retried, and the leader cannot recognise the
+    batch.
 
         duplicate: orders-0: a is at offsets 0 and 3
     """
@@ -83,12 +86,15 @@ def _both_appends(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         if entry[2] in (anomaly.first, anomaly.other)
     ]
     for number, (_, append, offset) in enumerate(places):
-        again = "again " if number else ""
-        yield Link(
-            append.at_ms,
-            f"{shown(value)} was {again}appended at offset {offset} by broker {append.broker},"
-            f" leader in epoch {append.epoch}{request_of(append)}",
+        appended = RecordAppended(
+            value=value,
+            offset=offset,
+            broker=append.broker,
+            epoch=append.epoch,
+            request=request_of(append),
+            is_again=number > 0,
         )
+        yield Link(append.at_ms, appended)
         if not number:
             yield from _fate_of_answer(facts, append, partition)
     if len(places) > 1:
@@ -103,21 +109,19 @@ def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Itera
     if request is None:
         return
     answer = facts.answer(request)
-    which = f"request {request.correlation_id}"
+    which = request.correlation_id
     hit = facts.rule_hit(request)
     if hit is not None:
         yield link(hit)
     if answer is None:
         operation = facts.fault_of(append.broker, facts.recorder.dispatcher.now_ms)
-        yield Link(append.at_ms, f"{which} was never answered", causes=_LOST)
+        yield Link(append.at_ms, NeverAnswered(which))
         if hit is None and operation is not None and operation.at_ms >= append.at_ms:
             yield link(operation)
         return
     at_ms, broker, reply = answer
     code = code_of(reply.body, partition)
     if code:
-        name = error_of(code).name
-        yield Link(at_ms, f"broker {broker} answered {which} with {name}", error=name)
+        yield Link(at_ms, RequestFailed(error_of(code).name, broker, which))
     else:
-        text = f"broker {broker} acked {which}; its producer did not get the answer"
-        yield Link(at_ms, text, causes=_LOST)
+        yield Link(at_ms, AckLost(broker, which))

@@ -18,11 +18,11 @@ from kcluster.checks.anomalies.base import (
     PartitionHistory,
     anomaly,
 )
+from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.offsets import offset_story
 from kcluster.events.transactions import TransactionEvent
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, link, of_type
+from kcluster.evidence.lookups import Facts, of_type
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
 

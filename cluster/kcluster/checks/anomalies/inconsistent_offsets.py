@@ -27,7 +27,8 @@ from kcluster.evidence.history import shown
 from kcluster.evidence.lookups import Facts
 
 ACKED_ELSEWHERE: Final = "acked"
-"""The detail of a finding about an ack; the detail of a read names the other record."""
+"""The detail of a finding about an ack; the detail of a finding about a read names the other
+record."""
 
 
 @anomaly(
@@ -35,8 +36,8 @@ ACKED_ELSEWHERE: Final = "acked"
 )
 class InconsistentOffsets(PartitionAnomaly):
     """One offset stands for two records: an acked record is in the log, but not at the acked
-    offset; or two consumers read different records at one offset; or the log holds another record
-    at an offset than a consumer has read there.
+    offset; or two consumers read different records at one offset; or the log holds a different
+    record at an offset than the one that a consumer has read there.
 
         inconsistent-offsets: orders-0: offset 0: c0 read a, c1 read b
     """

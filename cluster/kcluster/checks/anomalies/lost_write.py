@@ -21,22 +21,21 @@ from kcluster.checks.anomalies.base import (
     is_next_offset,
 )
 from kcluster.checks.anomalies.wording import are, place_of, records_of
+from kcluster.checks.chain import facts as f
+from kcluster.checks.chain.links import Link, link, with_causes
+from kcluster.checks.chain.words import NEVER_APPENDED
 from kcluster.checks.settings import ACKS_ALL, acks_setting
 from kcluster.checks.stories.losses import later_elections, losses
 from kcluster.checks.stories.sends import code_of, error_answered, errors_of
 from kcluster.clients.ledger import Outcome, SentRecord
 from kcluster.events.partitions import IsrShrunk, LeaderChange
 from kcluster.events.words import text_of
-from kcluster.evidence.causes import Cause
-from kcluster.evidence.history import Link, shown
-from kcluster.evidence.lookups import Facts, link
+from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Missing
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import ApiKey
 
 ACKS_SHOWN: Final = {-1: "acked (acks=all)", 1: "acked (acks=1)", 0: "sent with acks=0"}
-
-NEVER_APPENDED: Final = "no broker has appended it"
 
 
 @anomaly("lost-write", "a record was acked, or read by a consumer, and is not in the log")
@@ -101,7 +100,7 @@ class LostWrite(LogAnomaly):
         return f"{records}, {are(group)} not in the log"
 
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
-        """The election that made the loss final; it is the same for all records of a batch."""
+        """The election that made the loss final; it is equal for all records of a batch."""
         known: dict[tuple[int, int, int], str] = {}
         for finding in anomaly.findings:
             places = facts.places(anomaly.partition, finding.value)
@@ -162,12 +161,8 @@ def _append_and_ack(
     """The append, the ISR at that time with its reason, the ack, and the ends of the other logs.
     `value`: the first record's."""
     partition = (observed.topic, observed.partition)
-    isr = list(append.isr)
-    what = f"offset {first} was" if first == last else f"offsets {first} to {last} were"
-    yield Link(
-        append.at_ms,
-        f"{what} appended by broker {append.broker}, leader in epoch {append.epoch}, ISR {isr}",
-    )
+    isr = tuple(append.isr)
+    yield Link(append.at_ms, f.RangeAppended(first, last, append.broker, append.epoch, isr))
     yield from error_answered(facts, append, partition)
     send = facts.send(partition, value)
     is_acked = send is not None and send.outcome is Outcome.ACKED
@@ -175,29 +170,28 @@ def _append_and_ack(
     if send is not None and is_acked and send.acks != 0:
         at_ms, by = _acked(facts, append, send)
     registration = facts.registration(observed, at_ms)
-    isr = isr if registration is None else list(registration.isr)
+    isr = isr if registration is None else tuple(registration.isr)
     replicas = () if registration is None else registration.replicas
     for broker in replicas:
         if broker not in isr:
             yield from _left_isr(facts, observed, broker, at_ms)
     if send is None or not is_acked:
         return
-    ends = [
-        f"broker {broker} ended at {end}"
+    ends = tuple(
+        (broker, end)
         for broker in replicas
         if broker != append.broker and (end := facts.log_end(observed, broker, at_ms)) is not None
-    ]
-    how = _ack(send.acks, by, isr, append)
-    text = "; ".join((f"{what} {how}", ", ".join(ends))) if ends else f"{what} {how}"
-    is_alone = isr == [append.broker] and len(replicas) > 1
+    )
+    is_alone = isr == (append.broker,) and len(replicas) > 1
     is_enough = is_alone and send.acks == ACKS_ALL and observed.min_isr == 1
-    yield Link(at_ms, text, causes=(Cause.MIN_INSYNC_ONE,) if is_enough else ())
+    acked = f.AckedAlone if is_enough else f.RangeAcked
+    yield Link(at_ms, acked(first, last, send.acks, by, append.broker, isr, ends))
 
 
 def _acked(facts: Facts, append: Append, send: SentRecord) -> tuple[int, int]:
-    """The time of the ack, and the broker that sent it: for the record's own request, or for a
-    later attempt that was answered with its offset, as a duplicate.  If neither is known: (the time
-    at which the producer learned of it, -1)."""
+    """The time of the ack, and the broker that sent it: the ack of the record's own request, or of
+    a later attempt that was answered with its offset, as a duplicate.  If neither is known: (the
+    time at which the producer got the ack, -1)."""
     answer = facts.answer(append.request)
     body = None if answer is None else answer[2].body
     if answer is not None and body is not None and not code_of(body, send.partition):
@@ -215,26 +209,12 @@ def _acked(facts: Facts, append: Append, send: SentRecord) -> tuple[int, int]:
     return until_ms, -1
 
 
-def _ack(acks: int, by: int, isr: list[int], append: Append) -> str:
-    if acks == 0:
-        return "sent without asking for an ack (acks=0)"
-    if by < 0 and acks == 1:
-        by = append.broker
-    who = "" if by < 0 else f" by broker {by}"
-    if by >= 0 and by != append.broker:
-        who += ", as a duplicate"
-    if acks == 1:
-        return f"acked{who} alone (acks=1)"
-    alone = " alone" if isr == [by] else ""
-    return f"acked{who}{alone} (acks=all, ISR {isr})"
-
-
 def _left_isr(facts: Facts, observed: ObservedPartition, broker: int, at_ms: int) -> Iterator[Link]:
     """The time and the reason of a broker's last departure from the ISR."""
     shrinks = facts.of_partition((observed.topic, observed.partition), IsrShrunk)
     before = [note for note, shrunk in shrinks if note.at_ms <= at_ms and broker in shrunk.removed]
     if before:
-        yield from facts.with_causes(before[-1])
+        yield from with_causes(facts, before[-1])
 
 
 def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
@@ -243,7 +223,7 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     send = facts.send(anomaly.partition, anomaly.values[0])
     if send is None:
         return
-    yield Link(send.sent_ms, f"{shown(send.value)} was sent (acks={send.acks}); {NEVER_APPENDED}")
+    yield Link(send.sent_ms, f.NeverAppended(send.value, send.acks))
     partitions = facts.recorder.of_partition(anomaly.partition)
     registration = facts.registration(partitions[-1], send.sent_ms) if partitions else None
     if registration is None:

@@ -1,8 +1,8 @@
 """never-processed: a group of processors committed an offset beyond an input without an output.
 
 Owns: the check and the text; stories/transactions.py tells the story of the transaction that
-committed the offset.  Never: looks into a node.  Kafka: no counterpart; exactly-once is what KIP-98
-and KIP-447 promise.
+committed the offset.  Never: looks into a node.  Kafka: no counterpart; KIP-98 and KIP-447 promise
+exactly-once processing.
 """
 
 from __future__ import annotations

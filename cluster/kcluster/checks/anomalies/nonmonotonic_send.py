@@ -19,10 +19,12 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.wording import and_more
+from kcluster.checks.chain.facts import UNKNOWN, RecordAppended, RecordSent, RequestFailed
+from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import retry_setting
 from kcluster.checks.stories.sends import error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition, SentRecord
-from kcluster.evidence.history import Link, shown
+from kcluster.evidence.history import shown
 from kcluster.evidence.lookups import Facts
 from kcluster.invariants.observed import Append
 from kcluster.protocol.apis import ApiKey
@@ -33,11 +35,11 @@ MAX_REFUSALS: Final = 4
 
 @anomaly("nonmonotonic-send", "records of a producer are not in the order of their sending")
 class NonmonotonicSend(LogAnomaly):
-    """Records of one producer are not in the order in which it sent them.  Those of aborted
+    """Records of one producer are not in the order in which it sent them.  Records of aborted
     transactions do not count.
 
     With several requests in flight and no idempotence, the second batch may be appended although
-    the first was refused; the retry of the first comes after it.
+    the first was refused; the retry of the first batch comes after it.
 
         nonmonotonic-send: orders-0: b, sent after a, is at offset 0, before 1
     """
@@ -76,7 +78,7 @@ class NonmonotonicSend(LogAnomaly):
         )
 
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
-        """The error of the record that was sent first, else its own."""
+        """The error of the record that was sent first, else of the record itself."""
         for finding in anomaly.findings:
             yield error_met(
                 facts.send(anomaly.partition, finding.value_before),
@@ -98,23 +100,19 @@ def _overtaken(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     names = [
         own for offset, own in facts.recorder.contents.of(append.batch) if offset == anomaly.other
     ]
-    first = shown(names[0]) if names else f"offset {anomaly.other}"
+    first = names[0] if names else UNKNOWN
     send = facts.send(partition, names[0]) if names else None
     from_ms = send.sent_ms if send is not None and send.sent_ms >= 0 else early[0][1].at_ms
-    yield Link(from_ms, f"{first} was sent")
+    yield Link(from_ms, RecordSent(first))
     yield from errors_of(facts, anomaly.client, from_ms, append.at_ms, partition)
     yield from _refusals(facts, append, from_ms, partition)
     _, before, offset = early[0]
-    yield Link(
-        before.at_ms,
-        f"{shown(value)}, sent after it, was appended at offset {offset} by broker {before.broker}"
-        f"{request_of(before)}",
+    overtaking = RecordAppended(
+        value, offset, before.broker, request=request_of(before), is_overtaking=True
     )
-    yield Link(
-        append.at_ms,
-        f"{first} was appended at offset {anomaly.other} by broker {append.broker}"
-        f"{request_of(append)}",
-    )
+    yield Link(before.at_ms, overtaking)
+    overtaken = RecordAppended(first, anomaly.other, append.broker, request=request_of(append))
+    yield Link(append.at_ms, overtaken)
     yield from meanwhile(facts, partition, from_ms, append.at_ms)
 
 
@@ -130,8 +128,7 @@ def _refusals(facts: Facts, append: Append, from_ms: int, partition: Partition) 
         if answer.partition == partition and answer.error_code and answer.client == client:
             name = error_of(answer.error_code).name
             number = answer.reply.request.correlation_id
-            text = f"broker {answer.broker} refused request {number}: {name}"
-            yield Link(answer.at_ms, text, error=name)
+            yield Link(answer.at_ms, RequestFailed(name, answer.broker, number))
             count += 1
             if count == MAX_REFUSALS:
                 return

@@ -16,19 +16,20 @@ from kcluster.checks.anomalies.base import (
     GroupAnomaly,
     anomaly,
 )
+from kcluster.checks.chain.facts import PartitionGiven
+from kcluster.checks.chain.links import Link
 from kcluster.checks.stories.groups import group_losses
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.group_holdings import held_twice
-from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 
 
 @anomaly("owned-twice", "a partition was given to a member of a group while another one held it")
 class OwnedTwice(GroupAnomaly):
-    """A coordinator assigned a partition to a member while another member had not given it up, left
-    or been fenced: both read it, and both may commit.  A coordinator whose disk has lost the group
-    does not know the other member (`allowed`).
+    """A coordinator assigned a partition to a member while another member had neither given it up,
+    nor left, nor been fenced: both read it, and both may commit.  A coordinator whose disk has lost
+    the group does not know the other member (`allowed`).
 
         owned-twice: orders-0: group g gave it to b while a held it
     """
@@ -57,9 +58,9 @@ class OwnedTwice(GroupAnomaly):
         lost, allowed = group_losses(facts, group, anomaly.other, anomaly.at_ms)
         return Explanation(
             (
-                Link(anomaly.other, f"group {group} gave the partition to its holder"),
+                Link(anomaly.other, PartitionGiven(group, to_another=False)),
                 *lost,
-                Link(anomaly.at_ms, f"group {group} gave it to another member"),
+                Link(anomaly.at_ms, PartitionGiven(group, to_another=True)),
             ),
             allowed,
         )

@@ -1,7 +1,7 @@
 """passed-over: a share group settled without settling one of its records.
 
 Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
-Kafka: no counterpart; KAFKA-18494 and KAFKA-19953 were such records.
+Kafka: no counterpart; KAFKA-18494 and KAFKA-19953 report such records.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from kcluster.checks.anomalies.base import (
     is_next_offset,
 )
 from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.chain.facts import Archived
+from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import UNCHANGED_LIMITS, SharedRecord
@@ -28,24 +30,23 @@ from kcluster.events.share_groups import (
     DeadLettersWritten,
     SharePartitionLoaded,
 )
-from kcluster.events.words.base import counted
 from kcluster.evidence.group_history import archived_records
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, between, link
+from kcluster.evidence.lookups import Facts, between
 
 
 @anomaly("passed-over", "a share group came to rest without a record that no member has accepted")
 class PassedOver(PartitionAnomaly):
-    """An acked record is in the log, after one that was delivered to the group.  Members existed
-    and had the time, no acceptance of it was sent, and the limit on its deliveries is not reached:
-    the group has lost it, or it is locked for a member that is gone.
+    """An acked record is in the log, after a record that was delivered to the group.  The group had
+    members, and they had the time; but no member sent an acceptance of the record, and the limit on
+    its deliveries is not reached.  The group has lost it, or it is locked for a member that is
+    gone.
 
         passed-over: orders-0: b, acked at offset 1, was settled by no member of group g
 
-    A group that begins at the end of the log (`allowed`) stores this position with its first
-    acknowledgement.  If the leader changes before that, its successor begins at the end again.  A
-    record is also archived (`allowed`) when it reaches the limit on its deliveries, even if every
-    answer with it was lost.
+    The record may be allowed to be missed: a group that begins at the end of the log (`allowed`)
+    stores this position with its first acknowledgement.  If the leader changes before that, its
+    successor begins at the end again.  A record is also archived (`allowed`) when it reaches the
+    limit on its deliveries, even if every answer with it was lost.
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
@@ -95,9 +96,7 @@ def _exhausted(facts: Facts, anomaly: Anomaly) -> Link | None:
         if one.count >= limit:
             left.difference_update(range(one.first_offset, one.last_offset + 1))
         if not left:
-            times = counted(one.count, "delivery")
-            text = f"share group {anomaly.client}: archived after {times}; answers were lost"
-            return Link(one.at_ms, text)
+            return Link(one.at_ms, Archived(anomaly.client, one.count))
     return None
 
 

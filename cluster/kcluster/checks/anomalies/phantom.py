@@ -24,7 +24,7 @@ from kcluster.evidence.lookups import Facts
 
 @anomaly("phantom", "the log holds a record that nobody sent")
 class Phantom(PartitionAnomaly):
-    """The log holds a record that nobody sent.
+    """The log holds a record that no producer sent.
 
     phantom: orders-0: x at offset 0 was sent by nobody
     """

@@ -24,10 +24,10 @@ from kcluster.evidence.lookups import Facts
 
 @anomaly("poll-skip", "a consumer skipped an offset that holds a record")
 class PollSkip(PartitionAnomaly):
-    """A consumer that did not choose a new position received an offset beyond one that holds a
-    record, without having received that record.  With read_committed it must skip the records of
-    aborted transactions.  Each replica compacts its own log, so an earlier leader may have lacked
-    records that the last leader still has.
+    """A consumer that did not choose a new position received an offset beyond a record that it had
+    not received.  With read_committed it must skip the records of aborted transactions.  Each
+    replica compacts its own log, so an earlier leader may have lacked records that the last leader
+    still has.
 
         poll-skip: orders-0: c0 received 2 after 0, not 1
     """
@@ -48,7 +48,7 @@ class PollSkip(PartitionAnomaly):
                     continue
                 if not (is_hidden and between in history.log.hidden):
                     if history.value_at(offset) != read.value:
-                        break  # the log was lost since then; other records stand there now
+                        break  # the log was lost since then; other records have these offsets now
                     yield Finding(
                         name=self.NAME,
                         client=read.consumer,

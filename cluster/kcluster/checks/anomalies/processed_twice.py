@@ -1,7 +1,8 @@
 """processed-twice: a group of processors made two outputs of one input that can both be read.
 
 Owns: the check and the text; stories/transactions.py tells the story of the second transaction.
-Never: looks into a node.  Kafka: no counterpart; exactly-once is what KIP-98 and KIP-447 promise.
+Never: looks into a node.  Kafka: no counterpart; KIP-98 and KIP-447 promise exactly-once
+processing.
 """
 
 from __future__ import annotations

@@ -25,10 +25,11 @@ from kcluster.checks.anomalies.base import (
     TransactionHistory,
     grouped,
 )
+from kcluster.checks.chain.links import Link, in_order
 from kcluster.checks.settings import CAUSES, Setting
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord, SharedRecord
 from kcluster.evidence.causes import Cause
-from kcluster.evidence.history import FinalLog, Link
+from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import SendAnomalies, SendAnomaly
@@ -37,8 +38,8 @@ from kcluster.evidence.rows import SendAnomalies, SendAnomaly
 def find_anomalies(
     ledger: Ledger, final: Mapping[Partition, FinalLog], drained: bool = False
 ) -> list[Anomaly]:
-    """Every anomaly, by partition and then in the order of ANOMALIES; those of commits come last.
-    `drained`: consumers had the time to read to the end."""
+    """Every anomaly, by partition and then in the order of ANOMALIES; anomalies of commits come
+    last.  `drained`: consumers had the time to read to the end."""
     sends: dict[Partition, list[SentRecord]] = {partition: [] for partition in final}
     reads: dict[Partition, list[ReadRecord]] = {partition: [] for partition in final}
     for send in ledger.sends:
@@ -94,7 +95,7 @@ def find_in_groups(recorder: Recorder) -> list[Anomaly]:
 def _transactions(
     ledger: Ledger, final: Mapping[Partition, FinalLog], places: Mapping[Partition, Places]
 ) -> list[TransactionHistory]:
-    """Each transaction of the ledger, with its records."""
+    """Each transaction of the ledger, with its records and their places."""
     if not ledger.transactions:
         return []
     records: dict[tuple[str, int], list[tuple[SentRecord, int, int]]] = {}
@@ -144,7 +145,7 @@ def explained(facts: Facts, anomalies: Iterable[Anomaly]) -> list[Anomaly]:
 
 def _explained(facts: Facts, anomaly: Anomaly) -> Anomaly:
     explanation = ANOMALIES[anomaly.name].explain(facts, anomaly)
-    chain = tuple(_in_order(explanation.links))
+    chain = tuple(in_order(explanation.links))
     allowed = anomaly.allowed or explanation.allowed
     errors = dict.fromkeys(entry.error for entry in chain if entry.error)
     causes = _causes(allowed, chain)
@@ -178,12 +179,3 @@ def _causes(allowed: Setting, chain: Sequence[Link]) -> tuple[Cause, ...]:
     if allowed in CAUSES:
         found.add(CAUSES[allowed])
     return tuple(cause for cause in Cause if cause in found)
-
-
-def _in_order(links: Iterable[Link]) -> Sequence[Link]:
-    """Links by time, equal times in the given order.  Equal links, and links of one note, count
-    once: the first of them."""
-    once: dict[object, Link] = {}
-    for entry in links:
-        once.setdefault(entry.note_id or (entry.at_ms, entry.text), entry)
-    return sorted(once.values(), key=lambda entry: entry.at_ms)

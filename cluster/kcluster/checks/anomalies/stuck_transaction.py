@@ -1,4 +1,4 @@
-"""stuck-transaction: a transaction is decided, and its markers do not come.
+"""stuck-transaction: a transaction is decided, and its markers are not written.
 
 Owns: the check, the text and the story of the decision.  Never: looks into a node. Kafka: no
 counterpart; a last stable offset that stands still, as in KAFKA-16352 and KAFKA-19999.
@@ -28,8 +28,8 @@ request's timeout."""
 
 @anomaly("stuck-transaction", "a transaction is decided, and its markers are not written")
 class StuckTransaction(PartitionAnomaly):
-    """A coordinator has decided to commit or abort, every broker can be reached, and the marker
-    does not come: the last stable offset never moves, and the producer waits for good.
+    """A coordinator has decided to commit or abort, every broker can be reached, and the marker is
+    not written: the last stable offset never moves, and the producer waits for ever.
 
         stuck-transaction: orders-0: producer 7 waits for its marker since 30 s, from offset 0 on
     """

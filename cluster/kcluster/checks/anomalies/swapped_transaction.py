@@ -1,4 +1,4 @@
-"""swapped-transaction: a transaction was reported as committed, and it is aborted.
+"""swapped-transaction: a transaction was reported as committed, but it is aborted.
 
 Owns: the check and the text; stories/transactions.py tells the story of the transaction. Never:
 looks into a node.  Kafka: no counterpart; Jepsen found it in Bufstream 0.1.0.
@@ -16,7 +16,8 @@ from kcluster.checks.anomalies.base import (
     TransactionHistory,
     anomaly,
 )
-from kcluster.checks.stories.transactions import name_of, story_of_record
+from kcluster.checks.chain.words import transaction_name
+from kcluster.checks.stories.transactions import story_of_record
 from kcluster.clients.ledger import Partition, TransactionOutcome
 from kcluster.evidence.history import FinalLog, shown
 from kcluster.evidence.lookups import Facts
@@ -43,7 +44,7 @@ class SwappedTransaction(TransactionAnomaly):
                 and not any(entry[1] >= 0 for entry in history.records)
             ):
                 send, _, at = hidden[0]
-                name = name_of(history.transaction)
+                name = transaction_name(history.transaction)
                 detail = f"{name} is aborted, {shown(send.value)} among its records"
                 yield self.of_record(send, at, detail)
 

@@ -16,7 +16,8 @@ from kcluster.checks.anomalies.base import (
     TransactionHistory,
     anomaly,
 )
-from kcluster.checks.stories.transactions import name_of, story_of_record
+from kcluster.checks.chain.words import transaction_name
+from kcluster.checks.stories.transactions import story_of_record
 from kcluster.clients.ledger import Outcome, Partition, SentRecord
 from kcluster.evidence.history import FinalLog, shown
 from kcluster.evidence.lookups import Facts
@@ -44,7 +45,7 @@ class TornTransaction(TransactionAnomaly):
             ]
             if there and lacking and not history.is_open:
                 (first, at, _), (missing, _, hidden_at) = there[0], lacking[0]
-                name = name_of(history.transaction)
+                name = transaction_name(history.transaction)
                 detail = f"{name}: {shown(first.value)} is there, and {shown(missing.value)} is not"
                 yield self.of_record(first, at, detail, hidden_at)
 

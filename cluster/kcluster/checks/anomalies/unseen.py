@@ -18,19 +18,19 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.chain.facts import GroupCommitted, RecordAcked
+from kcluster.checks.chain.links import Link
 from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.reads import changes_between, errors_between, read_link, reads_of
-from kcluster.evidence.causes import Cause
-from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 
 
 @anomaly("unseen", "an acked record is in the log, and no consumer has read it")
 class Unseen(PartitionAnomaly):
-    """An acked record is in the log and no consumer of its partition has ever read it, though one
-    has read beyond it: the consumer began after the record, or a commit was ahead of the reads.  If
-    consumers had the time to read to the end (`drained`), unread records there count too. A record
-    of an aborted transaction need not be read.
+    """An acked record is in the log and no consumer of its partition has ever read it, though a
+    consumer has read beyond it: the consumer began after the record, or a commit was ahead of the
+    reads.  If consumers had the time to read to the end (`drained`), unread records there count
+    too.  A record of an aborted transaction need not be read.
 
         unseen: orders-0: b, acked at offset 1, was read by no consumer
     """
@@ -61,7 +61,7 @@ def _around(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     """The last reads before the unread records, and the first reads after them."""
     send = facts.send(anomaly.partition, anomaly.values[0])
     if send is not None:
-        yield Link(max(send.ended_ms, send.sent_ms), f"{shown(send.value)} was acked")
+        yield Link(max(send.ended_ms, send.sent_ms), RecordAcked(send.value))
     reads = reads_of(facts, anomaly)
     below = [read for read in reads if read.offset < anomaly.first]
     above = [read for read in reads if read.offset > anomaly.last]
@@ -73,14 +73,12 @@ def _around(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
             yield from errors_between(facts, last.consumer, last.at_ms, now_ms)
     if above:
         first = min(above, key=lambda read: read.offset)
-        restarted = ", a position it chose itself" if first.restarted else ""
-        yield from read_link(facts, first, restarted)
+        yield from read_link(facts, first, first.restarted)
         if below:
             yield from errors_between(facts, first.consumer, last.at_ms, first.at_ms)
             yield from changes_between(facts, anomaly.partition, last.at_ms, first.at_ms)
     for one in facts.ledger.commits:
         if one.partition == anomaly.partition and one.is_commit and one.offset > anomaly.first:
             at_ms = commit_ms(facts, one.group, one.partition, one.offset)
-            early = (Cause.EARLY_COMMIT,)
-            yield Link(at_ms, f"group {one.group} committed {one.offset}", causes=early)
+            yield Link(at_ms, GroupCommitted(one.group, one.offset))
             return

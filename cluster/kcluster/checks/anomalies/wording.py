@@ -11,7 +11,7 @@ from kcluster.evidence.history import shown
 
 
 def records_of(group: Group) -> str:
-    """`b`, or `offsets 4 to 6 (3 records, b to d)`."""
+    """The records of an anomaly: `b`, or `offsets 4 to 6 (3 records, b to d)`."""
     first, last = group[0], group[-1]
     if len(group) == 1:
         return shown(first.value)
@@ -20,18 +20,20 @@ def records_of(group: Group) -> str:
 
 
 def offsets_of(group: Group) -> str:
-    """`4`, or `4 to 6`."""
+    """The offsets of an anomaly: `4`, or `4 to 6`."""
     first, last = group[0], group[-1]
     return f"{first.offset}" if len(group) == 1 else f"{first.offset} to {last.offset}"
 
 
 def place_of(group: Group) -> str:
-    """` at offset 4` for one record; empty for several, which are named with their offsets."""
+    """The place of an anomaly's record: ` at offset 4` for one record; empty for several, which are
+    named with their offsets."""
     return f" at offset {group[0].offset}" if len(group) == 1 and group[0].offset >= 0 else ""
 
 
 def and_more(group: Group) -> str:
-    """`, and 2 more` if the text describes the first record alone."""
+    """The number of further records, `, and 2 more`, if the text describes the first record
+    alone."""
     return f", and {len(group) - 1:,} more" if len(group) > 1 else ""
 
 

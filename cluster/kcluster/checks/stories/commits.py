@@ -16,7 +16,7 @@ def commit_ms(
     facts: Facts, group: str, partition: Partition, offset: int, fetched: int | None = None
 ) -> int:
     """The time of the last accepted commit of this offset, before an OffsetFetch was answered with
-    `fetched` if that is given; 0 for never."""
+    `fetched` (if that is given); 0 if there was none."""
     last = 0
     for at_ms, _, reply in facts.recorder.answers:
         request = reply.request

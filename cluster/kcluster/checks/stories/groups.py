@@ -1,6 +1,6 @@
 """The loss of a group's state: its coordinator's log began without it.
 
-Owns: the choice of the group's record that counts.  Never: guesses: each link is a note. Kafka: no
+Owns: the choice of the group's record that matters.  Never: guesses: each link is a note. Kafka: no
 counterpart.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from kcluster.broker.coordinator.group_log import LogRecord, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
+from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.losses import losses
 from kcluster.clients.ledger import Partition
 from kcluster.events.partitions import BecameLeader
-from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.names import GROUP_METADATA_TOPIC

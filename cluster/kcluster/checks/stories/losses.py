@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kcluster.checks.chain.facts import DiskLost, ElectedFrom, TopicRemoved
+from kcluster.checks.chain.links import Link, link, with_causes
 from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note
 from kcluster.deaths import DeathKind
 from kcluster.events.brokers import BrokerDown, BrokerEvent, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderChange, LeaderElected, LogTruncated
-from kcluster.events.words import election_text
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, link
+from kcluster.evidence.lookups import Facts
 from kcluster.invariants.observed import Append, ObservedPartition
 
 
@@ -30,7 +30,7 @@ def losses(
     allowed_by = Setting.NONE
     after = append.at_ms
     if observed.deleted_ms >= 0:
-        links.append(Link(observed.deleted_ms, f"topic {observed.topic} was deleted"))
+        links.append(Link(observed.deleted_ms, TopicRemoved(observed.topic)))
     registration = facts.registration(observed, after)
     for broker in registration.replicas if registration is not None else (append.broker,):
         for note, event in facts.of_broker(broker, BrokerEvent):
@@ -40,7 +40,7 @@ def losses(
             if reached_ms is None or reached_ms > note.at_ms:
                 continue
             is_wipe = isinstance(event, BrokerDown)
-            links.append(link(note, f"broker {broker} lost its disk" if is_wipe else None))
+            links.append(link(note, DiskLost(event, broker) if is_wipe else None))
             allowed_by = allowed_by or (Setting.DISK_LOST if is_wipe else Setting.UNFLUSHED)
     elections, by_election = _elections(facts, observed, append, offset)
     truncations = [
@@ -52,7 +52,7 @@ def losses(
 
 
 def _is_of(observed: ObservedPartition, note: Note) -> bool:
-    """Whether a note about a partition concerns it under this topic id."""
+    """Whether a note about a partition concerns the partition with this topic id."""
     since_ms = observed.registrations[0][0] if observed.registrations else 0
     return since_ms <= note.at_ms and not 0 <= observed.deleted_ms < note.at_ms
 
@@ -80,15 +80,12 @@ def _elections(
     links: list[Link] = []
     allowed_by = Setting.NONE
     for note, change, end in later_elections(facts, observed, append, offset):
-        links += facts.with_causes(note)[:-1]
+        links += with_causes(facts, note)[:-1]
         allowed_by = allowed_by or _allowed_by(facts, note, change)
         if end is None or not isinstance(change, LeaderElected):
             links.append(link(note))
             continue
-        how = "elected" if change.clean else "elected unclean"
-        began_with = f"broker {change.new_leader}, log end {end}, {how}"
-        text = f"{began_with} in epoch {change.leader_epoch}: {election_text(change)}"
-        links.append(link(note, text))
+        links.append(link(note, ElectedFrom(change, end)))
     return links, allowed_by
 
 
@@ -114,8 +111,8 @@ def later_elections(
 
 
 def _allowed_by(facts: Facts, note: Note, change: LeaderChange) -> Setting:
-    """The setting that allowed an unclean election; none allows a forbidden one.  The election of
-    the last known leader loses what its disk has lost, which is another setting."""
+    """The setting that allowed an unclean election; none if no setting allowed it.  Another setting
+    allows the election of the last known leader, which loses the records that its disk has lost."""
     if change.clean or note.note_id in facts.recorder.invariants.forbidden_elections:
         return Setting.NONE
     if change.is_requested_unclean:

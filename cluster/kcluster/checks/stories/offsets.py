@@ -7,10 +7,11 @@ append, an answer or a note.  Kafka: no counterpart.
 from __future__ import annotations
 
 from kcluster.checks.anomalies.base import Anomaly, Explanation
+from kcluster.checks.chain.facts import UNKNOWN, RecordAppended
+from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.losses import losses
 from kcluster.checks.stories.sends import error_answered
-from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 
 
@@ -25,14 +26,14 @@ def offset_story(facts: Facts, anomaly: Anomaly) -> Explanation:
             values = [
                 value for at, value in facts.recorder.contents.of(append.batch) if at == offset
             ]
-            name = shown(values[0]) if values else "a record"
-            links.append(
-                Link(
-                    append.at_ms,
-                    f"{name} was appended at offset {offset} by broker {append.broker}, leader in"
-                    f" epoch {append.epoch}, ISR {list(append.isr)}",
-                )
+            appended = RecordAppended(
+                value=values[0] if values else UNKNOWN,
+                offset=offset,
+                broker=append.broker,
+                epoch=append.epoch,
+                isr=tuple(append.isr),
             )
+            links.append(Link(append.at_ms, appended))
             links += error_answered(facts, append, anomaly.partition)
             if number + 1 < len(entries):
                 removed, setting = losses(facts, observed, append, offset)

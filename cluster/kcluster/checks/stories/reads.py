@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kcluster.checks.anomalies.base import Anomaly, Explanation
+from kcluster.checks.chain.facts import ErrorOfClient, RecordRead
+from kcluster.checks.chain.links import Link, with_causes
 from kcluster.clients.ledger import Partition, ReadRecord
 from kcluster.events.partitions import LeaderChange, LogTruncated, PartitionEvent
-from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between
 from kcluster.protocol.apis import ApiKey
 
@@ -40,7 +41,7 @@ def reads_story(facts: Facts, anomaly: Anomaly) -> Explanation:
 
 
 def reads_of(facts: Facts, anomaly: Anomaly) -> list[ReadRecord]:
-    """Reads of the anomaly's partition by its consumer, or by all if it names none."""
+    """Reads of the anomaly's partition by its consumer, or by all consumers if it names none."""
     return [
         read
         for read in facts.ledger.reads
@@ -48,15 +49,15 @@ def reads_of(facts: Facts, anomaly: Anomaly) -> list[ReadRecord]:
     ]
 
 
-def read_link(facts: Facts, read: ReadRecord, how: str = "") -> Iterator[Link]:
+def read_link(facts: Facts, read: ReadRecord, is_restart: bool = False) -> Iterator[Link]:
     """A read, with the broker that served it."""
-    broker = ""
+    broker = -1
     for answer in facts.recorder.partition_answers(
         ApiKey.FETCH, lambda entry: read.at_ms - FETCHED_WITHIN_MS <= entry[0] <= read.at_ms
     ):
         if answer.partition == read.partition and answer.first <= read.offset <= answer.last:
-            broker = f" from broker {answer.broker}"
-    yield Link(read.at_ms, f"{read.consumer} received offset {read.offset}{broker}{how}")
+            broker = answer.broker
+    yield Link(read.at_ms, RecordRead(read.consumer, read.offset, broker, is_restart))
 
 
 def errors_between(facts: Facts, client: str, from_ms: int, to_ms: int) -> Iterator[Link]:
@@ -67,8 +68,7 @@ def errors_between(facts: Facts, client: str, from_ms: int, to_ms: int) -> Itera
         if error.client == client and from_ms <= error.at_ms <= to_ms
     ]
     for error in errors[:MAX_ERRORS]:
-        text = f"{client} got {error.error} for its {error.api}"
-        yield Link(error.at_ms, text, error=error.error)
+        yield Link(error.at_ms, ErrorOfClient(error.error, client, error.api))
 
 
 def changes_between(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
@@ -76,4 +76,4 @@ def changes_between(facts: Facts, partition: Partition, from_ms: int, to_ms: int
     changes = facts.of_partition(partition, PartitionEvent)
     notes = [note for note, event in changes if isinstance(event, LeaderChange | LogTruncated)]
     for note in between(notes, from_ms, to_ms):
-        yield from facts.with_causes(note)
+        yield from with_causes(facts, note)

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kcluster.checks.chain.facts import ErrorAnswered, ErrorOfClient, RequestName
+from kcluster.checks.chain.links import Link, condensed, with_causes
 from kcluster.clients.ledger import ClientTransaction, Partition, SentRecord
 from kcluster.events.partitions import LeaderChange
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, between, condensed
+from kcluster.evidence.lookups import Facts, between
 from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
 
 NO_ERROR: Final = "no error was reported"
 MAX_ERRORS: Final = 4
-"""The number of errors of a client that a chain shows; more would add nothing."""
+"""The number of errors of a client that a chain shows; more errors would explain nothing."""
 
 
-def request_of(append: Append) -> str:
-    """` (request 7 of p0)`; empty if no request brought it."""
-    if append.request is None:
-        return ""
-    return f" (request {append.request.correlation_id} of {append.request.client_id})"
+def request_of(append: Append) -> RequestName | None:
+    """The request that brought an append, if one did."""
+    request = append.request
+    return None if request is None else RequestName(request.correlation_id, request.client_id)
 
 
 def code_of(body: object, partition: Partition) -> int:
@@ -41,7 +41,8 @@ def code_of(body: object, partition: Partition) -> int:
 
 
 def error_met(*of: SentRecord | ClientTransaction | None) -> str:
-    """The last error of the first send or transaction that met one, by Kafka's name."""
+    """The last error, by Kafka's name, of the first of these sends and transactions that met
+    one."""
     return next((each.error for each in of if each is not None and each.error), NO_ERROR)
 
 
@@ -51,8 +52,7 @@ def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterat
     if answer is not None:
         code = code_of(answer[2].body, partition)
         if code:
-            name = error_of(code).name
-            yield Link(answer[0], f"its producer got {name}", error=name)
+            yield Link(answer[0], ErrorAnswered(error_of(code).name))
 
 
 def errors_of(
@@ -68,14 +68,13 @@ def errors_of(
         ):
             errors.setdefault((error.api, error.error), []).append(error.at_ms)
     for (api, name), times in list(errors.items())[:MAX_ERRORS]:
-        span = f" ({len(times)} times in {times[-1] - times[0]:,} ms)"
-        again = span if len(times) > 1 else ""
-        yield Link(times[0], f"{client} got {name} for its {api}{again}", error=name)
+        span_ms = times[-1] - times[0]
+        yield Link(times[0], ErrorOfClient(name, client, api, len(times), span_ms))
 
 
 def meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
     """Changes of leader in that time with their causes, and operations on the cluster."""
     changes = [note for note, _ in facts.of_partition(partition, LeaderChange)]
     for note in between(changes, from_ms, to_ms):
-        yield from facts.with_causes(note)
+        yield from with_causes(facts, note)
     yield from condensed(between(facts.notes, from_ms, to_ms, facts.is_operation))

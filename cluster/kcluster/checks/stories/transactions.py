@@ -7,29 +7,17 @@ a client's ledger.  Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from kcluster.checks.anomalies.base import Anomaly, Explanation
+from kcluster.checks.chain.facts import EndTxnTaken, TransactionBegan, TransactionOver
+from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.reads import errors_between
 from kcluster.clients.ledger import ClientTransaction, TransactionOutcome
 from kcluster.clients.producer.settings import TRANSACTIONS_V1
 from kcluster.events.transactions import TransactionEvent
-from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, link, of_type
+from kcluster.evidence.lookups import Facts, of_type
 from kcluster.protocol.apis import ApiKey
-
-SEEN: Final = {
-    TransactionOutcome.COMMITTED: "was reported as committed",
-    TransactionOutcome.ABORTED: "is aborted as its producer knows",
-    TransactionOutcome.UNKNOWN: "has an outcome that its producer does not know",
-    TransactionOutcome.OPEN: "did not end",
-}
-
-
-def name_of(transaction: ClientTransaction) -> str:
-    """`transaction 3 of shop`."""
-    return f"transaction {transaction.number} of {transaction.producer}"
 
 
 def group_of(transaction: ClientTransaction) -> str:
@@ -39,16 +27,16 @@ def group_of(transaction: ClientTransaction) -> str:
 
 def transaction_story(facts: Facts, transaction: ClientTransaction) -> Iterator[Link]:
     """The story of a transaction from its beginning to its end, with the coordinator's decisions
-    meanwhile and later."""
-    name = name_of(transaction)
-    number, epoch = transaction.producer_id, transaction.producer_epoch
+    during it and later."""
+    name = (transaction.number, transaction.producer)
+    epochs = (transaction.producer_id, transaction.producer_epoch)
     began_ms = transaction.began_ms
     ended_ms = (
         transaction.ended_ms if transaction.ended_ms >= 0 else facts.recorder.dispatcher.now_ms
     )
-    version = f"protocol V{transaction.version}, producer {number}, epoch {epoch}"
-    yield Link(began_ms, f"{name} began ({version})")
-    yield Link(ended_ms, f"{name} {SEEN[transaction.outcome]}", error=_error_of(transaction))
+    yield Link(began_ms, TransactionBegan(*name, transaction.version, *epochs))
+    error = _error_of(transaction)
+    yield Link(ended_ms, TransactionOver(error, *name, transaction.outcome))
     yield from errors_between(facts, transaction.producer, began_ms, ended_ms)
     for note, event in of_type(facts.notes, TransactionEvent):
         is_same = event.transactional_id == transaction.transactional_id
@@ -99,16 +87,14 @@ def _error_of(transaction: ClientTransaction) -> str:
 def _end_requests(
     facts: Facts, transaction: ClientTransaction, from_ms: int, to_ms: int
 ) -> Iterator[Link]:
-    """The answers to EndTxn of the same transactional id in that time."""
+    """The answers to EndTxn of the transaction's transactional id in that time."""
     for at_ms, broker, reply in facts.recorder.answers:
         request = reply.request
         if request.api_key != ApiKey.END_TXN or not from_ms <= at_ms <= to_ms:
             continue
         body = request.body
         if body.transactional_id == transaction.transactional_id and not reply.body.error_code:
-            what = "commit" if body.committed else "abort"
             hit = facts.rule_hit(request)
             if hit is not None:
                 yield link(hit)
-            text = f"broker {broker} took the EndTxn ({what}) of epoch {body.producer_epoch}"
-            yield Link(at_ms, text)
+            yield Link(at_ms, EndTxnTaken(broker, body.committed, body.producer_epoch))

@@ -17,7 +17,7 @@ _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
 def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """`60s`, `500ms`, `10m`."""
+    """The milliseconds of `60s`, `500ms` or `10m`."""
     if value is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?) *(ms|s|m|h)", value)

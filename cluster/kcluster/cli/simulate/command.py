@@ -1,4 +1,4 @@
-"""What `kcluster simulate` does with its command line: one run, many, or two to compare.
+"""The work of `kcluster simulate` for its command line: one run, many, or two to compare.
 
 Owns: the choice among these, the files that are written.  Never: parses options (options.py), runs
 a program (simulation.py).
@@ -30,7 +30,7 @@ from kcluster.world.world import START_MS, World
 
 
 def run(options: SimulateOptions) -> int:
-    """Run; returns the exit code."""
+    """Run the simulation; returns the exit code."""
     setting = setting_of(options)
     report_hash_seed()
     for name, programs in setting.shared.items():
@@ -51,7 +51,7 @@ def run(options: SimulateOptions) -> int:
     return run_many(
         seeds,
         lambda seed: _simulate(brief, replace(setting, seed=seed)),
-        # Only the first that fails gets a run directory.
+        # Only the first seed that fails gets a run directory.
         None
         if options.out is None
         else lambda seed: _simulate(options, replace(setting, seed=seed)),
@@ -59,7 +59,7 @@ def run(options: SimulateOptions) -> int:
 
 
 def _warm_up(setting: SimulationSetting) -> None:
-    """Do the work here, once, that each child would repeat."""
+    """Do once, here, the work that each child would repeat."""
     cluster = WorldCluster(setting.scenario.topology, setting.seed, start_ms=START_MS)
     cluster.open()
     with World(cluster.driver):

@@ -1,4 +1,4 @@
-"""The hash seed of a simulation: the same in each process, so that sets of strings have one order.
+"""The hash seed of a simulation: one for all processes, so that sets of strings have one order.
 
 Owns: starting this command again with PYTHONHASHSEED.  Never: changes it if the user has set it.
 Kafka: no counterpart.
@@ -19,8 +19,8 @@ CHOSEN: Final = "0"
 
 
 def fix_hash_seed() -> None:
-    """Make sure that the hash seed is known.  If it is not, this command starts again with a chosen
-    hash seed, and the call does not return."""
+    """Make sure that the hash seed is known.  If it is unknown, start this command again with a
+    chosen hash seed; then the call does not return."""
     if hash_seed() == UNKNOWN:
         start_again(CHOSEN)
 

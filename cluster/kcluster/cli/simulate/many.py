@@ -1,7 +1,7 @@
 """Many seeds of a simulation, and two runs of one to compare.
 
 Owns: their output, their exit codes.  Never: forks (world/seeds.py), compares traces
-(world/check.py).
+(world/trace.py).
 Kafka: no counterpart.
 """
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from kcluster.plain_output import styled
-from kcluster.world.check import compare, difference_lines
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
+from kcluster.world.trace import compare, difference_lines
 
 CHECK_OPTION: Final = "--check-determinism"
 _NOT_AGAIN: Final = (
@@ -31,7 +31,7 @@ def run_many(
 ) -> int:
     """Simulate each seed in a child of its own, until one fails; returns the exit code, as
     `simulate` does.  `repeat`: called with the seed that failed, in another child whose output is
-    shown; None: show what the first one printed."""
+    shown; None: show the output of the first child."""
     began_s = time.perf_counter()
     outcome = run_seeds(seeds, _in_child(simulate))
     took = f"in {time.perf_counter() - began_s:.1f} s"

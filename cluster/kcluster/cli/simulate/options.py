@@ -1,6 +1,6 @@
 """The command line of `kcluster simulate`, checked.
 
-Owns: which programs it names, the topology and the scenario that they meet.  Never: runs anything.
+Owns: the programs that it names, their topology and their scenario.  Never: runs anything.
 Kafka: no counterpart.
 """
 
@@ -53,8 +53,8 @@ class SimulateOptions(Struct, frozen=True):
 class SimulationSetting(Struct, frozen=True):
     """The simulation to be run.  `shared`: programs that import one module of their own, by the
     module's name; `scenario`: without steps if none is given.  `duration_s`: the time after which
-    it is over even if programs still run, or None; `limit_s`: the time by which they must have
-    ended. `compute`: None to draw it from the seed."""
+    the simulation is over even if programs still run, or None; `limit_s`: the time by which they
+    must have ended.  `compute`: None to draw it from the seed."""
 
     programs: tuple[Program, ...]
     shared: dict[str, list[str]]
@@ -69,7 +69,8 @@ class SimulationSetting(Struct, frozen=True):
 
 
 def setting_of(options: SimulateOptions) -> SimulationSetting:
-    """The setting; CommandError, TopologyError or ScenarioError for what cannot be."""
+    """The setting that the options describe; CommandError, TopologyError or ScenarioError if it is
+    invalid."""
     programs = _programs(options)
     shared = _shared_modules(programs)
     scenario = _scenario(options, programs)
@@ -161,7 +162,7 @@ def _shared_modules(programs: Sequence[Program]) -> dict[str, list[str]]:
 
 
 def source_of(program: Program) -> Path:
-    """The file that a program begins with."""
+    """The file with which a program begins."""
     if not program.is_module:
         return Path(program.target)
     file = program_file(program.target)

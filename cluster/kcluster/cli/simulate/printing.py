@@ -1,4 +1,4 @@
-"""What `kcluster simulate` prints: programs' lines, the cluster's events, the result.
+"""The output of `kcluster simulate`: programs' lines, the cluster's events, the result.
 
 Owns: the layout.  Never: runs or judges.
 Kafka: no counterpart.
@@ -36,7 +36,7 @@ class SimulationOutput:
     @contextmanager
     def programs(self) -> Iterator[Callable[[], None]]:
         """Route the programs' output through here, until the yielded function is called."""
-        # What a program prints is the user's own: also its colours.
+        # A program's output is the user's own, colours included.
         outputs = styled(sys.stdout), styled(sys.stderr)
         streams = [ProgramOutput(output, self._prefix) for output in outputs]
 

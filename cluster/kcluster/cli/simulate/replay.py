@@ -22,7 +22,7 @@ _OPTIONS = {
 
 
 def replay_command(options: SimulateOptions, seed: int) -> str:
-    """The command, without what only says where output goes."""
+    """The command that repeats the simulation, without the options that only place the output."""
     before = [] if hash_seed() == CHOSEN else [f"{HASH_SEED}={hash_seed()}"]
     return shlex.join([*before, "kcluster", "simulate", *_words(options, seed)])
 

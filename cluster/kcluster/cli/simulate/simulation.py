@@ -4,8 +4,8 @@ Owns: the order of its phases, its result.  Never: runs a program (world/program
 (scenario/play), prints (printing.py).
 Kafka: no counterpart.
 
-The cluster serves before the programs begin.  When they have ended, faults are undone, what is in
-flight completes, and the run is judged, as with a scenario's own clients.
+The cluster serves before the programs begin.  When they have ended, faults are undone, everything
+in flight completes, and the run is judged, as with a scenario's own clients.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from kcluster.world.waits import StuckThread
 from kcluster.world.world import START_MS, World
 
 PROGRAMS: Final = "programs"
-"""Shown as a check: all programs ended, and none failed."""
+"""The name, shown like a check's, for: all programs ended, and none failed."""
 BOOTSTRAP_VARIABLE: Final = "KCLUSTER_BOOTSTRAP"
 _SUPERVISOR: Final = threading.main_thread().name
 
 
 class Simulated(Struct):
-    """The result of one simulation.  `ends`: of programs, in order; `running`: programs that had
-    not ended; `steps_left`: of the scenario, when the programs ended; `left`: threads that had not
-    ended; `refused`: the requests of programs that virtual time cannot serve, even if they went on
-    without."""
+    """The result of one simulation.  `ends`: the ends of programs, in order; `running`: programs
+    that had not ended; `steps_left`: the scenario's remaining steps when the programs ended;
+    `left`: threads that had not ended; `refused`: requests of programs that virtual time cannot
+    serve, even if the programs went on without them."""
 
     run: RunResult
     ends: list[ProgramEnd]
@@ -77,7 +77,7 @@ class Simulated(Struct):
         return any(failed.check == PROGRAMS for failed in self.run.failed)
 
     def record(self) -> RunRecord:
-        """The run as written to a run directory."""
+        """The record of the run, as written to a run directory."""
         record = self.run.record()
         record.info.replay = self.replay
         record.info.environment = run_environment()
@@ -109,7 +109,7 @@ class Simulation:
         return (self.cluster.driver.now_us - self.began_us) // 1000
 
     def on_note(self, sink: Callable[[Note], None]) -> None:
-        """Call this with each event of the cluster."""
+        """Take an event of the cluster; to be called for each."""
         dispatcher = self.cluster.driver.dispatcher
         dispatcher.note_sinks = (*dispatcher.note_sinks, sink)
 

@@ -101,7 +101,7 @@ def stop(client: str, name: str | None, as_json: bool) -> None:
 
 
 def _typed_keys(text: str) -> JsonObject:
-    """Keys in YAML; CommandError for text that has none."""
+    """Keys in YAML; CommandError for text without keys."""
     import yaml
 
     try:

@@ -60,7 +60,7 @@ def command(
 
 
 def clock_lines(clock: JsonObject, name: str) -> Iterator[str]:
-    """The event to which the clock was stepped, and how it runs."""
+    """The event to which the clock was stepped, and the lines about the clock's pace."""
     if clock["line"]:
         yield clock["line"]
     since_s = (clock["now_ms"] - clock["began_ms"]) / 1000
@@ -71,7 +71,7 @@ def clock_lines(clock: JsonObject, name: str) -> Iterator[str]:
 
 
 def speed_of(text: str) -> float:
-    """`0.1` or `0.1x` as a number; CommandError for any other text."""
+    """The number in `0.1` or `0.1x`; CommandError for any other text."""
     try:
         return float(text.removesuffix("x"))
     except ValueError:

@@ -1,7 +1,7 @@
 """`kcluster decode SOURCE`: a request or response, byte by byte.
 
 Owns: the verb's options.  Never: reads or shows bytes (work/decode.py).
-Kafka: no counterpart; `xxd`, if it knew the protocol.
+Kafka: no counterpart; like `xxd`, if that knew the protocol.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`kcluster events`: what has happened in the running cluster, each event with its reason.
+"""`kcluster events`: the past events of the running cluster, each with its reason.
 
 Owns: the verb's options.  Never: words an event (events/render.py).
 Kafka: the controller's and the brokers' logs.
@@ -43,7 +43,7 @@ def command(
     if since is None and follow and last is None:
         since = "now"
     if since is not None and since.isascii() and since.isdecimal():
-        since = str(max(0, int(since) - 1))  # this one too
+        since = str(max(0, int(since) - 1))  # this event, too
     query: Query = {"since": since, "last": last, "kind": ",".join(kinds), "follow": follow}
     accept, options = LINES_TYPE if as_json else TEXT_TYPE, {"since": "--since", "kind": "--kind"}
     with Remote(name).asked("GET", "events", query, accept=accept, options=options) as answer:

@@ -1,4 +1,4 @@
-"""`kcluster explain RUN`: what happened in a run, and why, from its directory.
+"""`kcluster explain RUN`: the events of a run and their causes, from its directory.
 
 Owns: the verb's options.  Never: explains (work/explain.py).  Kafka: no counterpart.
 """

@@ -14,7 +14,7 @@ from kcluster.cli.acting import act
 from kcluster.cli.click_tools import Section, control_options, section, wait_option
 
 _TYPED: Final = "kcluster.fault.typed"
-"""Where click keeps the words that were typed, for the help."""
+"""The key under which click keeps the typed words, for the help."""
 
 
 class FaultCommand(click.Command):

@@ -1,4 +1,4 @@
-"""`kcluster fork --at 12s 'kill: 2'`: what would follow from an action, and what follows without.
+"""`kcluster fork --at 12s 'kill: 2'`: the future with an action, beside the future without it.
 
 Owns: the verb: its options, the two futures side by side.  Never: plays them
 (scenario/forking.py, work/fork.py).  Kafka: no counterpart.
@@ -19,9 +19,10 @@ from kcluster.config.files.durations import milliseconds
 from kcluster.json_types import JsonObject
 
 FUTURES: Final = ("here", "there")
-"""Without the action, and with it."""
+"""The titles of the futures: without the action, and with it."""
 SIDE_BY_SIDE: Final = 100
-"""A terminal that is narrower shows the futures one after the other."""
+"""The least width of a terminal for the futures side by side; a narrower one shows them one after
+the other."""
 
 
 @section(Section.SCENARIOS)
@@ -93,7 +94,7 @@ def fork_running(remote: Remote, actions: list[str], at: str | None, duration: s
 
 
 def milliseconds_of(option: str, typed: str) -> int:
-    """The time that was typed; CommandError if it is none."""
+    """The time that was typed; CommandError if the text is no time."""
     try:
         return milliseconds(typed)
     except ValueError as error:
@@ -104,19 +105,20 @@ def milliseconds_of(option: str, typed: str) -> int:
 
 
 def answers(answer: JsonObject) -> list[str]:
-    """A line for each future: the last of its own."""
+    """The answer of each future in a line: the last of its own lines."""
     return [f"{title(answer, future)} {answer[future]['lines'][-1]}" for future in FUTURES]
 
 
 def title(answer: JsonObject, future: str) -> str:
-    """What begins a future."""
+    """The title of a future."""
     return (
         "with nothing more done:" if future == "here" else f"with {'; '.join(answer['actions'])}:"
     )
 
 
 def shown(answer: JsonObject, width: int) -> list[str]:
-    """Both futures side by side, `width` characters wide; one after the other if that is narrow."""
+    """Both futures side by side, `width` characters wide; one after the other if `width` is
+    small."""
     left, right = ([title(answer, each), *answer[each]["lines"]] for each in FUTURES)
     lines = [*left, "", *right] if width < SIDE_BY_SIDE else side_by_side(left, right, width)
     if answer["assumptions"]:

@@ -1,4 +1,4 @@
-"""`kcluster help [VERB]`: the same as `kcluster [VERB] --help`.
+"""`kcluster help [VERB]`: short for `kcluster [VERB] --help`.
 
 Owns: finding the verb.  Never: writes help (click does).  Kafka: none.
 """

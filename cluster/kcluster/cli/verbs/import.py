@@ -1,7 +1,7 @@
 """`kcluster import`: a topology from a real cluster, a scenario from its logs.
 
-Owns: the options, and which go together.  Never: reads or writes a file (work/importing.py).
-Kafka: no counterpart; it reads what kafka-topics, kafka-configs and kafka-cluster print.
+Owns: the options, and the valid combinations.  Never: reads or writes a file (work/importing.py).
+Kafka: no counterpart; it reads the output of kafka-topics, kafka-configs and kafka-cluster.
 """
 
 from __future__ import annotations

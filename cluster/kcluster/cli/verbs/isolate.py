@@ -24,4 +24,4 @@ def command(nodes: str, others: str | None, **options: object) -> None:
     NODES: 1 or 1,2 or 'leader(orders-0)', 'rack a', controller, 'client billing*', as in scenario
     files.  Returns when the cluster has taken over from them.  kcluster heal undoes it.
     """
-    act_on_links("isolate", {"nodes": nodes, "others": others}, options)
+    act_on_links("isolate", {"nodes": nodes, "others": others}, options, {"others": "--from"})

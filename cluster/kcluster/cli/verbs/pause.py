@@ -27,6 +27,6 @@ def command(targets: str, wait: bool, name: str | None, as_json: bool) -> None:
     """Pause brokers, as a long garbage collection does.
 
     Their sockets stay open.  Returns when the cluster has taken over from them; with --no-wait at
-    once, for a pause that nobody is to notice.  kcluster resume ends it.
+    once, for a pause that is too short to be noticed. kcluster resume ends it.
     """
     act({"pause": {"brokers": targets}}, name, as_json, wait=wait)

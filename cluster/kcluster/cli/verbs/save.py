@@ -43,7 +43,7 @@ def command(directory: str | None, scenario: str | None, name: str | None, as_js
 
 
 def saved_lines(answer: JsonObject) -> list[str]:
-    """The verdict's first line, and where the run is."""
+    """The verdict's first line, and the line with the run's path."""
     lines = []
     if answer.get("run"):
         lines += [

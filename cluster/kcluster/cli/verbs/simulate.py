@@ -87,7 +87,7 @@ def command(**options: Any) -> None:
     """
     from kcluster.cli.simulate.hash_seed import fix_hash_seed
 
-    fix_hash_seed()  # before all that is imported twice
+    fix_hash_seed()  # before everything that would be imported twice
     from kcluster.cli.work.simulate import simulate_programs
 
     simulate_programs(options)

@@ -29,4 +29,5 @@ def command(
     --latency 40ms slows down replication as well.  kcluster heal undoes it.
     """
     keys = {"nodes": nodes, "others": others, "latency": latency, "jitter": jitter}
-    act_on_links("slow", keys, options)
+    typed = {"latency": "--latency", "jitter": "--jitter"}
+    act_on_links("slow", keys, options, typed)

@@ -39,4 +39,5 @@ def command(
     if kafka_version is not None:
         keys["kafka_version"] = kafka_version
         remark = f", as Kafka {kafka_version}"
-    act({"start": keys}, name, as_json, wait=wait, remark=remark)
+    options = {"kafka_version": "--kafka-version"}
+    act({"start": keys}, name, as_json, wait=wait, remark=remark, options=options)

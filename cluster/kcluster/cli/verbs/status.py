@@ -89,7 +89,7 @@ def command(
 
 
 def print_status(status: JsonObject, topic: str | None) -> None:
-    """Print it as tables, with the faults in force below."""
+    """Print the status as tables, with the faults in force below them."""
     print(f"cluster {status['name']}  {status['bootstrap']}".rstrip())
     if "when" in status:
         print(status["when"])

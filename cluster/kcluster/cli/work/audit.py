@@ -1,6 +1,6 @@
 """The work of `kcluster pipeline audit`.
 
-Owns: how sums and findings are shown and written.  Never: audits (pipeline/audit.py).
+Owns: the form in which sums and findings are shown and written.  Never: audits (pipeline/audit.py).
 Kafka: no counterpart.
 """
 
@@ -41,8 +41,8 @@ def audit_runs(
 
 
 def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
-    """A table of topics' contents, from `kcluster pipeline ingest` or any Parquet.  If it has no
-    column `run`, it belongs to the only run."""
+    """A table of topics' contents, from `kcluster pipeline ingest` or any Parquet.  A table without
+    a column `run` belongs to the only run."""
     from pyspark.sql import functions as F
 
     if not Path(path).is_dir():
@@ -52,7 +52,7 @@ def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
         table = read_records(spark, path) if is_ingested else spark.read.parquet(path)
     except BadInput as error:
         refuse(str(error))
-    if is_ingested or "run" not in table.columns:  # the ingest's column run has its own starts
+    if is_ingested or "run" not in table.columns:  # the ingest's column `run` has values of its own
         if len(runs) != 1:
             refuse(f"{path}: the contents of one run, but there are {len(runs)} runs")
         table = table.withColumn("run", F.lit(runs[0]))

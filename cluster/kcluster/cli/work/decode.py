@@ -25,10 +25,10 @@ from kcluster.protocol.hexdump import Dump, Span, dump_frames
 
 BYTES_PER_LINE: Final = 16
 LINES_PER_VALUE: Final = 4
-"""The bytes of a longer value are shown only with --all."""
+"""The number of lines for a value; the bytes of a longer value are shown only with --all."""
 VALUE_CHARS: Final = 60
 NAME_CHARS_MAX: Final = 250
-"""Longer text is not a file name."""
+"""The greatest length of a file name; longer text is not one."""
 _SEPARATORS: Final = re.compile(r"0x|\\x|[\s:,-]")
 _DUMP_LINE: Final = re.compile(r"^[0-9a-fA-F]{6,8}:?\s+((?:[0-9a-fA-F]{2,4}\s{1,2})+)")
 """A line of xxd or `hexdump -C`, of which the offset and the text column are ignored."""
@@ -107,7 +107,8 @@ def read_bytes(source: str, form: str) -> bytes:
 
 
 def _read(content: bytes, form: str, name: str) -> bytes:
-    """The bytes of a file of this name: its content or, if that is text, what the text encodes."""
+    """The bytes of a file of this name: its content or, if that is text, the bytes that the text
+    encodes."""
     if form == "raw":
         return content
     try:

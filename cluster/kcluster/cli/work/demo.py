@@ -1,7 +1,7 @@
 """The work of `kcluster demo`: a cluster, real clients, a leader killed under load, the count.
 
-Owns: the topology, the text to send, what is printed.  Never: the order of events (demo/story.py).
-Kafka: no counterpart.
+Owns: the topology, the text to send, the output.  Never: decides the order of events
+(demo/story.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
     from kcluster.handle.cluster import Cluster
 
 LOAD_S: Final = 3.0
-"""Roughly how long it takes to send the text, apart from the story's waits."""
+"""The approximate time to send the text, apart from the story's waits."""
 
 DEFAULT_TOPIC: Final = "orders"
 MIN_LINES: Final = 8
 
 
 class DemoResult(Struct):
-    """The parts of the output.  `audited`: Spark's audit, with --spark; `no_spark`: why there is
-    none."""
+    """The parts of the output.  `audited`: Spark's audit, with --spark; `no_spark`: the reason why
+    there is no audit."""
 
     count: DemoCount
     moments: list[Any]
@@ -80,7 +80,7 @@ def run(
     version = require_clients().__version__
     logging.getLogger("kafka").setLevel(
         logging.CRITICAL
-    )  # the timeline already shows what it would log
+    )  # the timeline already shows the lines that it would log
     lines = read_lines(file)
 
     topology, topic = set_the_stage(topology_file, profile)
@@ -119,7 +119,8 @@ def run(
 
 
 def start_spark(say: Callable[[str], None]) -> tuple[SparkPart | None, str]:
-    """Spark's part, or the reason why there is none: the demo also works without it."""
+    """Start Spark's part; returns it, or the reason why there is none: the demo also works without
+    it."""
     from kcluster.demo.spark import SparkPart
     from kcluster.pipeline.session import SessionError
 
@@ -182,7 +183,7 @@ def show_story(result: DemoResult) -> None:
 
 
 def read_lines(file: str | None) -> list[str]:
-    """The text to send."""
+    """The lines of the text to send."""
     if file is None:
         return orders()
     try:
@@ -250,7 +251,8 @@ def progress(ledger: DemoLedger, quiet: bool) -> Iterator[Callable[[str], None]]
 
 
 def print_result(result: DemoResult) -> None:
-    """`{"timeline": […], "count": {…}, "spark": {…}, "producer": …}` on one line."""
+    """Print the result as one line of JSON: `{"timeline": […], "count": {…}, "spark": {…},
+    "producer": …}`."""
     values = {
         "producer": PRODUCER_ID,
         "timeline": plain(result.moments),

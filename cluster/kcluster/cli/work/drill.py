@@ -1,7 +1,7 @@
 """The work of `kcluster scenario new --topology`: a drill, checked as a scenario.
 
-Owns: how a problem with its options is shown.  Never: its text (scenario/drill.py), writes a file.
-Kafka: no counterpart.
+Owns: the form of a problem with its options.  Never: makes its text (scenario/drill.py), writes a
+file.  Kafka: no counterpart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The work of `kcluster exercise`.
 
-Owns: what is printed of tasks and grades, the exit code.  Never: grades (learn/grading.py).
+Owns: the output about tasks and grades, the exit code.  Never: grades (learn/grading.py).
 Kafka: no counterpart.
 """
 
@@ -25,7 +25,7 @@ from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.report import timeline_lines
 
 MAX_EVENTS: Final = 40
-"""Lines of the first run that missed a goal."""
+"""The number of lines that show the first run that missed a goal."""
 
 
 def list_exercises(as_json: bool) -> None:
@@ -103,7 +103,7 @@ def print_grade(
 
 
 def seeds_of(text: str | None) -> tuple[int, ...]:
-    """`1..50`, `3,5,8`; none for None.  click's error for other text."""
+    """The seeds in `1..50` or `3,5,8`; none for None.  Raises click's error for other text."""
     seeds: list[int] = []
     for part in (text or "").split(",") if text else ():
         low, dots, high = part.strip().partition("..")
@@ -114,7 +114,7 @@ def seeds_of(text: str | None) -> tuple[int, ...]:
 
 
 def task_lines(exercise: Exercise) -> Iterator[str]:
-    """The task, the goals with their points, and what may be changed."""
+    """The task, the goals with their points, and the parts that may be changed."""
     keys = exercise.keys
     number = f"Exercise {exercise.number}: " if exercise.number else ""
     yield f"{number}{keys.title} ({exercise.points} points)"

@@ -1,6 +1,6 @@
 """The work of `kcluster fork --play`: both futures of a scenario's run.
 
-Owns: the answer, as the running cluster gives it.  Never: plays them (scenario/play/fork.py),
+Owns: the answer, in the running cluster's form.  Never: plays them (scenario/play/fork.py),
 prints them (verbs/fork.py).  Kafka: no counterpart.
 """
 
@@ -33,7 +33,7 @@ def fork_scenario(
 
 
 def steps_of(actions: list[str]) -> list[Step]:
-    """The actions as typed; CommandError for wrong ones."""
+    """The steps of the typed actions; CommandError for wrong ones."""
     try:
         return [parse_action(action) for action in actions]
     except ScenarioError as error:

@@ -1,6 +1,6 @@
 """The grid of a sweep, as a verb reads it.
 
-Owns: how its problems are shown.  Never: parses it (pipeline/sweep/grid.py).
+Owns: the form of its problems.  Never: parses it (pipeline/sweep/grid.py).
 Kafka: no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """The work of `kcluster import --log`: the scenario of a cluster's logs.
 
-Owns: what is printed about it.  Never: makes it (importing/log_scenario.py).
+Owns: the output about it.  Never: makes it (importing/log_scenario.py).
 Kafka: no counterpart.
 """
 
@@ -48,7 +48,7 @@ def import_logs(
 
 
 def _named_topology(path: str, output: str | None) -> NamedTopology:
-    """A topology file, named as seen from the scenario's directory."""
+    """The topology file's name, as seen from the scenario's directory."""
     try:
         topology = Topology.load(path)
     except TopologyError as error:
@@ -58,7 +58,7 @@ def _named_topology(path: str, output: str | None) -> NamedTopology:
 
 
 def _check_scenario(text: str, source: str) -> None:
-    """Refuse what `kcluster scenario run` would refuse, now."""
+    """Refuse a scenario now that `kcluster scenario run` would refuse later."""
     try:
         Scenario.parse(text, source)
     except ScenarioError as error:

@@ -1,6 +1,6 @@
 """The work of `kcluster import` without --log: the topology of a cluster.
 
-Owns: what is printed about it.  Never: makes it (importing/topology_draft.py).
+Owns: the output about it.  Never: makes it (importing/topology_draft.py).
 Kafka: no counterpart.
 """
 
@@ -46,7 +46,7 @@ def import_topology(sources: Sources, output: str | None, force: bool) -> None:
 
 
 def _check_topology(text: str, source: str) -> None:
-    """Refuse what `kcluster up` would refuse, now."""
+    """Refuse a topology now that `kcluster up` would refuse later."""
     try:
         Topology.parse(text, source)
     except TopologyError as error:

@@ -1,4 +1,4 @@
-"""What `kcluster import` reads and writes.
+"""The input and output of `kcluster import`.
 
 Owns: the sources of a cluster, the output file, exit codes.  Never: knows a format of Kafka's tools
 (importing/), makes a topology or a scenario (import_topology.py, import_logs.py).
@@ -28,7 +28,7 @@ FAILED: Final = 1
 
 
 class Sources(NamedTuple):
-    """Where a cluster is described; at most one of bootstrap, topics, properties."""
+    """The sources of a cluster's description; at most one of bootstrap, topics, properties."""
 
     bootstrap: str | None
     topics: str | None
@@ -95,7 +95,7 @@ def text_of(path: str) -> str:
 
 
 def report(left_out: Sequence[LeftOut]) -> None:
-    """Show what is not taken over."""
+    """Show the parts that are not taken over."""
     for entry in left_out:
         print(f"not taken over: {entry}", file=sys.stderr)
 

@@ -1,6 +1,6 @@
 """The work of `kcluster pipeline ingest`.
 
-Owns: the counter, how losses and refusals are shown.  Never: ingests (pipeline/ingest/).
+Owns: the counter, the form of losses and refusals.  Never: ingests (pipeline/ingest/).
 Kafka: no counterpart.
 """
 
@@ -54,7 +54,7 @@ def ingest_topics(
     )
     try:
         options.check()
-        # The topics of a resumed run may be deleted by now; the job reports what that means.
+        # The topics of a resumed run may be deleted by now; the job reports the consequences.
         is_resumed = "://" in options.out or (Path(options.out) / f"runs/{options.run}").exists()
         ClusterView(options.bootstrap, options.unique_topics).check(may_be_gone=is_resumed)
     except IngestError as error:
@@ -77,7 +77,7 @@ def _session(
     ship_env: bool,
     verbose: bool,
 ) -> SparkSession:
-    """A session with the packages that source and format need."""
+    """A session with the packages that the source and the format need."""
     try:
         settings = session_settings(options.source, options.format, jars, packages)
         if not verbose:
@@ -120,7 +120,8 @@ def _ingest(spark: SparkSession, options: IngestOptions, quiet: bool) -> None:
 
 
 def _stop_on_signals() -> threading.Event:
-    """Set by the first Ctrl-C or SIGTERM.  Spark's own handler would interrupt a call to Java."""
+    """An event that the first Ctrl-C or SIGTERM sets.  Spark's own handler would interrupt a call
+    to Java."""
     stopping = threading.Event()
 
     def stop(number: int, frame: object) -> None:

@@ -1,6 +1,6 @@
 """The work of `kcluster learn`: a lesson in the terminal.
 
-Owns: asking the questions, what is printed.  Never: plays a lesson (learn/playing.py), knows an
+Owns: asking the questions, the output.  Never: plays a lesson (learn/playing.py), knows an
 answer.
 Kafka: no counterpart.
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 class LessonStage(NamedTuple):
-    """What plays a lesson beside the terminal.  `show`: a part by its lesson's title, with the
-    answer or without it."""
+    """The part of a lesson beside the terminal, which plays it.  `show`: shows a part by its
+    lesson's title, with the answer or without it."""
 
     play: Callable[[LessonPart], object]
     show: Callable[[str, PartPlayed, bool], object]
@@ -74,7 +74,7 @@ def tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = 
 
 
 def _ask(question: Question, shows_answers: bool) -> int | None:
-    """The place of the student's choice; None if nobody answers."""
+    """The place of the student's choice; None at the end of the input."""
     _print_lines(["", *question_lines(question)])
     while not shows_answers:
         line = _line(f"Your answer (1 to {len(question.choices)}, Enter for none): ")
@@ -123,7 +123,7 @@ def _answer(each: PartPlayed, given: int | None) -> None:
 
 
 def _print_markdown(text: str) -> None:
-    """Rendered on a terminal, as it is in a pipe."""
+    """Print Markdown: rendered on a terminal, as plain text in a pipe."""
     if not text.strip():
         return
     if not sys.stdout.isatty():

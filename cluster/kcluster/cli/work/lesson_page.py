@@ -58,4 +58,4 @@ def _show(
 
 
 def _nothing() -> None:
-    """The lesson ends its cluster itself."""
+    """Do nothing: the lesson ends its cluster itself."""

@@ -26,8 +26,8 @@ from kcluster.runs.moment import ClusterMoment, moment_of
 
 
 def past_of_cluster(remote: Remote, at: str, topic: str | None) -> JsonObject:
-    """The status at a moment of the past; `moment` has all that is known of it, `when` is a line
-    about it."""
+    """The status at a moment of the past; `moment` has all known facts about it, `when` a line with
+    its time."""
     now, began_ms = remote.get(), remote.get("clock")["began_ms"]
     at_ms = moment_ms(at, began_ms, now["at_ms"])
     values = remote.get("at", {"ms": at_ms})
@@ -48,7 +48,7 @@ def past_of_cluster(remote: Remote, at: str, topic: str | None) -> JsonObject:
 
 
 def past_of_run(directory: str, at: str, topic: str | None) -> JsonObject:
-    """The status at a moment of a run directory, with the same keys."""
+    """The status at a moment of a run directory, with the keys of a present status."""
     try:
         record, problems = read_run(directory)
     except RunError as error:
@@ -69,7 +69,7 @@ def past_of_run(directory: str, at: str, topic: str | None) -> JsonObject:
 
 
 def _only(values: JsonObject, topic: str | None) -> None:
-    """Keep the partitions of this topic, if there is one; CommandError if it did not exist."""
+    """Keep only the partitions of this topic, if one is given; CommandError if it did not exist."""
     if topic is None:
         return
     values["partitions"] = [one for one in values["partitions"] if one["topic"] == topic]

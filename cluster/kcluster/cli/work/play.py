@@ -22,7 +22,7 @@ from kcluster.web.held import HeldCluster
 from kcluster.web.server import WebServer
 
 PLAY_ID = "play"
-"""The id of the run for requests of the page."""
+"""The id of the run in the page's requests."""
 
 
 def play_scenario(scenario: str, seed: int | None, port: int, quiet: bool, as_json: bool) -> None:

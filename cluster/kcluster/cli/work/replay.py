@@ -1,6 +1,6 @@
 """The work of `kcluster pipeline replay`.
 
-Owns: what is printed.  Never: needs Spark, runs a scenario itself (scenario/play/running.py).
+Owns: the output.  Never: needs Spark, runs a scenario itself (scenario/play/running.py).
 Kafka: no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """The work of `kcluster scenario run`.
 
-Owns: which runs there are, what is printed of them, the exit code.  Never: runs a scenario itself
+Owns: the list of runs, the output about them, the exit code.  Never: runs a scenario itself
 (scenario/play/running.py).
 Kafka: Trogdor's coordinator.
 """
@@ -77,7 +77,7 @@ def _one(
     quiet: bool,
     alone: bool,
 ) -> RunResult | None:
-    """The result of one run, printed; None if a bug of kcluster ended it."""
+    """Print one run, and return its result; None if a bug of kcluster ended it."""
     with _progress(scenario.name, quiet=as_json) as progress:
         result = try_scenario(scenario, clock, seed, progress=progress)
     if isinstance(result, RunCrash):

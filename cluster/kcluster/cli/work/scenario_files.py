@@ -1,6 +1,6 @@
 """Scenario files, as verbs read them; the work of `kcluster scenario check`.
 
-Owns: how their problems are shown.  Never: reads one (scenario/language/), plays it.
+Owns: the form of their problems.  Never: reads one (scenario/language/), plays it.
 Kafka: no counterpart.
 """
 
@@ -22,8 +22,8 @@ def check_files(files: tuple[str, ...]) -> None:
 
 
 def read_all(words: Sequence[str]) -> list[Scenario]:
-    """The scenarios of files, names and directories.  All problems go to stderr; exit code 2 if
-    there is any."""
+    """The scenarios of files, names and directories.  All problems go to stderr; they end the
+    process with exit code 2."""
     problems: list[str] = []
     scenarios = []
     for word in words:

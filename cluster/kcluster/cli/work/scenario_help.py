@@ -1,6 +1,6 @@
 """The work of `kcluster scenario help`.
 
-Owns: which page is printed.  Never: its text (scenario/language/reference.py).
+Owns: the choice of the page.  Never: makes its text (scenario/language/reference.py).
 Kafka: no counterpart.
 """
 
@@ -14,7 +14,7 @@ from kcluster.scenario.language.reference_text import as_markdown, as_text, over
 
 
 def print_help(word: str | None, markdown: bool) -> None:
-    """Print the page of a word, or of all."""
+    """Print the page of a word, or all pages."""
     found = pages()
     if markdown:
         print(as_markdown(), end="")

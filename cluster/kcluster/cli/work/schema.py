@@ -1,6 +1,6 @@
 """The work of `kcluster schema`, for files that users write.
 
-Owns: which schema it is.  Never: the schemas (scenario/language/schema.py).
+Owns: the choice of the schema.  Never: makes a schema (scenario/language/schema.py).
 Kafka: no counterpart.
 """
 

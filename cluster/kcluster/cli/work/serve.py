@@ -58,7 +58,7 @@ def serve_clusters(
         for thread in stopping:
             thread.join()
         sys.stdout.flush()
-        os._exit(0)  # what 200 clusters leave in memory need not be collected
+        os._exit(0)  # the memory of 200 clusters need not be collected
 
 
 def _wait_for_end(wanted: SimpleQueue[str]) -> None:

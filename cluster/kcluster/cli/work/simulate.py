@@ -1,6 +1,6 @@
 """The work of `kcluster simulate`.
 
-Owns: how errors of files and programs are shown, the exit code.  Never: runs a program
+Owns: the form of errors of files and programs, the exit code.  Never: runs a program
 (cli/simulate/).
 Kafka: no counterpart.
 """

@@ -1,6 +1,6 @@
 """The work of `kcluster pipeline sweep`.
 
-Owns: progress, the files of the report, how bad input is shown.  Never: runs
+Owns: progress, the files of the report, the form of invalid input.  Never: runs
 (pipeline/sweep/job.py).
 Kafka: no counterpart.
 """
@@ -91,8 +91,9 @@ def sweep_grid(
 
 
 def _interrupt(signum: int, frame: object) -> NoReturn:
-    """Replaces pyspark's handler, which calls Java while another call's answer is being read."""
-    logging.disable()  # py4j logs whatever ends a call
+    """Handle SIGINT in place of pyspark's handler, which would call Java while another call's
+    answer is being read."""
+    logging.disable()  # py4j logs every error that ends a call
     raise KeyboardInterrupt
 
 
@@ -138,7 +139,7 @@ def _sweep(
 
 
 def _played_line(swept: SweepResult) -> str:
-    """How many runs were played, and how fast."""
+    """The line with the number of played runs, and their rate."""
     if not swept.played:
         return f"all {swept.done_before:,} runs were done before"
     rate = f"{swept.played / swept.wall_s:,.1f} runs/s"
@@ -149,7 +150,8 @@ def _played_line(swept: SweepResult) -> str:
 
 
 def report_errors(spark: SparkSession, grid: Grid, out: str) -> int:
-    """Show the first runs that ended with an error, one per line; returns how many did."""
+    """Show the first runs that ended with an error, one per line; returns the number of such
+    runs."""
     failed = 0
     cells = {cell.key: at for at, cell in enumerate(grid.cells)}
     for failed, (key, seed, error) in enumerate(errors_of(spark, grid, out), 1):
@@ -163,7 +165,7 @@ def report_errors(spark: SparkSession, grid: Grid, out: str) -> int:
 def _write(
     spark: SparkSession, grid: Grid, out: str, sums: list[CellSummary], mtbf_ms: float
 ) -> list[Path]:
-    """The report's files."""
+    """Write the report's files."""
     shown = ("-v", "--verbose", "-q", "--quiet")
     words = [word for word in sys.argv[1:] if word not in shown]
     if not can_draw():
@@ -173,7 +175,8 @@ def _write(
 
 
 def _rate(played: int, played_s: float, remaining: int) -> str:
-    """`12.3 runs/s, 0:04:10 left`, for this many runs in this time."""
+    """The rate and the remaining time: `12.3 runs/s, 0:04:10 left`, for this many runs in this
+    time."""
     if not played:
         return ""
     time_left = timedelta(seconds=round(remaining * played_s / played))

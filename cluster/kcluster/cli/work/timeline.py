@@ -1,6 +1,6 @@
 """The work of `kcluster pipeline timeline`.
 
-Owns: what is printed.  Never: makes the tables (pipeline/timeline.py) or the page
+Owns: the output.  Never: makes the tables (pipeline/timeline.py) or the page
 (pipeline/charts.py).
 Kafka: no counterpart.
 """

@@ -24,12 +24,12 @@ ASSIGNORS: Final = (RANGE, ROUND_ROBIN, STICKY, COOPERATIVE_STICKY)
 NO_GENERATION: Final = -1
 
 Assignment = dict[str, list[Partition]]
-"""The partitions of each member, by member id.  It has an entry for every member."""
+"""The partitions of each member, by member id.  Every member has an entry."""
 
 
 class MemberSubscription(Struct, frozen=True):
-    """A member's subscription.  `owned`: the partitions that it claims to have owned in
-    `generation`. Kafka: ConsumerPartitionAssignor.Subscription, MemberInfo."""
+    """A member's subscription.  `owned`: the partitions that the member claims to have owned in
+    `generation`.  Kafka: ConsumerPartitionAssignor.Subscription, MemberInfo."""
 
     member_id: str
     topics: tuple[str, ...]
@@ -175,8 +175,8 @@ def _fill(
     unassigned: Sequence[Partition],
     min_quota: int,
 ) -> None:
-    """Assign round robin to the members below the minimum, then one partition to each member at
-    it."""
+    """Assign round robin to the members below the minimum, then one more partition to each member
+    that has the minimum."""
     for partition in unassigned:
         member_id = below_min.popleft() if below_min else at_min.popleft()
         assigned[member_id].append(partition)

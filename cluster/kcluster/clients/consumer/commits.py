@@ -8,9 +8,9 @@ Kafka: ConsumerCoordinator's half about offsets; KIP-320 (epochs of commits), KI
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
+from kcluster.clients.connections import ClientRequest, NetworkClient, RetryBackoff
 from kcluster.clients.consumer.coordinator import (
     COORDINATOR_GONE,
     NO_GENERATION,
@@ -24,7 +24,7 @@ from kcluster.clients.consumer.group_protocol import by_topic
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import AUTO, ConsumerSettings
 from kcluster.clients.ledger import Partition
-from kcluster.clients.metadata import Metadata, backoff_ms
+from kcluster.clients.metadata import Metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -46,7 +46,7 @@ _RETRIABLE: Final = (
 _OF_MEMBERS: Final = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 _FATAL: Final = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 NO_OFFSET_FOR_PARTITION: Final = "NO_OFFSET_FOR_PARTITION"
-"""The ledger's name of NoOffsetForPartitionException: there is neither a committed offset nor a
+"""The ledger's name for NoOffsetForPartitionException: there is neither a committed offset nor a
 reset policy."""
 
 
@@ -80,12 +80,12 @@ class Commits:
         self._coordinator = coordinator
         self._member = member
         self._is_fetching_committed = False
-        self._fetch_failures = 0
+        self._fetch_backoff = RetryBackoff(network)
         self._sync_offsets: Offsets | None = None
         """The offsets of a commitSync that has not returned; None if there is none."""
         self._sync_deadline_ms = 0
         self._sync_retry_ms = 0
-        self._sync_attempts = 0
+        self._sync_backoff = RetryBackoff(network)
         self._is_sync_in_flight = False
         self._awaits_coordinator = False
         """Whether the commitSync waits for the coordinator, so that a response, or
@@ -99,7 +99,7 @@ class Commits:
             self.auto_commit_ms = now_ms + self._settings.auto_commit_interval_ms
 
     def commit_if_due(self, now_ms: int) -> None:
-        """Do an auto commit if it is due.  Called in poll()."""
+        """Do an auto commit if one is due.  Called in poll()."""
         if now_ms < self.auto_commit_ms:
             return
         self.restart_timer(now_ms)
@@ -124,7 +124,7 @@ class Commits:
 
     @property
     def sync_due_ms(self) -> int:
-        """When `continue_sync` must be called; NEVER_MS for never."""
+        """The time at which `continue_sync` must be called; NEVER_MS for never."""
         if self._sync_offsets is None:
             return NEVER_MS
         if self._is_sync_in_flight or self._awaits_coordinator:
@@ -136,7 +136,7 @@ class Commits:
         if offsets:
             self._sync_offsets = offsets
             self._sync_deadline_ms = now_ms + timeout_ms
-            self._sync_retry_ms, self._sync_attempts = now_ms, 0
+            self._sync_retry_ms, self._sync_backoff.failures = now_ms, 0
             self.continue_sync(now_ms)
 
     def continue_sync(self, now_ms: int) -> None:
@@ -156,17 +156,10 @@ class Commits:
 
     def _on_sync_result(self, is_done: bool, can_retry: bool, now_ms: int) -> None:
         self._is_sync_in_flight = False
-        if not can_retry:
+        if can_retry:
+            self._sync_retry_ms = self._sync_backoff.after_failure(now_ms)
+        else:
             self._sync_offsets = None
-            return
-        settings = self._settings
-        self._sync_retry_ms = now_ms + backoff_ms(
-            self._sync_attempts,
-            settings.retry_backoff_ms,
-            settings.retry_backoff_max_ms,
-            self._network.rng,
-        )
-        self._sync_attempts += 1
 
     # ------------------------------------------------------------------------- committing
 
@@ -177,7 +170,7 @@ class Commits:
         instance_id = None
         if member is not None:
             if member.state is not MemberState.STABLE:
-                # The Java client does not send a request that the coordinator would refuse.
+                # Like the Java client, send no request that the coordinator would refuse.
                 name = ErrorCode.UNKNOWN_MEMBER_ID.name
                 if member.is_rebalancing:
                     name = ErrorCode.REBALANCE_IN_PROGRESS.name
@@ -209,16 +202,14 @@ class Commits:
             context=(offsets, generation, on_committed),
         )
 
-    def _on_committed(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_committed(self, request: ClientRequest, now_ms: int) -> None:
         offsets, generation, on_committed = request.context
-        if failure:
+        if request.failure:
             on_committed(False, True, now_ms)
             return
         ledger = self._network.ledger
         refusal = ErrorCode.NONE
-        for topic in response.topics:
+        for topic in request.response.topics:
             name = topic.name or self._metadata.topic_name(topic.topic_id) or ""
             for partition_response in topic.partitions:
                 key = (name, partition_response.partition_index)
@@ -293,24 +284,17 @@ class Commits:
         asked = [(one, ledger.acked_offset(group_id, one.key)) for one in wanted]
         self._coordinator.send(_OFFSET_FETCH, body, now_ms, self._on_fetched, context=asked)
 
-    def _on_fetched(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_fetched(self, request: ClientRequest, now_ms: int) -> None:
         self._is_fetching_committed = False
         wanted: list[tuple[Position, int]] = request.context
-        if failure:
-            self._retry_fetch(now_ms)
-            return
-        group_response = (
-            response.groups[0] if request.version >= _FIRST_FETCH_VERSION_WITH_GROUPS else response
-        )
-        error = error_of(group_response.error_code)
+        if not request.failure and request.version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
+            request.response = request.response.groups[0]
+        error = self._network.refusal(request, now_ms)
         if error:
-            self._network.record_error(now_ms, _OFFSET_FETCH, error.name)
             self._fetch_refused(error, now_ms)
             return
         committed: Offsets = {}
-        for topic in group_response.topics:
+        for topic in request.response.topics:
             name = topic.name or self._metadata.topic_name(topic.topic_id) or ""
             for partition_response in topic.partitions:
                 key = (name, partition_response.partition_index)
@@ -323,7 +307,7 @@ class Commits:
                     partition_response.committed_offset,
                     partition_response.committed_leader_epoch,
                 )
-        self._fetch_failures = 0
+        self._fetch_backoff.failures = 0
         for position, known in wanted:
             offset, epoch = committed.get(position.key, (-1, -1))
             self._initialize(position, offset, epoch, known, now_ms)
@@ -335,17 +319,7 @@ class Commits:
             pass
         elif not error.retriable or error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self.fatal = error.name
-        self._retry_fetch(now_ms)
-
-    def _retry_fetch(self, now_ms: int) -> None:
-        settings = self._settings
-        self.fetch_committed_ms = now_ms + backoff_ms(
-            self._fetch_failures,
-            settings.retry_backoff_ms,
-            settings.retry_backoff_max_ms,
-            self._network.rng,
-        )
-        self._fetch_failures += 1
+        self.fetch_committed_ms = self._fetch_backoff.after_failure(now_ms)
 
     def _initialize(
         self, position: Position, offset: int, epoch: int, known: int, now_ms: int

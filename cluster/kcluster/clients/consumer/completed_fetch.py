@@ -29,7 +29,8 @@ _CONTROL_KEY: Final = Layout(">hh")
 _ABORT: Final = 0
 
 Segment = tuple[list[Record], int, int]
-"""(records of a batch, its leader epoch, the offset after it); no records if they are hidden."""
+"""(records of a batch, the batch's leader epoch, the offset after the batch); no records if they
+are hidden."""
 
 
 class CompletedFetch:
@@ -40,10 +41,10 @@ class CompletedFetch:
     def __init__(self, position: Position, node: int, segments: Iterable[Segment]) -> None:
         self.position = position
         self.node = node
-        """The broker that sent them."""
+        """The broker that sent the records."""
         self._segments = deque(segments)
         self._at = 0
-        """The number of records of the first segment that were returned."""
+        """The number of records of the first segment that were already returned."""
         self._next_offset = position.offset
 
     @property

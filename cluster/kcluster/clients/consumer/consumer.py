@@ -92,10 +92,10 @@ class Consumer(ClientBase):
         self._busy_until_us = 0
         """The end of the application's processing of records."""
         self._poll_returns_ms = 0
-        """The end of poll()'s wait for the coordinator; 0: it does not wait."""
+        """The end of poll()'s wait for the coordinator; 0 if poll() does not wait."""
         self._quiet_until_ms = 0
-        """Until this time a turn only returns records and fetches more: the usual case, a fast path
-        that skips the other parts."""
+        """The time until which a turn only returns records and fetches more: the usual case, a fast
+        path that skips the other parts."""
         self._is_closing = False
         self._close_deadline_ms = NEVER_MS
 
@@ -174,7 +174,7 @@ class Consumer(ClientBase):
         elif self._busy_until_us > now_ms * 1000:
             due_ms = min(due_ms, -(-self._busy_until_us // 1000))
         else:
-            # poll() throws a heartbeat's failure before it does anything else (pollHeartbeat).
+            # The first thing that poll() does is to throw a heartbeat's failure (pollHeartbeat).
             error = "" if group is None else group.heartbeat_error
             if not error:
                 due_ms = min(due_ms, self._poll(now_ms))
@@ -231,7 +231,7 @@ class Consumer(ClientBase):
         return error or ("" if group is None else group.fatal or group.heartbeat_error)
 
     def _poll(self, now_ms: int) -> int:
-        """Run poll() as far as possible now.  Returns the latest time to continue."""
+        """Run poll() as far as possible now.  Returns the time by which to continue."""
         commits, group = self.commits, self.group
         if commits.is_sync_pending:
             commits.continue_sync(now_ms)

@@ -19,20 +19,27 @@ from enum import IntEnum
 from typing import Final
 from uuid import UUID
 
-from kcluster.clients.connections import InFlightRequest
+from kcluster.clients.connections import ClientRequest, RetryBackoff
 from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, EpochState, MemberState
+from kcluster.clients.consumer.group_protocol import by_topic
 from kcluster.clients.consumer.membership import ClientMembership, MembershipParts
 from kcluster.clients.ledger import Partition
-from kcluster.clients.metadata import at_once_ms, backoff_ms
+from kcluster.clients.metadata import at_once_ms
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import NEVER_MS
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2
 _HEARTBEAT: Final = int(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+_RETRIED: Final = (
+    *COORDINATOR_GONE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNRELEASED_INSTANCE_ID,
+    ErrorCode.NETWORK_EXCEPTION,
+)
 _FENCED: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
@@ -59,13 +66,14 @@ class EpochMembership(ClientMembership):
         self._retry_heartbeat_ms = 0
         self._poll_deadline_ms = NEVER_MS
         self._is_in_flight = False
-        self._failures = 0
+        self._backoff = RetryBackoff(self._network)
         self._target: list[tuple[bytes, list[int]]] | None = None
-        """The last assignment, partitions by topic id, until it is reconciled; None: there is none
-        to reconcile."""
+        """The last assignment, partitions by topic id, until it is reconciled; None if there is
+        none to reconcile."""
         self._is_committing = False
         self._sends_all = True
-        """Whether the next heartbeat has every field: it joins, or the last one had no answer."""
+        """Whether the next heartbeat has every field: the member joins, or the last heartbeat had
+        no answer."""
         self._sent_owned: list[Partition] | None = None
 
     @property
@@ -129,7 +137,7 @@ class EpochMembership(ClientMembership):
         self._take(wanted, now_ms)
 
     def _on_committed(self, is_done: bool, can_retry: bool, now_ms: int) -> None:
-        """Continue after the commit before a revocation, which is not repeated."""
+        """Continue after the commit before a revocation; a failed commit is not repeated."""
         self._is_committing = False
         if self._target is None:
             return
@@ -142,7 +150,7 @@ class EpochMembership(ClientMembership):
         self._take(wanted, now_ms)
 
     def _take(self, wanted: list[Partition], now_ms: int) -> None:
-        """Own exactly these partitions, and acknowledge them."""
+        """Own exactly these partitions, and acknowledge them in the next heartbeat."""
         self._target = None
         if sorted(wanted) != sorted(self._positions):
             self._positions.assign(sorted(wanted))
@@ -171,10 +179,10 @@ class EpochMembership(ClientMembership):
         if epoch >= 0 and (sends_all or held != self._sent_owned):
             self._sent_owned = held
             entry = m.ConsumerGroupHeartbeatRequest.TopicPartitions
-            topics: dict[str, list[int]] = {}
-            for topic, number in held:
-                topics.setdefault(topic, []).append(number)
-            owned = [entry(self._metadata.topic_id(x), numbers) for x, numbers in topics.items()]
+            owned = [
+                entry(self._metadata.topic_id(topic), numbers)
+                for topic, numbers in by_topic(held).items()
+            ]
         body = m.ConsumerGroupHeartbeatRequest(
             group_id=settings.group_id,
             member_id=self.member.member_id,
@@ -192,28 +200,19 @@ class EpochMembership(ClientMembership):
         self._next_heartbeat_ms = now_ms + self._interval_ms
         self._coordinator.send(_HEARTBEAT, body, now_ms, self._on_response, context=epoch)
 
-    def _on_response(
-        self,
-        request: InFlightRequest,
-        response: m.ConsumerGroupHeartbeatResponse,
-        failure: str,
-        now_ms: int,
-    ) -> None:
+    def _on_response(self, request: ClientRequest, now_ms: int) -> None:
         self._is_in_flight = False
         if request.context < 0:
             self.is_leaving = False
             return
         if self._is_away:
             return
-        if failure:
-            self._failed(now_ms)
-            return
-        error = error_of(response.error_code)
+        error = self._coordinator.refusal(request, now_ms)
         if error:
-            self._network.record_error(now_ms, _HEARTBEAT, error.name)
             self._refused(error, request.sent_ms, now_ms)
             return
-        self._failures = 0
+        self._backoff.failures = 0
+        response: m.ConsumerGroupHeartbeatResponse = request.response
         member = self.member
         member.member_id = response.member_id or member.member_id
         member.generation_id = response.member_epoch
@@ -231,28 +230,14 @@ class EpochMembership(ClientMembership):
         elif self.reconciliation is Reconciliation.ACKNOWLEDGING:
             self._next_heartbeat_ms = now_ms
 
-    def _failed(self, now_ms: int) -> None:
-        """Handle a missing answer: the next heartbeat has every field again."""
-        settings = self._settings
-        self._sends_all = True
-        self._retry_heartbeat_ms = now_ms + backoff_ms(
-            self._failures,
-            settings.retry_backoff_ms,
-            settings.retry_backoff_max_ms,
-            self._network.rng,
-        )
-        self._next_heartbeat_ms = self._retry_heartbeat_ms
-        self._failures += 1
-
     def _refused(self, error: ErrorCode, sent_ms: int, now_ms: int) -> None:
         if error in _FENCED:
             self._lose_all()
             self._join_again(at_once_ms(sent_ms, now_ms))
-        elif error in COORDINATOR_GONE:
-            self._coordinator.mark_unknown(now_ms)
-            self._failed(now_ms)
-        elif error in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNRELEASED_INSTANCE_ID):
-            self._failed(now_ms)
+        elif error in _RETRIED:
+            self._sends_all = True
+            self._retry_heartbeat_ms = self._backoff.after_failure(now_ms)
+            self._next_heartbeat_ms = self._retry_heartbeat_ms
         else:
             self.fatal = error.name
 

@@ -11,23 +11,24 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient, OnResponse
+from kcluster.clients.connections import (
+    GROUP_KEY,
+    ClientRequest,
+    NetworkClient,
+    OnResponse,
+    RetryBackoff,
+)
 from kcluster.clients.consumer.settings import ConsumerSettings
-from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms
+from kcluster.clients.metadata import NO_BROKER, Metadata
 from kcluster.clients.wire import SECOND_CONNECTION, broker_of
-from kcluster.protocol import messages as m
-from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
 from kcluster.timers import NEVER_MS
 
 NO_GENERATION: Final = -1
 NO_MEMBER_ID: Final = ""
 COORDINATOR_GONE: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
-
-_FIND_COORDINATOR: Final = int(ApiKey.FIND_COORDINATOR)
-_FIRST_VERSION_WITH_MANY_KEYS: Final = 4
-_GROUP: Final = 0
+"""Errors of a broker that is not the group's coordinator: another one must be found."""
 
 
 class MemberState(IntEnum):
@@ -56,7 +57,7 @@ class MembershipState:
         self.protocol_name = ""
         self.rejoin_needed = True
         self.needs_join_prepare = True
-        """Whether offsets must be committed and partitions revoked before it joins."""
+        """Whether offsets must be committed and partitions revoked before the member joins."""
         self.rejoin_reason = ""
 
     @property
@@ -97,8 +98,8 @@ class MembershipState:
 
 
 class EpochState(MembershipState):
-    """The state of a member of KIP-848 for commits: `generation_id` is its epoch.  An error of a
-    commit changes nothing, because the next heartbeat meets the cause."""
+    """The state of a KIP-848 member, as commits need it: `generation_id` is its epoch.  An error of
+    a commit changes nothing, because the next heartbeat meets the cause."""
 
     def reset_on_error(self, api: str, error: ErrorCode) -> None:
         pass
@@ -108,9 +109,9 @@ class EpochState(MembershipState):
 
 
 class Coordinator:
-    """The group coordinator.  `fatal`: the error that poll() throws, "" for none.  `retry_ms`: when
-    `is_ready` may change without a response; valid for the current turn of the consumer, which
-    resets it."""
+    """The group coordinator.  `fatal`: the error that poll() throws, "" for none.  `retry_ms`: the
+    time at which `is_ready` may change without a response; valid for the current turn of the
+    consumer, which resets it."""
 
     def __init__(
         self, settings: ConsumerSettings, metadata: Metadata, network: NetworkClient
@@ -123,7 +124,7 @@ class Coordinator:
         self._connection = NO_BROKER
         self._is_finding = False
         self._find_after_ms = 0
-        self._failures = 0
+        self._backoff = RetryBackoff(network)
 
     @property
     def is_known(self) -> bool:
@@ -136,8 +137,8 @@ class Coordinator:
         return NO_BROKER if self._connection == NO_BROKER else broker_of(self._connection)
 
     def is_ready(self, now_ms: int) -> bool:
-        """Whether a request can be sent to it now.  If not, find it or connect to it.
-        Kafka: ensureCoordinatorReady."""
+        """Whether a request can be sent to the coordinator now.  If not, find the coordinator or
+        connect to it.  Kafka: ensureCoordinatorReady."""
         connection = self._connection
         if connection != NO_BROKER:
             network = self._network
@@ -151,18 +152,10 @@ class Coordinator:
 
     def _connection_lost(self, now_ms: int) -> None:
         self._connection = NO_BROKER
-        self._failures += 1
-        if self._failures > 1:
-            self._back_off(now_ms)
-
-    def _back_off(self, now_ms: int) -> None:
-        settings = self._settings
-        self._find_after_ms = now_ms + backoff_ms(
-            max(0, self._failures - 1),
-            settings.retry_backoff_ms,
-            settings.retry_backoff_max_ms,
-            self._network.rng,
-        )
+        if self._backoff.failures:
+            self._find_after_ms = self._backoff.after_failure(now_ms)
+        else:
+            self._backoff.failures = 1
 
     def mark_unknown(self, now_ms: int) -> None:
         """Disconnect and find another coordinator: this one no longer coordinates, or does not
@@ -187,48 +180,26 @@ class Coordinator:
                 self._find_after_ms = now_ms + self._settings.retry_backoff_ms
                 self.retry_ms = self._find_after_ms
             return
-        group = self._settings.group_id
-        version = network.version(broker_id, _FIND_COORDINATOR)
-        if version < _FIRST_VERSION_WITH_MANY_KEYS:
-            body = m.FindCoordinatorRequest(key=group, key_type=_GROUP)
-        else:
-            body = m.FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group])
         self._is_finding = True
-        network.send(broker_id, _FIND_COORDINATOR, body, now_ms, self._on_found)
+        group = self._settings.group_id
+        network.find_coordinator(broker_id, GROUP_KEY, group, now_ms, self._on_found)
 
-    def _on_found(
-        self,
-        request: InFlightRequest,
-        response: m.FindCoordinatorResponse,
-        failure: str,
-        now_ms: int,
-    ) -> None:
+    def _on_found(self, request: ClientRequest, now_ms: int) -> None:
         self._is_finding = False
-        if failure:
-            self._network.record_error(now_ms, _FIND_COORDINATOR, failure)
-            self._find_failed(now_ms)
-            return
-        coordinator: m.FindCoordinatorResponse | m.FindCoordinatorResponse.Coordinator = response
-        if request.version >= _FIRST_VERSION_WITH_MANY_KEYS:
-            (coordinator,) = response.coordinators
-        if coordinator.error_code:
-            error = error_of(coordinator.error_code)
-            self._network.record_error(now_ms, _FIND_COORDINATOR, error.name)
+        error = self._network.refusal(request, now_ms)
+        if error:
             if not error.retriable:
                 self.fatal = error.name
-            self._find_failed(now_ms)
+            self._find_after_ms = self._backoff.after_failure(now_ms)
+            self._metadata.request_update()
             return
-        self._connection = coordinator.node_id + SECOND_CONNECTION
+        self._connection = request.response.node_id + SECOND_CONNECTION
         is_ready = self._network.is_ready(self._connection, now_ms)
         if not is_ready and self._network.connection_failed(self._connection):
             # The broker is down, and the other brokers have not noticed yet.
             self._connection_lost(now_ms)
-            self._back_off(now_ms)
-
-    def _find_failed(self, now_ms: int) -> None:
-        self._failures += 1
-        self._back_off(now_ms)
-        self._metadata.request_update()
+            self._backoff.failures -= 1  # one failure, which is waited for even if it is the first
+            self._find_after_ms = self._backoff.after_failure(now_ms)
 
     # ---------------------------------------------------------------------------- sending
 
@@ -243,20 +214,22 @@ class Coordinator:
         timeout_ms: int = -1,
     ) -> None:
         """Send a request to the coordinator, which `is_ready`.  If there is no response, the
-        coordinator counts as unknown when `on_response` is called, and the failure is in the
-        ledger."""
+        coordinator counts as unknown when `on_response` is called."""
 
-        def handle(
-            request: InFlightRequest, response: Message | None, failure: str, then_ms: int
-        ) -> None:
-            if failure:
-                self._network.record_error(then_ms, api_key, failure)
-                if request.broker_id == self._connection:
-                    self._connection = NO_BROKER
-            else:
-                self._failures = 0
-            on_response(request, response, failure, then_ms)
+        def handle(request: ClientRequest, then_ms: int) -> None:
+            if not request.failure:
+                self._backoff.failures = 0
+            elif request.broker_id == self._connection:
+                self._connection = NO_BROKER
+            on_response(request, then_ms)
 
         self._network.send(
             self._connection, api_key, body, now_ms, handle, context=context, timeout_ms=timeout_ms
         )
+
+    def refusal(self, request: ClientRequest, now_ms: int) -> ErrorCode:
+        """NetworkClient.refusal; finds the coordinator again if this broker is not it."""
+        error = self._network.refusal(request, now_ms)
+        if error in COORDINATOR_GONE:
+            self.mark_unknown(now_ms)
+        return error

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
+from kcluster.clients.connections import ClientRequest, NetworkClient
 from kcluster.clients.consumer.completed_fetch import CompletedFetch, open_records
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import READ_COMMITTED, ConsumerSettings
@@ -32,7 +32,7 @@ from kcluster.timers import NEVER_MS
 
 ERROR_PAUSE_MS: Final = 10
 """DIFFERS: after an error, the Java client fetches again without a pause until new metadata has
-arrived.  Over virtual links without latency that could be an endless loop."""
+arrived.  Over virtual links without latency, the client could then fetch in an endless loop."""
 LAST_VERSION_WITHOUT_TOPIC_IDS: Final = 12
 
 _FETCH: Final = int(ApiKey.FETCH)
@@ -49,7 +49,7 @@ _FATAL: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CORRUPT_MESSAGE
 
 class Fetcher:
     """The fetches of one consumer.  `fatal`: the error that poll() throws, "" for none.
-    `retry_ms`: when `send` must be called without a response; NEVER_MS for never."""
+    `retry_ms`: the time at which `send` must be called without a response; NEVER_MS for never."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Fetcher:
             0,
             _NO_SESSION,
         )
-        """The fields before the topics, which all requests share."""
+        """The fields before the topics, equal in all requests."""
         self._pending: dict[int, None] = {}
         """Brokers with a fetch in flight."""
         self.buffer: deque[CompletedFetch] = deque()
@@ -85,7 +85,7 @@ class Fetcher:
     # --------------------------------------------------------------------------- sending
 
     def send(self, now_ms: int) -> None:
-        """Send a fetch to every broker without one in flight."""
+        """Send a fetch to every broker to which none is in flight."""
         self.retry_ms = NEVER_MS
         pending, network = self._pending, self._network
         fetchable: dict[int, list[Position]] = {}
@@ -109,8 +109,8 @@ class Fetcher:
                 fetchable[node].append(position)
             else:
                 fetchable[node] = [position]
-        # A broker with buffered records waits: its next fetch covers all partitions that are read
-        # from it.
+        # No fetch to a broker with buffered records: its next fetch covers all partitions that are
+        # read from it.
         buffered_nodes = [completed_fetch.node for completed_fetch in self.buffer]
         for node, positions in fetchable.items():
             if node not in buffered_nodes and network.is_ready(node, now_ms):
@@ -158,24 +158,19 @@ class Fetcher:
 
     # -------------------------------------------------------------------------- responses
 
-    def _on_response(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
-        node = request.broker_id
-        del self._pending[node]
+    def _on_response(self, request: ClientRequest, now_ms: int) -> None:
+        del self._pending[request.broker_id]
         context: dict[Partition, tuple[Position, int]] = request.context
-        if failure:
-            self._network.record_error(now_ms, _FETCH, failure)
+        if request.failure:
             for position, _ in context.values():
                 position.preferred_replica = NO_BROKER
             return
-        if response.error_code:
-            self._network.record_error(now_ms, _FETCH, error_of(response.error_code).name)
+        if self._network.refusal(request, now_ms):
             self._metadata.request_update()
             for position, _ in context.values():
                 position.fetch_at_ms = now_ms + ERROR_PAUSE_MS
             return
-        for topic in response.responses:
+        for topic in request.response.responses:
             name = topic.topic or self._metadata.topic_name(topic.topic_id)
             for partition_response in topic.partitions:
                 fetchable = context.get((name or "", partition_response.partition_index))
@@ -187,7 +182,7 @@ class Fetcher:
         position: Position,
         offset: int,
         partition_response: Any,
-        request: InFlightRequest,
+        request: ClientRequest,
         now_ms: int,
     ) -> None:
         if partition_response.error_code:
@@ -200,7 +195,7 @@ class Fetcher:
             )
             return
         if position.state is not _FETCHING or position.offset != offset:
-            return  # the position moved while the fetch was in flight
+            return  # the position has moved while the fetch was in flight
         position.high_watermark = partition_response.high_watermark
         position.last_stable_offset = partition_response.last_stable_offset
         position.log_start_offset = partition_response.log_start_offset
@@ -273,7 +268,8 @@ class Fetcher:
                 or position.pending_revocation
                 or not completed_fetch.is_next
             ):
-                # The position has moved or was revoked since the fetch was sent.
+                # The partition's position has moved, or the partition was revoked, since the fetch
+                # was sent.
                 buffer.popleft()
                 position.is_buffered = False
                 continue

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kcluster.clients.connections import InFlightRequest
+from kcluster.clients.connections import ClientRequest
 from kcluster.clients.consumer.assignors import NO_GENERATION, MemberSubscription, assign
-from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, MembershipState, MemberState
+from kcluster.clients.consumer.coordinator import MembershipState, MemberState
 from kcluster.clients.consumer.group_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     _Assignment = m.SyncGroupRequest.SyncGroupRequestAssignment
 
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
-"""The response to JoinGroup may arrive this long after the rebalance timeout. Kafka:
+"""The time after the rebalance timeout within which the response to JoinGroup may arrive.  Kafka:
 AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE."""
 
 _JOIN: Final = int(ApiKey.JOIN_GROUP)
@@ -209,16 +209,20 @@ class GroupMembership(ClientMembership):
             _JOIN, body, now_ms, self._on_joined, context=member.generation, timeout_ms=timeout_ms
         )
 
-    def _on_joined(
-        self, request: InFlightRequest, response: m.JoinGroupResponse, failure: str, now_ms: int
-    ) -> None:
+    def _on_joined(self, request: ClientRequest, now_ms: int) -> None:
         member = self.member
-        if failure:
-            self._join_failed(None, now_ms)
+        response: m.JoinGroupResponse = request.response
+        if not request.failure and response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            member.generation_id, member.member_id = NO_GENERATION, response.member_id
+            member.request_rejoin(f"need to re-join with the given member-id: {response.member_id}")
+            self._is_joining = False
+            self._join_again(now_ms)
             return
-        error = error_of(response.error_code)
+        error = self._coordinator.refusal(request, now_ms)
         if error:
-            self._join_refused(error, response, request.context, now_ms)
+            if error is ErrorCode.UNKNOWN_MEMBER_ID and member.generation == request.context:
+                member.reset_on_error("JOIN_GROUP", error)
+            self._join_failed(error, now_ms)
             return
         if member.state is not MemberState.PREPARING_REBALANCE:
             self._join_failed(ErrorCode.UNKNOWN_MEMBER_ID, now_ms)  # the member has left
@@ -277,35 +281,18 @@ class GroupMembership(ClientMembership):
             for member_id, partitions in assignment.items()
         ]
 
-    def _join_refused(
-        self, error: ErrorCode, response: m.JoinGroupResponse, sent: tuple[int, str], now_ms: int
-    ) -> None:
-        member = self.member
-        if error is ErrorCode.MEMBER_ID_REQUIRED:
-            member.generation_id, member.member_id = NO_GENERATION, response.member_id
-            member.request_rejoin(f"need to re-join with the given member-id: {response.member_id}")
-            self._is_joining = False
-            self._join_again(now_ms)
-            return
-        self._network.record_error(now_ms, _JOIN, error.name)
-        if error is ErrorCode.UNKNOWN_MEMBER_ID:
-            if member.generation == sent:
-                member.reset_on_error("JOIN_GROUP", error)
-        elif error in COORDINATOR_GONE:
-            self._coordinator.mark_unknown(now_ms)
-        self._join_failed(error, now_ms)
-
-    def _join_failed(self, error: ErrorCode | None, now_ms: int) -> None:
-        """Handle a failed JoinGroup or SyncGroup.  `error` None: there was no response."""
+    def _join_failed(self, error: ErrorCode, now_ms: int) -> None:
+        """Handle a failed JoinGroup or SyncGroup."""
         self._is_joining = False
         self._assign_later = None
         self._received_assignment = None
-        reason = "DisconnectException" if error is None else error.name
+        is_lost = error is ErrorCode.NETWORK_EXCEPTION
+        reason = "DisconnectException" if is_lost else error.name
         self.member.request_rejoin(f"rebalance failed due to {reason}")
         if error in _JOIN_AT_ONCE:
             self._join_again(now_ms)
             return
-        if error is not None and not error.retriable:
+        if not error.retriable:
             self.fatal = error.name
         self._join_after_ms = now_ms + self._settings.retry_backoff_ms
 
@@ -340,21 +327,14 @@ class GroupMembership(ClientMembership):
         )
         self._coordinator.send(_SYNC, body, now_ms, self._on_synced, context=member.generation)
 
-    def _on_synced(
-        self, request: InFlightRequest, response: m.SyncGroupResponse, failure: str, now_ms: int
-    ) -> None:
+    def _on_synced(self, request: ClientRequest, now_ms: int) -> None:
         member = self.member
-        if failure:
-            self._join_failed(None, now_ms)
-            return
-        error = error_of(response.error_code)
+        response: m.SyncGroupResponse = request.response
+        error = self._coordinator.refusal(request, now_ms)
         if error:
-            self._network.record_error(now_ms, _SYNC, error.name)
-            if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
-                if member.generation == request.context:
-                    member.reset_on_error("SYNC_GROUP", error)
-            elif error in COORDINATOR_GONE:
-                self._coordinator.mark_unknown(now_ms)
+            is_named = error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)
+            if is_named and member.generation == request.context:
+                member.reset_on_error("SYNC_GROUP", error)
             self._join_failed(error, now_ms)
         elif member.state is not MemberState.COMPLETING_REBALANCE:
             # A heartbeat failed since SyncGroup was sent, or the member has left.
@@ -412,11 +392,10 @@ class GroupMembership(ClientMembership):
         member.reset("consumer pro-actively leaving the group", forget_member_id=True)
         return is_sent
 
-    def _on_left(
-        self, request: InFlightRequest, response: m.LeaveGroupResponse, failure: str, now_ms: int
-    ) -> None:
+    def _on_left(self, request: ClientRequest, now_ms: int) -> None:
         self.is_leaving = False
-        if failure:
+        response: m.LeaveGroupResponse = request.response
+        if request.failure:
             return
         members = response.members or ()
         code = response.error_code or next((x.error_code for x in members if x.error_code), 0)

@@ -44,7 +44,7 @@ def encode_subscription(
     rack: str | None,
 ) -> bytes:
     """A member's subscription.  `owned`: its partitions.  `last`: its last assignment, for
-    `sticky`, which revokes everything before it joins.  `generation`: the generation of that
+    `sticky`, which revokes everything before it joins.  `generation`: the generation of the last
     assignment."""
     user_data = None
     if assignor == COOPERATIVE_STICKY:

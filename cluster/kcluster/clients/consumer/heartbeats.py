@@ -10,18 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
-from kcluster.clients.consumer.coordinator import (
-    COORDINATOR_GONE,
-    Coordinator,
-    MembershipState,
-    MemberState,
-)
+from kcluster.clients.connections import ClientRequest, NetworkClient, RetryBackoff
+from kcluster.clients.consumer.coordinator import Coordinator, MembershipState, MemberState
 from kcluster.clients.consumer.settings import ConsumerSettings
-from kcluster.clients.metadata import backoff_ms
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import NEVER_MS
 
 _HEARTBEAT: Final = int(ApiKey.HEARTBEAT)
@@ -49,7 +43,6 @@ class Heartbeats:
     ) -> None:
         self.fatal = ""
         self._settings = settings
-        self._network = network
         self._coordinator = coordinator
         self._member = member
         self._leave = leave
@@ -58,11 +51,11 @@ class Heartbeats:
         self._poll_deadline_ms = NEVER_MS
         self._retry_ms = 0
         """The time of the next attempt, because the coordinator was not ready."""
-        self._failures = 0
+        self._backoff = RetryBackoff(network)
 
     @property
     def due_ms(self) -> int:
-        """When `run` must be called; NEVER_MS for never."""
+        """The time at which `run` must be called; NEVER_MS for never."""
         if not self._member.sends_heartbeats:
             return NEVER_MS
         return max(
@@ -109,25 +102,15 @@ class Heartbeats:
             _HEARTBEAT, body, now_ms, self._on_response, context=member.generation
         )
 
-    def _on_response(
-        self, request: InFlightRequest, response: m.HeartbeatResponse, failure: str, now_ms: int
-    ) -> None:
-        if failure:
-            self._failed(now_ms)
-            return
-        error = error_of(response.error_code)
+    def _on_response(self, request: ClientRequest, now_ms: int) -> None:
+        error = self._coordinator.refusal(request, now_ms)
+        member = self._member
         if not error:
             self._succeeded(now_ms)
-            return
-        self._network.record_error(now_ms, _HEARTBEAT, error.name)
-        member = self._member
-        if error is ErrorCode.REBALANCE_IN_PROGRESS:
+        elif error is ErrorCode.REBALANCE_IN_PROGRESS:
             if member.state is MemberState.STABLE:
                 member.request_rejoin("group is already rebalancing")
             self._succeeded(now_ms)
-        elif error in COORDINATOR_GONE:
-            self._coordinator.mark_unknown(now_ms)
-            self._failed(now_ms)
         elif error in _REFUSED:
             if member.generation != request.context:
                 self._succeeded(now_ms)
@@ -143,15 +126,8 @@ class Heartbeats:
             self._failed(now_ms)
 
     def _succeeded(self, now_ms: int) -> None:
-        self._failures = 0
+        self._backoff.failures = 0
         self._session_deadline_ms = now_ms + self._settings.session_timeout_ms
 
     def _failed(self, now_ms: int) -> None:
-        settings = self._settings
-        self._heartbeat_ms = now_ms + backoff_ms(
-            self._failures,
-            settings.retry_backoff_ms,
-            settings.retry_backoff_max_ms,
-            self._network.rng,
-        )
-        self._failures += 1
+        self._heartbeat_ms = self._backoff.after_failure(now_ms)

@@ -39,8 +39,8 @@ class MembershipParts:
 
 class ClientMembership:
     """The membership of one consumer.  `fatal`: the error that poll() throws, "" for none.
-    `retry_ms`: when `poll` must be called without a response.  `is_leaving`: whether the request to
-    leave is in flight."""
+    `retry_ms`: the time at which `poll` must be called without a response.  `is_leaving`: whether
+    the request to leave is in flight."""
 
     def __init__(self, parts: MembershipParts, member: MembershipState) -> None:
         self.fatal = ""
@@ -72,7 +72,7 @@ class ClientMembership:
 
     @property
     def heartbeat_ms(self) -> int:
-        """When `run_heartbeats` must be called; NEVER_MS for never."""
+        """The time at which `run_heartbeats` must be called; NEVER_MS for never."""
         raise AssertionError(f"{type(self).__name__} must define heartbeat_ms")
 
     @property

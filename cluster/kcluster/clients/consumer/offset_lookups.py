@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
+from kcluster.clients.connections import ClientRequest, NetworkClient
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import EARLIEST, READ_COMMITTED, ConsumerSettings
 from kcluster.clients.ledger import Partition
@@ -23,8 +23,8 @@ from kcluster.timers import NEVER_MS
 EARLIEST_TIMESTAMP: Final = -2
 LATEST_TIMESTAMP: Final = -1
 LOG_TRUNCATION: Final = "LOG_TRUNCATION"
-"""The ledger's name of LogTruncationException: a log was truncated below the position, and there is
-no reset policy."""
+"""The ledger's name for LogTruncationException: a log was truncated below the position, and there
+is no reset policy."""
 
 _CONSUMER: Final = -1
 _LIST_OFFSETS: Final = int(ApiKey.LIST_OFFSETS)
@@ -33,7 +33,7 @@ _OFFSET_FOR_LEADER_EPOCH: Final = int(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 
 class OffsetLookups:
     """The offset lookups of one consumer.  `fatal`: the error that poll() throws, "" for none.
-    `retry_ms`: when `run` must be called without a response; NEVER_MS for never."""
+    `retry_ms`: the time at which `run` must be called without a response; NEVER_MS for never."""
 
     def __init__(
         self,
@@ -109,15 +109,12 @@ class OffsetLookups:
         context = {position.key: position for position in positions}
         self._network.send(leader, _LIST_OFFSETS, body, now_ms, self._on_offsets, context=context)
 
-    def _on_offsets(
-        self, request: InFlightRequest, response: m.ListOffsetsResponse, failure: str, now_ms: int
-    ) -> None:
+    def _on_offsets(self, request: ClientRequest, now_ms: int) -> None:
         waiting: dict[Partition, Position] = request.context
-        if failure:
-            self._network.record_error(now_ms, _LIST_OFFSETS, failure)
+        if request.failure:
             self._fail(waiting.values(), now_ms)
             return
-        for topic in response.topics:
+        for topic in request.response.topics:
             for partition_response in topic.partitions:
                 key = (topic.name, partition_response.partition_index)
                 position = waiting.get(key)
@@ -128,8 +125,8 @@ class OffsetLookups:
                         _LIST_OFFSETS, position, error_of(partition_response.error_code), now_ms
                     )
                 elif partition_response.offset >= 0:
-                    # Without an epoch, because an offset from the leader itself needs no
-                    # validation.
+                    # The position is set without an epoch, because an offset from the leader itself
+                    # needs no validation.
                     leader = self._metadata.leader(*key), self._metadata.leader_epoch(*key)
                     position.seek(partition_response.offset, NO_EPOCH, *leader)
 
@@ -168,19 +165,12 @@ class OffsetLookups:
             leader, _OFFSET_FOR_LEADER_EPOCH, body, now_ms, self._on_epochs, context=context
         )
 
-    def _on_epochs(
-        self,
-        request: InFlightRequest,
-        response: m.OffsetForLeaderEpochResponse,
-        failure: str,
-        now_ms: int,
-    ) -> None:
+    def _on_epochs(self, request: ClientRequest, now_ms: int) -> None:
         waiting: dict[Partition, tuple[Position, tuple[int, ...]]] = request.context
-        if failure:
-            self._network.record_error(now_ms, _OFFSET_FOR_LEADER_EPOCH, failure)
+        if request.failure:
             self._fail((position for position, _ in waiting.values()), now_ms)
             return
-        for topic in response.topics:
+        for topic in request.response.topics:
             for partition_response in topic.partitions:
                 position, sent_position = waiting.get(
                     (topic.topic, partition_response.partition), (None, ())

@@ -91,14 +91,14 @@ class Position:
         self.high_watermark = self.last_stable_offset = self.log_start_offset = NO_OFFSET
 
     def seek(self, offset: int, offset_epoch: int, leader: int, leader_epoch: int) -> None:
-        """Begin at a committed offset, or at one from ListOffsets.  If its epoch is known, it is
-        validated against the leader's log first."""
+        """Start at a committed offset, or at an offset from ListOffsets.  If the offset's epoch is
+        known, the offset is first validated against the leader's log."""
         self.restarted = True
         self._set(offset, offset_epoch, leader, leader_epoch)
 
     def follow_leader(self, leader: int, leader_epoch: int) -> None:
-        """Take the leader from the metadata; a new leader or epoch validates the position.
-        Kafka: maybeValidatePositionForCurrentLeader."""
+        """Take the leader from the metadata; a new leader or epoch starts a validation of the
+        position.  Kafka: maybeValidatePositionForCurrentLeader."""
         if self.state is FetchState.AWAIT_RESET or leader < 0 or self.offset < 0:
             return
         if (leader, leader_epoch) != (self.leader, self.leader_epoch):
@@ -155,7 +155,7 @@ class Position:
 class Positions(dict[Partition, Position]):
     """The positions of all assigned partitions, in fetch order.
 
-    `needs_update`: whether some position may not be FETCHING, or its fetch ended with an error.
+    `needs_update`: whether a position may not be FETCHING, or its fetch ended with an error.
     """
 
     def __init__(self) -> None:
@@ -183,7 +183,8 @@ class Positions(dict[Partition, Position]):
                 )
 
     def move_to_end(self, position: Position) -> None:
-        """Fetch the other partitions first.  Kafka: movePartitionToEnd."""
+        """Move a partition to the end, so that the other partitions are fetched first.  Kafka:
+        movePartitionToEnd."""
         if len(self) > 1 and self.get(position.key) is position:
             del self[position.key]
             self[position.key] = position

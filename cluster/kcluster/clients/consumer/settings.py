@@ -1,8 +1,8 @@
 """A consumer's settings, and the reading plan of its application.
 
-Owns: the values ConsumerSettings and ConsumerPlan, Kafka's defaults and checks.  Never: reads.
-Kafka: ConsumerConfig of 4.4.0, with its names (the suffix `_ms` is not
-always part of them; `_bytes` always is).
+Owns: the values ConsumerSettings and ConsumerPlan, Kafka's defaults and checks.  Never: fetches
+records.  Kafka: ConsumerConfig of 4.4.0, with its names (the suffix `_ms` is not always part of
+them; `_bytes` always is).
 """
 
 from __future__ import annotations
@@ -120,9 +120,10 @@ class ConsumerPlan(Struct, frozen=True):
     poll_timeout_ms: int = 100
     """The timeout of poll()."""
     start_ms: int = 0
-    """When the application starts, in ms after the client's start."""
+    """The start of the application, in ms after the client's start."""
     stop_ms: int = -1
-    """When the consumer is closed, in ms after the client's start; -1: when it is stopped."""
+    """The time at which the consumer is closed, in ms after the client's start; -1: when it is
+    stopped."""
 
     def problems(self, settings: ConsumerSettings) -> list[str]:
         """The contradictions in the plan, one line per problem."""

@@ -23,7 +23,7 @@ RECORD_OVERHEAD_BYTES: Final = 8
 
 
 class ProducerBatch:
-    """Records for one partition that are sent together.  Times in ms."""
+    """Records for one partition that are sent together.  Times are in ms."""
 
     __slots__ = (
         "allocated_bytes",
@@ -50,7 +50,7 @@ class ProducerBatch:
     ) -> None:
         self.queue = queue
         self.allocated_bytes = allocated_bytes
-        """The part of buffer.memory that it uses."""
+        """The part of buffer.memory that the batch uses."""
         self.created_ms = created_ms
         self.due_ms = due_ms
         """The end of linger.ms, or of the retry backoff."""
@@ -60,7 +60,8 @@ class ProducerBatch:
         """The number of failed attempts that were followed by a retry."""
         self.in_retry = False
         self.is_done = False
-        """Whether its sends have an outcome, so that a late response changes nothing."""
+        """Whether the sends of its records have an outcome, so that a late response changes
+        nothing."""
         self.may_be_appended = False
         """Whether an attempt may have been appended although it was not acked."""
         self.error = ""
@@ -71,15 +72,15 @@ class ProducerBatch:
         self.producer_epoch = -1
         self.base_sequence = NO_SEQUENCE
         self.sequence_was_reset = False
-        """Whether its sequence differs from that of the previous attempt."""
+        """Whether the batch's sequence differs from the sequence of the previous attempt."""
 
     @property
     def next_sequence(self) -> int:
-        """The sequence that follows its last record."""
+        """The sequence that follows the batch's last record."""
         return (self.base_sequence + self.records.count) % SEQUENCE_MODULUS
 
     def update_leader_epoch(self, leader_epoch: int) -> bool:
-        """Set the leader epoch of the next attempt.  Returns whether this makes it a retry at a
+        """Set the leader epoch of the next attempt.  Returns whether the attempt is a retry at a
         newer leader, which needs no backoff (KIP-951)."""
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
@@ -87,15 +88,15 @@ class ProducerBatch:
         return self.attempts > 0 and self.attempts == self.attempts_at_leader_change
 
     def set_producer_state(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-        """Set or replace its producer id, epoch and sequence."""
+        """Set or replace the batch's producer id, epoch and sequence."""
         self.sequence_was_reset = self.base_sequence != NO_SEQUENCE
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.base_sequence = base_sequence
 
     def build(self, compression: str, attributes: int) -> memoryview:
-        """Encode the batch into new bytes each time, because a broker keeps them and writes offsets
-        into them."""
+        """Encode the batch into new bytes each time, because a broker keeps the bytes and writes
+        offsets into them."""
         self.sequence_was_reset = False
         return memoryview(
             self.records.build(

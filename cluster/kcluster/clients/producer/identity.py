@@ -1,16 +1,18 @@
-"""An idempotent producer's id, epoch and sequences.
+"""An idempotent producer's id, epoch and sequences, and how a transactional producer's differ.
 
-Owns: InitProducerId, the sequence of each batch, epoch bumps, the response to
-OUT_OF_ORDER_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID.  Never: sends or fails a batch (sender.py).
-Kafka: TransactionManager of a producer without transactional.id; KIP-98, KIP-360.
+Owns: InitProducerId without a transactional id, the sequence of each batch, epoch bumps, the
+response to OUT_OF_ORDER_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID; in a transaction the permission to
+send and to retry a batch, and the sequences after a failed one.  Never: sends or fails a batch
+(sender.py), sends a request to a transaction coordinator (transactions.py).
+Kafka: TransactionManager, TxnPartitionMap; KIP-98, KIP-360.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
-from kcluster.clients.metadata import NO_BROKER, backoff_ms
+from kcluster.clients.connections import ClientRequest, NetworkClient, RetryBackoff
+from kcluster.clients.metadata import NO_BROKER
 from kcluster.clients.producer.batches import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -18,9 +20,10 @@ from kcluster.clients.producer.batches import (
     ProducerBatch,
 )
 from kcluster.clients.producer.settings import MAX_INT, ProducerSettings
+from kcluster.clients.producer.transactions import Transactions
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import SEQUENCE_MODULUS
 
 MAX_EPOCH: Final = 32_767
@@ -46,7 +49,7 @@ class Identity:
         """(at_ms, partition) for each restart of a partition's sequences."""
         self._is_id_requested = False
         self._request_after_ms = 0
-        self._failures = 0
+        self._backoff = RetryBackoff(network)
         self._is_bump_requested = False
         self._queues_to_restart: dict[PartitionQueue, None] = {}
         self._unresolved: dict[PartitionQueue, None] = {}
@@ -127,26 +130,18 @@ class Identity:
         )
         self.network.send(broker_id, ApiKey.INIT_PRODUCER_ID, body, now_ms, self._on_id)
 
-    def _on_id(self, request: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+    def _on_id(self, request: ClientRequest, now_ms: int) -> None:
         self._is_id_requested = False
-        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
+        error = self.network.refusal(request, now_ms)
         if not error:
+            response = request.response
             self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
-            self._failures = 0
+            self._backoff.failures = 0
             self._restart(now_ms)
-            return
-        self.network.record_error(now_ms, ApiKey.INIT_PRODUCER_ID, failure or error.name)
-        if not error.retriable:
+        elif error.retriable:
+            self._request_after_ms = self._backoff.after_failure(now_ms)
+        else:
             self.fatal = error.name
-            return
-        settings = self.settings
-        self._request_after_ms = now_ms + backoff_ms(
-            self._failures,
-            settings.retry_backoff_ms,
-            settings.retry_backoff_max_ms,
-            self.network.rng,
-        )
-        self._failures += 1
 
     # --------------------------------------------------------------------------- batches
 
@@ -166,7 +161,7 @@ class Identity:
         return not queue.sequenced or queue.sequenced[0] is batch
 
     def assign_sequence(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Give a batch its sequence, unless an earlier attempt had one; with a new sequence, the
+        """Give a batch its sequence, unless an earlier attempt had one; with a new sequence, a
         retry could be appended as a duplicate."""
         if batch.base_sequence != NO_SEQUENCE:
             return
@@ -208,8 +203,75 @@ class Identity:
             return True
         if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             if is_resolved and (batch.sequence_was_reset or not queue.is_next(batch.base_sequence)):
-                return True  # its predecessor is still in flight
+                return True  # the batch before it is still in flight
             if is_resolved or batch.base_sequence == queue.unresolved_sequence:
                 self.request_epoch_bump(queue)
             return True
+        return error.retriable
+
+
+class TransactionalIdentity(Identity):
+    """The identity of a transactional producer, with the id and epoch of `transactions`; nothing
+    here bumps an epoch."""
+
+    def __init__(
+        self, settings: ProducerSettings, network: NetworkClient, transactions: Transactions
+    ) -> None:
+        super().__init__(settings, network)
+        self._transactions = transactions
+
+    def take_identity(self) -> None:
+        """Use the id and epoch that the coordinator assigned; sequences restart in a new epoch."""
+        self.producer_id = self._transactions.producer_id
+        self.producer_epoch = self._transactions.producer_epoch
+
+    @property
+    def is_settled(self) -> bool:
+        return not self._unresolved
+
+    def settle(self, now_ms: int) -> None:
+        for queue in tuple(self._unresolved):
+            if not queue.sequenced:
+                if not queue.is_next(queue.next_sequence):
+                    self._transactions.batch_failed(ErrorCode.REQUEST_TIMED_OUT)
+                self._resolved(queue)
+
+    def may_send(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        transactions = self._transactions
+        if queue.key not in transactions.partitions or transactions.is_fatal:
+            return False
+        return super().may_send(queue, batch)
+
+    def on_failed(self, batch: ProducerBatch, error: ErrorCode, *, sequence_is_free: bool) -> None:
+        queue = batch.queue
+        if batch in queue.sequenced:
+            queue.sequenced.remove(batch)
+        self._transactions.batch_failed(error)
+        if self._transactions.is_fatal or batch.base_sequence == NO_SEQUENCE:
+            return
+        if error is ErrorCode.UNKNOWN_PRODUCER_ID:
+            queue.restart_sequences(self.producer_id, self.producer_epoch)
+            self._resolved(queue)
+        elif sequence_is_free and batch.producer_epoch == queue.producer_epoch:
+            self._close_gap(queue, batch)
+
+    def _close_gap(self, queue: PartitionQueue, failed: ProducerBatch) -> None:
+        """Move up the sequences of the batches after a failed one, which is not in the log. Kafka:
+        adjustSequencesDueToFailedBatch."""
+        count = failed.records.count
+        queue.next_sequence -= count
+        for batch in queue.sequenced:
+            if batch.base_sequence > failed.base_sequence:
+                sequence = batch.base_sequence - count
+                batch.set_producer_state(batch.producer_id, batch.producer_epoch, sequence)
+
+    def may_retry(self, batch: ProducerBatch, error: ErrorCode, log_start_offset: int) -> bool:
+        queue = batch.queue
+        is_resolved = queue.unresolved_sequence == NO_SEQUENCE
+        if error is ErrorCode.UNKNOWN_PRODUCER_ID:
+            return log_start_offset == -1 or batch.sequence_was_reset
+        if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            return is_resolved and (
+                batch.sequence_was_reset or not queue.is_next(batch.base_sequence)
+            )
         return error.retriable

@@ -15,7 +15,7 @@ from kcluster.clients.producer.batches import PartitionQueue
 from kcluster.contract import Rng
 
 NO_PARTITION: Final = -1
-"""No partition is chosen yet.  Kafka: RecordMetadata.UNKNOWN_PARTITION."""
+"""The partition number before a partition is chosen.  Kafka: RecordMetadata.UNKNOWN_PARTITION."""
 
 _SEED: Final = 0x9747B28C
 _M: Final = 0x5BD1E995
@@ -23,7 +23,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The hash, as an unsigned 32-bit number."""
+    """The murmur2 hash of a key, as an unsigned 32-bit number."""
     length = len(data)
     h = (_SEED ^ length) & _MASK
     whole = length & ~3
@@ -43,7 +43,8 @@ def partition_of_key(key: bytes, partitions: int) -> int:
 
 
 class StickyPartitioner:
-    """Stays with a partition for the bytes of one batch.  Each topic has its own."""
+    """Chooses partitions for records without a key: it stays with one partition for the bytes of
+    one batch.  Each topic has its own."""
 
     __slots__ = ("_batch_size_bytes", "_metadata", "_produced_bytes", "_topic", "partition")
 
@@ -53,7 +54,7 @@ class StickyPartitioner:
         self._batch_size_bytes = batch_size_bytes
         self._produced_bytes = 0
         self.partition = NO_PARTITION
-        """The current partition; NO_PARTITION: to be chosen."""
+        """The current partition; NO_PARTITION if none is chosen."""
 
     def choose(self, queues: Mapping[tuple[str, int], PartitionQueue], rng: Rng) -> int:
         """The partition for the topic's next record; the topic must have partitions."""
@@ -64,8 +65,8 @@ class StickyPartitioner:
 
     def update(self, size_bytes: int, is_batch_full: Callable[[], bool]) -> None:
         """Count the bytes appended to the current partition.  After the bytes of one batch, leave
-        it as soon as its batch is full, at the latest after twice as many bytes. Kafka:
-        updatePartitionInfo."""
+        the partition as soon as its current batch is full, at the latest after twice as many bytes.
+        Kafka: updatePartitionInfo."""
         self._produced_bytes += size_bytes
         if self._produced_bytes >= self._batch_size_bytes and (
             self._produced_bytes >= 2 * self._batch_size_bytes or is_batch_full()

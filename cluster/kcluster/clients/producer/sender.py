@@ -15,7 +15,7 @@ from typing import Any, Final
 from kcluster.clients.connections import (
     DISCONNECTED,
     REQUEST_TIMED_OUT,
-    InFlightRequest,
+    ClientRequest,
     NetworkClient,
 )
 from kcluster.clients.ledger import Outcome, Partition
@@ -42,7 +42,7 @@ _FAILURES: Final = {
     DISCONNECTED: ErrorCode.NETWORK_EXCEPTION,
     REQUEST_TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
 }
-"""The error that stands for a missing response."""
+"""The errors that stand for a missing response, by its reason."""
 
 _Data: Final = m.ProduceRequest.PartitionProduceData
 _Topic: Final = m.ProduceRequest.TopicProduceData
@@ -75,7 +75,7 @@ class Sender:
         self.batch_due_ms = NEVER_MS
         """The earliest end of a linger or backoff."""
         self.expiry_ms = NEVER_MS
-        """A time before which no batch reaches its delivery timeout."""
+        """The time before which no batch reaches its delivery timeout."""
         self.waiting: dict[Partition, PartitionQueue] = {}
         """The queues with batches to be sent."""
         self._metadata_version = -1
@@ -117,7 +117,7 @@ class Sender:
             pass
 
     def _send_ready(self, now_ms: int) -> bool:
-        """Send one request to each leader with a ready batch; whether any was sent."""
+        """Send one request to each leader with a ready batch; returns whether any was sent."""
         leaders = self._ready_leaders(now_ms)
         is_any_sent = False
         for leader in leaders:
@@ -238,10 +238,9 @@ class Sender:
 
     # ------------------------------------------------------------------------- responses
 
-    def _on_produced(
-        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
-    ) -> None:
+    def _on_produced(self, request: ClientRequest, now_ms: int) -> None:
         batches: list[ProducerBatch] = request.context
+        failure = request.failure
         if failure:
             error = _FAILURES.get(failure, ErrorCode.UNSUPPORTED_VERSION)
             for batch in batches:
@@ -251,7 +250,7 @@ class Sender:
             return
         responses: dict[tuple[str | None, int], Any] = {}
         by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-        for topic in response.responses:
+        for topic in request.response.responses:
             name = self.metadata.topic_name(topic.topic_id) if by_id else topic.name
             for partition_response in topic.partition_responses:
                 responses[name, partition_response.index] = partition_response

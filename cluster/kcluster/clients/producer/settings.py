@@ -1,7 +1,7 @@
 """A producer's settings, and the sending plan of its application.
 
-Owns: the values ProducerSettings and ProducerPlan, Kafka's defaults and checks.  Never: sends.
-Kafka: ProducerConfig of 4.4.0, with its names (plus the suffixes `_ms` and `_bytes`).
+Owns: the values ProducerSettings and ProducerPlan, Kafka's defaults and checks.  Never: sends a
+record.  Kafka: ProducerConfig of 4.4.0, with its names (plus the suffixes `_ms` and `_bytes`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ TRANSACTIONS_V1: Final = 1
 TRANSACTIONS_V2: Final = 2
 """The transaction protocols: V1 is KIP-98; V2 is KIP-890, with an epoch for each transaction."""
 PARTITIONERS: Final = ("default", "round-robin")
-"""`default`: by key (murmur2), or sticky without a key (KIP-794).  `round-robin`: partitions in
-turn, whatever the key."""
+"""The ways to choose a partition.  `default`: by key (murmur2), or sticky without a key (KIP-794).
+`round-robin`: partitions in turn, whatever the key."""
 
 
 class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
@@ -125,8 +125,9 @@ class ProducerPlan(Struct, frozen=True):
     count: int = -1
     """The number of records; -1: no limit."""
     start_ms: int = 0
-    """When the first record is sent, in ms after the client's start."""
+    """The time of the first record, in ms after the client's start."""
     stop_ms: int = -1
-    """When sending ends, in ms after the client's start; -1: when the producer is stopped."""
+    """The time at which sending ends, in ms after the client's start; -1: when the producer is
+    stopped."""
     transactions: TransactionPlan | None = None
     """The use of transactions; None: records are sent outside of transactions."""

@@ -17,15 +17,16 @@ from kcluster.clients.producer.workload import Application
 from kcluster.timers import NEVER_MS
 
 TRANSACTION_ABORTED: Final = "TRANSACTION_ABORTED"
-"""The ledger's name of TransactionAbortedException: the record was not sent, since the application
+"""The ledger's name for TransactionAbortedException: the record was not sent, since the application
 aborted the transaction."""
 
 
 class TransactionalApplication(Application):
     """Creates the records of a plan, in transactions.
 
-    `transaction`: the present one, which has begun and not ended.  While commitTransaction() or
-    abortTransaction() has not returned, no records are created; the application catches up later.
+    `transaction`: the current transaction, which has begun and not ended.  While
+    commitTransaction() or abortTransaction() has not returned, no records are created; the
+    application catches up later.
     """
 
     def __init__(
@@ -49,7 +50,8 @@ class TransactionalApplication(Application):
         self._filled = 0
         """The number of records in the current transaction."""
         self._give_up_ms = NEVER_MS
-        """When to give up a call that has not returned, if the application is to stop."""
+        """The time at which to give up a call that has not returned, if the application is to
+        stop."""
 
     def stop(self, now_ms: int) -> None:
         """Create no more records; the open transaction is committed."""
@@ -63,7 +65,7 @@ class TransactionalApplication(Application):
         self._close_transaction(self._outcome_without_answer(), "", now_ms)
 
     def run(self, now_ms: int) -> None:
-        """Go on until a call blocks."""
+        """Continue until a call blocks."""
         transactions = self.transactions
         while not self.is_over:
             state = transactions.state
@@ -92,7 +94,7 @@ class TransactionalApplication(Application):
 
     def _begin(self, now_ms: int) -> bool:
         """Begin the next transaction after a call has returned, if its first record is due; False
-        if it is not yet."""
+        if it is not due yet."""
         if self.transaction is not None:
             is_aborted = bool(self.transaction.error)
             outcome = TransactionOutcome.ABORTED if is_aborted else TransactionOutcome.COMMITTED
@@ -123,7 +125,8 @@ class TransactionalApplication(Application):
         self._ledger.transactions.append(self.transaction)
 
     def _fill(self, now_ms: int) -> bool:
-        """Send the next record of the transaction, or end it; False if it must wait."""
+        """Send the next record of the transaction, or end the transaction; False if the application
+        must wait."""
         if self._record is None:
             is_full = self._filled >= self._transaction_plan.every
             if is_full or self.is_stopping or self._is_exhausted():
@@ -141,8 +144,8 @@ class TransactionalApplication(Application):
         return True
 
     def _finish(self, now_ms: int) -> bool:
-        """Commit the transaction, or flush() and abort it if that is planned; False while flush()
-        blocks."""
+        """Commit the transaction, or flush() and abort it if an abort is planned; False while
+        flush() blocks."""
         if not self._transaction_plan.is_aborted(self._number):
             self.transactions.end(commit=True)
             return True

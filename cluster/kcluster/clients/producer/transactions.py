@@ -2,7 +2,7 @@
 
 Owns: the state of a producer's transactions, FindCoordinator, InitProducerId, AddPartitionsToTxn,
 AddOffsetsToTxn, TxnOffsetCommit, EndTxn, their order, retries and errors.  Never: sends batches
-(sender.py), assigns sequences (transactional_identity.py), decides which records a transaction has
+(sender.py), assigns sequences (identity.py), decides which records a transaction has
 (transactional_workload.py). Kafka: TransactionManager of a producer with transactional.id; KIP-98,
 KIP-360, KIP-447, KIP-890.
 
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient
+from kcluster.clients.connections import GROUP_KEY, TRANSACTION_KEY, ClientRequest, NetworkClient
 from kcluster.clients.ledger import Partition, TransactionOffsets
 from kcluster.clients.metadata import NO_BROKER
 from kcluster.clients.producer.batches import NO_PRODUCER_ID
@@ -40,15 +40,11 @@ _LAST_CLIENT_VERSIONS: Final = {int(ApiKey.ADD_PARTITIONS_TO_TXN): 3}
 _LAST_COMMIT_BY_NAMES: Final = 5
 """The last version of TxnOffsetCommit with topic names; from v6 on it has topic ids (KIP-1319)."""
 _NO_LIMIT: Final = 1 << 15
-_FIND_COORDINATOR: Final = int(ApiKey.FIND_COORDINATOR)
 _INIT_PRODUCER_ID: Final = int(ApiKey.INIT_PRODUCER_ID)
 _ADD_PARTITIONS: Final = int(ApiKey.ADD_PARTITIONS_TO_TXN)
 _ADD_OFFSETS: Final = int(ApiKey.ADD_OFFSETS_TO_TXN)
 _TXN_OFFSET_COMMIT: Final = int(ApiKey.TXN_OFFSET_COMMIT)
 _END_TXN: Final = int(ApiKey.END_TXN)
-_GROUP_KEY: Final = 0
-_TRANSACTION_KEY: Final = 1
-_FIRST_VERSION_WITH_MANY_KEYS: Final = 4
 
 _GONE: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 _FENCED: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
@@ -118,9 +114,9 @@ class _Request:
 class Transactions:
     """The transactions of one producer, one after the other.
 
-    `error`: Kafka's name of the error that led to ABORTABLE_ERROR or FATAL_ERROR.  `retry_ms`: when
-    `run` must be called without a response.  `is_commit_sent`: EndTxn with the commit of the
-    current transaction was sent, so it may be committed.
+    `error`: Kafka's name of the error that led to ABORTABLE_ERROR or FATAL_ERROR. `retry_ms`: the
+    time at which `run` must be called without a response.  `is_commit_sent`: EndTxn with the commit
+    of the current transaction was sent, so it may be committed.
     """
 
     def __init__(
@@ -154,7 +150,7 @@ class Transactions:
 
     @property
     def is_fatal(self) -> bool:
-        """Whether nothing is possible but to close the producer."""
+        """Whether the producer can only be closed."""
         return self.state is ClientTransactionState.FATAL_ERROR
 
     @property
@@ -178,13 +174,13 @@ class Transactions:
         return any(x.api_key in (_ADD_OFFSETS, _TXN_OFFSET_COMMIT) for x in requests)
 
     def initialize(self) -> None:
-        """initTransactions()."""
+        """Start initTransactions()."""
         assert self.state is ClientTransactionState.UNINITIALIZED, self.state
         self.state = ClientTransactionState.INITIALIZING
         self._request_id(_Priority.INIT_PRODUCER_ID)
 
     def begin(self) -> None:
-        """beginTransaction()."""
+        """Do beginTransaction()."""
         assert self.state is ClientTransactionState.READY, self.state
         self.state = ClientTransactionState.IN_TRANSACTION
         self.is_commit_sent = False
@@ -203,7 +199,7 @@ class Transactions:
             self._new_partitions[partition] = None
 
     def send_offsets(self, offsets: TransactionOffsets) -> None:
-        """sendOffsetsToTransaction()."""
+        """Start sendOffsetsToTransaction()."""
         assert self.state is ClientTransactionState.IN_TRANSACTION, self.state
         if self.version >= TRANSACTIONS_V2:
             self._is_started = True
@@ -227,7 +223,7 @@ class Transactions:
         self._pending.append(_Request(_Priority.ADD, _ADD_OFFSETS, body, handle, None))
 
     def end(self, *, commit: bool) -> None:
-        """commitTransaction() or abortTransaction()."""
+        """Start commitTransaction() or abortTransaction()."""
         if commit:
             assert self.state is ClientTransactionState.IN_TRANSACTION, self.state
             self.state = ClientTransactionState.COMMITTING
@@ -281,7 +277,7 @@ class Transactions:
         return False
 
     def _send(self, request: _Request, now_ms: int) -> bool:
-        """Send a request to its coordinator; False if that is not possible yet."""
+        """Send a request to its coordinator; False if the request cannot be sent yet."""
         network, api_key = self._network, request.api_key
         broker_id = self._coordinators.get(request.group, NO_BROKER)
         if broker_id == NO_BROKER:
@@ -313,17 +309,14 @@ class Transactions:
         )
         return True
 
-    def _on_response(
-        self, sent: InFlightRequest, response: object, failure: str, now_ms: int
-    ) -> None:
+    def _on_response(self, sent: ClientRequest, now_ms: int) -> None:
         request: _Request = sent.context
         self._in_flight = None
-        if failure:
-            self._network.record_error(now_ms, request.api_key, failure)
+        if sent.failure:
             self._coordinators.pop(request.group, None)
             self._retry(request, now_ms)
         else:
-            request.handle(request, response, now_ms)
+            request.handle(request, sent.response, now_ms)
 
     def _retry(self, request: _Request, now_ms: int, backoff_ms: int = -1) -> None:
         # Kafka: retry.backoff.ms, without the exponential increase of other requests.
@@ -381,26 +374,17 @@ class Transactions:
                 self.retry_ms = self._find_at_ms = now_ms + self._settings.retry_backoff_ms
             return
         key = self._settings.transactional_id if group is None else group
-        key_type = _TRANSACTION_KEY if group is None else _GROUP_KEY
-        if network.version(broker_id, _FIND_COORDINATOR) < _FIRST_VERSION_WITH_MANY_KEYS:
-            body = m.FindCoordinatorRequest(key=key, key_type=key_type)
-        else:
-            body = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        key_type = TRANSACTION_KEY if group is None else GROUP_KEY
         self._is_finding = True
-        network.send(broker_id, _FIND_COORDINATOR, body, now_ms, self._on_found, context=(group,))
+        network.find_coordinator(broker_id, key_type, key, now_ms, self._on_found, (group,))
 
-    def _on_found(self, sent: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+    def _on_found(self, sent: ClientRequest, now_ms: int) -> None:
         self._is_finding = False
         (group,) = sent.context
-        coordinator = response
-        if not failure and sent.version >= _FIRST_VERSION_WITH_MANY_KEYS:
-            (coordinator,) = response.coordinators
-        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(coordinator.error_code)
+        error = self._network.refusal(sent, now_ms)
         if not error:
-            self._coordinators[group] = coordinator.node_id
-            return
-        self._network.record_error(now_ms, _FIND_COORDINATOR, failure or error.name)
-        if error.retriable:
+            self._coordinators[group] = sent.response.node_id
+        elif error.retriable:
             self._find_at_ms = now_ms + self._settings.retry_backoff_ms
         elif error in (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TRANSACTION_ABORTABLE):
             self._abortable(error.name)

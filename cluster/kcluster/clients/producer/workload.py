@@ -19,15 +19,15 @@ from kcluster.clients.producer.settings import ProducerPlan
 from kcluster.timers import NEVER_MS
 
 TIMEOUT_ERROR: Final = "REQUEST_TIMED_OUT"
-"""The ledger's name of a TimeoutException from send()."""
+"""The ledger's name for a TimeoutException from send()."""
 
 
 class Application:
     """Creates the records of a plan.
 
-    `due_ms`: when `run` must be called.  `record_count`: records created so far.  `is_over`:
-    whether no more will follow.  `is_blocked`: whether send() waits for metadata, or for memory if
-    `is_out_of_memory`.
+    `due_ms`: the time at which `run` must be called.  `record_count`: the number of records created
+    so far.  `is_over`: whether no more records will follow.  `is_blocked`: whether send() waits for
+    metadata, or for memory if `is_out_of_memory`.
     """
 
     def __init__(self, name: str, ledger: Ledger, plan: ProducerPlan, sender: Sender) -> None:
@@ -85,7 +85,8 @@ class Application:
 
     def _next_ms(self) -> int:
         """The time of the next record."""
-        # The only float: computed for the n-th record, because a sum of n intervals would drift.
+        # The only float. The time is computed for the n-th record, because a sum of n intervals
+        # would drift.
         return self._start_ms + int(self.record_count * 1000 / self.plan.rate_per_s)
 
     def _create_record(self, now_ms: int) -> None:
@@ -160,7 +161,7 @@ class Application:
     # ------------------------------------------------------------------------ partitions
 
     def _partition(self, topic: str, key: bytes | None, count: int) -> int:
-        """The partition by turn or by key; NO_PARTITION: the sticky partitioner decides."""
+        """The partition in turn or by key; NO_PARTITION if the sticky partitioner decides."""
         if self._sender.settings.partitioner == "round-robin":
             turn = self._round_robin_counters[topic] = self._round_robin_counters.get(topic, -1) + 1
             views = self._sender.metadata.topics[topic].partitions

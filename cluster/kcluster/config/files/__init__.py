@@ -1,1 +1,1 @@
-"""Users' YAML files: values with their place, and problems that name it."""
+"""Users' YAML files: values with their places, and problems that name these places."""

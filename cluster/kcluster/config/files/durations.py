@@ -1,9 +1,9 @@
 """Durations as people write them: `250ms`, `1.5s`, `2m`, `1h`.
 
-Owns: the units, reading and writing one.  Never: knows the place of one in a file.
+Owns: the units, reading and writing one.  Never: knows the place of a duration in a file.
 Kafka: none; its configs have the unit in their name.
 
-A number without a unit is refused: one reader takes it for seconds, the next for milliseconds.
+A number without a unit is refused: one reader would take it for seconds, another for milliseconds.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def milliseconds_of(match: re.Match[str]) -> float:
 
 
 def in_seconds(ms: int) -> str:
-    """`5s`, `8440ms`: whole seconds, or milliseconds."""
+    """A duration in words: `5s`, `8440ms`: whole seconds, or milliseconds."""
     return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
 
 
 def without_unit(text: str) -> str:
-    """The question that a bare number raises; "" for any other text."""
+    """The question that a number without a unit raises; "" for any other text."""
     number = text.strip()
     if not _NUMBER.fullmatch(number):
         return ""
@@ -38,7 +38,7 @@ def without_unit(text: str) -> str:
 
 
 def milliseconds(text: str, wanted: str = "a time like 250ms, 5s or 2m") -> int:
-    """A duration in ms; ValueError with the reason if it is none."""
+    """The milliseconds of a duration; ValueError with the reason if the text is not one."""
     match = re.fullmatch(DURATION, text.strip())
     if match is None:
         raise ValueError(without_unit(text) or f"{show(text)} is not {wanted}")

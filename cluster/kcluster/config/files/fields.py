@@ -1,4 +1,5 @@
-"""What the value of a key may be: reading it with its place, describing it as JSON Schema.
+"""The kinds of values that keys may have: reading a value with its place, describing it as JSON
+Schema.
 
 Owns: the kinds of values in files, and reading a msgspec.Struct whose fields are annotated
 with them.  Never: knows a kind of file, raises: problems go to the TreeReader.
@@ -46,7 +47,7 @@ _SYNONYMS: Final = (
     {"group", "group_id"},
     {"reset", "auto_offset_reset"},
 )
-"""Keys that people write for one another: each set is one meaning."""
+"""Sets of keys that people write for one another: the keys of a set have one meaning."""
 _UNIT_SUFFIXES: Final = ("_ms", "_bytes", "_per_s")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(B|kB|KB|KiB|MB|MiB|GB|GiB)?")
 _BYTES: Final = {
@@ -56,7 +57,7 @@ _BYTES: Final = {
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(?:/ ?(s|m|min))?")
 _FRACTION: Final = re.compile(r"(\d+(?:\.\d+)?) ?(%)?")
 MAX_SHOWN_NUMBER: Final = 10**7
-"""Greater upper bounds are not shown: they tell a reader nothing."""
+"""The greatest upper bound that is shown; a greater bound would not help a reader."""
 MAX_SHOWN_WORDS: Final = 6
 """The most words of a set that are listed; for a larger set the reference has an example."""
 
@@ -65,13 +66,13 @@ class Kind(Protocol):
     """One kind of value."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> Any:
-        """The value; None if it has a problem, which is then reported."""
+        """Read a value; None if it has a problem, which is then reported."""
 
     def schema(self) -> Schema:
         """The kind as JSON Schema."""
 
     def form(self) -> str:
-        """What is written, in a few words: `a time`, `true or false`."""
+        """The form of a value, in a few words: `a time`, `true or false`."""
 
 
 def key_of(field: str) -> str:
@@ -108,11 +109,11 @@ class Quantity(Struct, frozen=True):
     to_number: Callable[[re.Match[str]], float]
     is_whole: bool = True
     why_not: Callable[[str], str] = _no_reason
-    """What is wrong with a text that does not match, where a reason can be given; else ""."""
+    """The reason why a text does not match, if one can be given; else ""."""
     units: str = ""
-    """The units, if a number other than 0 needs one."""
+    """The units, if a number other than 0 must have one; else ""."""
     written: Callable[[float], str] = "{:g}".format
-    """A value as a file has it."""
+    """A value in the form in which a file has it."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> float | int | None:
         text = scalar(reading, node, path, self.wanted)
@@ -131,7 +132,7 @@ class Quantity(Struct, frozen=True):
         return round(number) if self.is_whole else number
 
     def number(self, text: str) -> float:
-        """The number that a text means, in the smallest unit; ValueError with the reason."""
+        """The number that a text stands for, in the smallest unit; ValueError with the reason."""
         match = re.fullmatch(self.pattern, text.strip().replace("_", ""))
         if match is None:
             units = f"; the units are {self.units}" if self.units else ""
@@ -150,7 +151,7 @@ class Quantity(Struct, frozen=True):
 
 
 def duration(low_ms: float = 0, high_ms: float = MAX_MS) -> Quantity:
-    """`250ms`, `5s`, `1.5s`, `2m`; only 0 needs no unit.  Read as int ms."""
+    """The kind of times: `250ms`, `5s`, `1.5s`, `2m`; only 0 needs no unit.  Read as int ms."""
     return Quantity(
         word="time",
         wanted="a time like 250ms, 5s or 2m",
@@ -165,7 +166,7 @@ def duration(low_ms: float = 0, high_ms: float = MAX_MS) -> Quantity:
 
 
 def duration_text(ms: float) -> str:
-    """`100ms`, `5s`, `2m`: a time as a file has it."""
+    """A time in the form in which a file has it: `100ms`, `5s`, `2m`."""
     for unit, size_ms in (("m", 60_000), ("s", 1_000)):
         if ms and ms % size_ms == 0:
             return f"{ms / size_ms:g}{unit}"
@@ -173,7 +174,7 @@ def duration_text(ms: float) -> str:
 
 
 def size(low: int = 0, high: int = 1 << 40) -> Quantity:
-    """`100`, `64KiB`, `1MB`; a bare number is bytes.  Read as int bytes."""
+    """The kind of sizes: `100`, `64KiB`, `1MB`; a bare number is bytes.  Read as int bytes."""
     return Quantity(
         word="size",
         wanted="a size like 100, 64KiB or 1MB",
@@ -186,7 +187,8 @@ def size(low: int = 0, high: int = 1 << 40) -> Quantity:
 
 
 def rate(low: float = 0.001, high: float = 1_000_000) -> Quantity:
-    """`50/s`, `600/m`; a bare number is per second.  Read as float per second."""
+    """The kind of rates: `50/s`, `600/m`; a bare number is per second.  Read as float per
+    second."""
     return Quantity(
         word="rate",
         wanted="a rate like 50/s",
@@ -200,7 +202,7 @@ def rate(low: float = 0.001, high: float = 1_000_000) -> Quantity:
 
 
 def fraction() -> Quantity:
-    """`0.1` or `10%`."""
+    """The kind of shares: `0.1` or `10%`."""
     return Quantity(
         word="share",
         wanted="a share like 10% or 0.1",
@@ -214,7 +216,7 @@ def fraction() -> Quantity:
 
 
 class Whole(Struct, frozen=True):
-    """A whole number.  `word`: what it is, if that says more than its bounds."""
+    """A whole number.  `word`: its meaning, if that helps more than its bounds."""
 
     low: int = 0
     high: int = 2**31 - 1
@@ -250,7 +252,7 @@ class Milliseconds(Struct, frozen=True):
 
 
 class Flag(Struct, frozen=True):
-    """true or false."""
+    """A flag: true or false."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> bool | None:
         text = scalar(reading, node, path, "true or false")
@@ -267,7 +269,8 @@ class Flag(Struct, frozen=True):
 
 
 def _unquoted(word: str) -> int | bool | None:
-    """The word without quotes that YAML reads as something other than text, such as 1 or true."""
+    """The word, without its quotes, that YAML would read as something other than text, such as 1 or
+    true."""
     if word in ("true", "false"):
         return word == "true"
     return int(word) if word.removeprefix("-").isdecimal() else None
@@ -297,7 +300,8 @@ class OneOf(Struct, frozen=True):
 
 
 class Explained(Struct, frozen=True):
-    """One of a set of words, each with its meaning, or one of `others`; `other`: what they are."""
+    """One of a set of words, each with its meaning, or one of `others`; `other`: their
+    description."""
 
     what: str
     meanings: Mapping[str, str]
@@ -365,7 +369,7 @@ class Words(Struct, frozen=True):
 
 
 def text() -> Words:
-    """Text on one line."""
+    """The kind of texts on one line."""
     return Words("text", str)
 
 
@@ -392,8 +396,8 @@ class Text(Struct, frozen=True):
 
 
 class Later(Struct, frozen=True):
-    """A value that is read when more of the file is known: `read` returns the node.  `advice`:
-    what to write, if it must not be missing."""
+    """A value that is read when more of the file is known: `read` returns the node.  `advice`: the
+    value to write, for a key that must not be missing."""
 
     wanted: str
     described: Callable[[], Schema]
@@ -490,7 +494,7 @@ class StructField(Struct, frozen=True):
     kind: Kind
     required: bool
     words: str
-    """The description, as one or more sentences; "" if there is none."""
+    """The field's description, as one or more sentences; "" if there is none."""
     default: object = None
 
     @property
@@ -542,8 +546,8 @@ def read_struct(
     short: str = "",
     beside: Mapping[str, object] | None = None,
 ) -> T | None:
-    """A Struct from a mapping of its keys; None if it has a problem.  `beside`: values of fields
-    that are not in the file."""
+    """A Struct from a mapping of its keys; None if it has a problem.  `beside`: the values of
+    fields that the file does not have."""
     known = fields_of(struct)
     if not isinstance(node, Map) and short:
         only = next(field for field in known if field.name == short)
@@ -575,7 +579,7 @@ def read_fields(
     explain: Callable[[str], str] | None = None,
 ) -> dict[str, Any]:
     """The values of a Struct's fields by name, without absent ones; None for a value that has a
-    problem.  `explain`: the message for a key that is not known."""
+    problem.  `explain`: makes the message for an unknown key."""
     known = fields_of(struct)
     wrong_key = explain or (lambda key: _unknown_key(what, key, known))
     entries = reading.entries(node, path, [field.key for field in known], what, wrong_key)
@@ -625,7 +629,7 @@ def struct_schema(struct: type[Struct], short: str = "") -> Schema:
 
 
 def _field_schema(field: StructField) -> Schema:
-    """The kind of a field, with its sentence and its default."""
+    """The schema of a field's kind, with its description and its default."""
     schema = field.kind.schema()
     written_as = schema.get("description", "")
     if field.words:

@@ -1,4 +1,4 @@
-"""Problems in a user's file: what is wrong, where, and how to correct it.
+"""Problems in a user's file: the mistake, its place, and its correction.
 
 Owns: Problem, Place, the errors that list problems, words shared by all messages.
 Never: stops at the first problem.
@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 MAX_SHOWN: Final = 100
-"""Problems that a TopologyError lists; the rest it only counts."""
+"""The number of problems that a TopologyError lists; further problems are only counted."""
 _MAX_VALUE_CHARS: Final = 60
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -30,7 +30,7 @@ _OTHER_WORDS: Final = {
 
 
 class Place(Struct, frozen=True):
-    """Where in a file something was written; lines and columns count from 1."""
+    """A place in a file; lines and columns count from 1."""
 
     line: int
     column: int
@@ -40,11 +40,11 @@ class Problem(Struct, frozen=True):
     """One problem.  Lines and columns count from 1; 0: not about a place in a file."""
 
     source: str
-    """The file as it was named; empty for a topology made in Python."""
+    """The file's name, as the user wrote it; empty for a topology made in Python."""
     line: int
     column: int
     path: str
-    """`brokers[2].port`: list items count from 0."""
+    """The path of the value, such as `brokers[2].port`: list items count from 0."""
     text: str
 
     def __str__(self) -> str:
@@ -54,7 +54,8 @@ class Problem(Struct, frozen=True):
 
 
 class ProblemsError(ValueError):
-    """A user's file cannot be used; str() has one line for each problem, in order of place."""
+    """The error for a user's file that cannot be used; str() has one line for each problem, in
+    order of place."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
@@ -65,11 +66,11 @@ class ProblemsError(ValueError):
 
 
 class TopologyError(ProblemsError):
-    """A topology cannot be used."""
+    """The error for a topology that cannot be used."""
 
 
 def show(value: object) -> str:
-    """A value as messages show it: on one line, without control characters, not too long."""
+    """A value in the form for messages: on one line, without control characters, not too long."""
     text = str(value)
     if len(text) > _MAX_VALUE_CHARS:
         text = text[: _MAX_VALUE_CHARS - 3] + "..."
@@ -77,7 +78,8 @@ def show(value: object) -> str:
 
 
 def join(path: str, key: str | int) -> str:
-    """`brokers`, 2 -> `brokers[2]`; then `port` -> `brokers[2].port`."""
+    """The path of a part of a value: `brokers`, 2 -> `brokers[2]`; then `port` ->
+    `brokers[2].port`."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     if not _PLAIN_KEY.fullmatch(key):
@@ -99,7 +101,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(what: str, word: str, known: Iterable[str]) -> str:
-    """The message for a name that does not exist: the nearest one, or all if they are few."""
+    """The message for a name that does not exist: with the nearest name, or with all names if they
+    are few."""
     names = list(known)
     meant = nearest(word, names)
     if meant is not None:

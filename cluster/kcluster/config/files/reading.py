@@ -45,8 +45,8 @@ class TreeReader:
         what: str,
         explain: Callable[[str], str] | None = None,
     ) -> dict[str, Node]:
-        """The values of a mapping by key, without empty ones; only those with `known` keys, if
-        these are passed.  `explain`: the message for a key that is not known."""
+        """The values of a mapping by key, without empty ones; only values with `known` keys, if
+        these are passed.  `explain`: makes the message for an unknown key."""
         if node is None or is_null(node):
             return {}
         if not isinstance(node, Map):
@@ -77,7 +77,7 @@ class TreeReader:
     def integer(
         self, node: Node | None, path: str, low: int, high: int, advice: str = ""
     ) -> int | None:
-        """A whole number within a range; None without a problem if there is no node."""
+        """A whole number within a range; None, without a problem, if there is no node."""
         if node is None:
             return None
         if not isinstance(node, Scalar) or node.text is None:
@@ -107,7 +107,7 @@ class TreeReader:
         return number
 
     def text(self, node: Node | None, path: str) -> str | None:
-        """Text; a number or a flag is taken as it was written."""
+        """A text; a number or a flag counts as the text that was written."""
         if node is None:
             return None
         if not isinstance(node, Scalar) or node.text is None:
@@ -123,12 +123,12 @@ class TreeReader:
 
 
 def is_null(node: Node) -> bool:
-    """Whether nothing was written after the key."""
+    """Whether a key has no value after it."""
     return isinstance(node, Scalar) and node.text is None
 
 
 def kind(node: Node) -> str:
-    """The word in messages for the kind of a node."""
+    """The word for the kind of a node in messages."""
     match node:
         case Map():
             return "this is a mapping"

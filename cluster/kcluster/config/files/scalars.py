@@ -1,6 +1,6 @@
 """Text as a YAML scalar, in files that are written for people.
 
-Owns: when it needs quotes.  Never: reads one (tree.py does).
+Owns: the texts that need quotes.  Never: reads a scalar (tree.py does).
 Kafka: no counterpart.
 """
 

@@ -1,8 +1,8 @@
-"""Files of users: their bytes within a limit, their text, their tree; each kind by its own name.
+"""Files of users: their bytes within a limit, their text, their tree; in messages, each kind has
+its own name.
 
-Owns: FileKind, the messages about a file that cannot be read as YAML.  Never: knows what a kind of
-file holds.
-Kafka: no counterpart.
+Owns: FileKind, the messages about a file that cannot be read as YAML. Never: knows the content of a
+kind of file.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 
 class FileKind(Struct, frozen=True):
-    """One kind of file.  `word`: what messages call it; `error`: what is raised; `least`: the
-    least that such a file may hold."""
+    """One kind of file.  `word`: its name in messages; `error`: the error to raise; `least`: the
+    smallest valid content."""
 
     word: str
     error: type[ProblemsError]
     least: str = ""
 
     def load(self, path: str | PathLike[str]) -> tuple[str, Node, list[Problem]]:
-        """A file's text, its tree and what is wrong with it as YAML; `error` if it has none."""
+        """Read a file: its text, its tree and its problems as YAML. Raises `error` if it has no
+        tree."""
         source = str(path)
         try:
             with open(source, "rb") as file:
@@ -41,7 +42,7 @@ class FileKind(Struct, frozen=True):
         return self.parse(data, source)
 
     def parse(self, text: str | bytes, source: str) -> tuple[str, Node, list[Problem]]:
-        """Parse a text as `load` reads a file; `source` stands in messages for the file."""
+        """Parse a text as `load` does a file; `source` stands for the file in messages."""
         if len(text) > MAX_TEXT_BYTES:
             self._refuse(source, f"larger than {MAX_TEXT_BYTES // 1024} KiB: not {self.one}")
         text = self._decoded(text, source)
@@ -55,7 +56,7 @@ class FileKind(Struct, frozen=True):
 
     @property
     def one(self) -> str:
-        """The word with its article."""
+        """The file kind's word with its article."""
         return f"{'an' if self.word[0] in 'aeiou' else 'a'} {self.word}"
 
     def _decoded(self, text: str | bytes, source: str) -> str:

@@ -1,11 +1,11 @@
 """A file as it was written: mappings, lists and scalars, each with its place.
 
-Owns: the node types, YAML text to nodes, Python values to nodes.  Never: knows what a file is for.
-Kafka: no counterpart.
+Owns: the node types, YAML text to nodes, Python values to nodes.  Never: knows the purpose of a
+file.  Kafka: no counterpart.
 
 YAML's implicit types are not resolved: a scalar stays text, and reading.py converts it where a
 number or a flag is expected.  So `no` is a rack's name, `09092` is refused as a port, and a config
-is what it would be in server.properties.  Aliases and tags are refused, so a small text cannot
+means what it would mean in server.properties.  Aliases and tags are refused, so a small text cannot
 become a large tree.
 """
 
@@ -33,11 +33,11 @@ _PLAINER: Final = (
     ("expected <block end>", "this is not indented like the lines above it"),
     ("while scanning a quoted scalar", "a quote that is never closed"),
 )  # fmt: skip
-"""The most frequent errors of PyYAML, and what they mean."""
+"""The most frequent errors of PyYAML, in plain words."""
 
 
 class Scalar(Struct, frozen=True):
-    """One value.  `text` None: nothing was written."""
+    """One value.  `text`: None if nothing was written."""
 
     text: str | None
     quoted: bool = False
@@ -62,7 +62,7 @@ class MapEntry(Struct, frozen=True):
 
 
 class Map(Struct, frozen=True):
-    """A mapping; of duplicate keys only the first."""
+    """A mapping; of duplicate keys, it has only the first."""
 
     entries: dict[str, MapEntry]
     line: int = 0
@@ -96,12 +96,12 @@ def from_python(value: object) -> Node:
 
 
 class _RefusedYaml(Exception):
-    """The text cannot be read to its end."""
+    """The error for a text that cannot be read to its end."""
 
 
 def from_yaml(text: str, source: str, what: str = "") -> tuple[Node | None, list[Problem]]:
-    """The node of a YAML text, None if it cannot be read; and what is wrong with it as YAML.
-    `what`: the kind of file, as messages call it."""
+    """The node of a YAML text, None if it cannot be read; and its problems as YAML. `what`: the
+    name of the kind of file in messages."""
     reader = _YamlReader(source, what)
     try:
         return reader.read(text), reader.problems
@@ -129,8 +129,8 @@ def _in_plain_words(complaint: str) -> str:
 
 
 class _YamlReader:
-    """YAML events to nodes, within limits.  PyYAML's composer would follow aliases, recurse as
-    deep as the text does, and silently keep the last of two equal keys."""
+    """Makes nodes from YAML events, within limits.  PyYAML's composer would follow aliases, recurse
+    as deep as the text does, and silently keep the last of two equal keys."""
 
     def __init__(self, source: str, what: str) -> None:
         self.source, self.what = source, what

@@ -8,7 +8,7 @@ Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConf
 
 `scaled` marks time constants of the machinery: `profile: fast` makes them 100 times shorter, `slow`
 3 times longer.
-How long data or ids are kept is never scaled, nor are the upper bounds of clients' values.
+Never scaled: the times for which data or ids are kept, and the upper bounds of clients' values.
 """
 
 # No `from __future__ import annotations`: the annotations are used as values, and compiling them
@@ -60,7 +60,8 @@ _4_4: Final = (4, 4)
 DEFAULT_PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"
 NO_PERSISTER: Final = "org.apache.kafka.server.share.persister.NoOpStatePersister"
 PERSISTERS: Final = (DEFAULT_PERSISTER, NO_PERSISTER, "")
-"""What group.share.persister.class.name may be; empty: none, as NoOpStatePersister."""
+"""The valid values of group.share.persister.class.name; empty: no persister, like
+NoOpStatePersister."""
 
 
 _int: Final = partial(Spec, "INT")
@@ -81,14 +82,15 @@ def _strings(
 
 
 def _check_directories(definition: ConfigDef, value: Value) -> str | None:
-    """A broker needs a directory to store anything."""
+    """Check log.dirs: a broker needs a directory to store anything."""
     if value:
         return None
     return invalid(definition.name, "", "at least one log directory must be named")
 
 
 def _check_codec(definition: ConfigDef, value: Value) -> str | None:
-    """Kafka's own definition has no range: a broker with another id does not start."""
+    """Check a codec's id.  Kafka's own definition has no range: a broker with another id does not
+    start."""
     if isinstance(value, int) and 0 <= value <= 4:
         return None
     return invalid(definition.name, value, "no compression has this id; they are 0 to 4")
@@ -101,12 +103,12 @@ def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
 
 
 def _check_share_assignors(definition: ConfigDef, value: Value) -> str | None:
-    """Kafka also loads classes by name."""
+    """Check group.share.assignors.  Kafka also loads classes by name."""
     return _only(("simple",), definition, value)
 
 
 def _check_streams_assignors(definition: ConfigDef, value: Value) -> str | None:
-    """Kafka also loads classes by name."""
+    """Check group.streams.assignors.  Kafka also loads classes by name."""
     return _only(STREAMS_ASSIGNORS, definition, value)
 
 
@@ -118,14 +120,15 @@ def _only(assignors: tuple[str, ...], definition: ConfigDef, value: Value) -> st
 
 
 def _check_persister(definition: ConfigDef, value: Value) -> str | None:
-    """Kafka loads any class; here only PERSISTERS exist."""
+    """Check the persister.  Kafka loads any class; here only PERSISTERS exist."""
     if value in PERSISTERS:
         return None
     return invalid(definition.name, value, f"String must be one of: {', '.join(PERSISTERS)}")
 
 
 def _check_assignors(definition: ConfigDef, value: Value) -> str | None:
-    """The first one is a group's default.  Kafka also loads classes by name."""
+    """Check group.consumer.assignors, of which the first is a group's default.  Kafka also loads
+    classes by name."""
     assert isinstance(value, tuple), value
     unknown = next((one for one in value if one not in CONSUMER_ASSIGNORS), None)
     if unknown is not None:
@@ -172,7 +175,7 @@ _TAGS: Final = Spec("LIST", since=_4_4)
 
 
 class BrokerConfig(Struct, frozen=True):
-    """The effective configs of one broker.  Without arguments: Kafka's defaults."""
+    """The effective configs of one broker.  Without arguments, they are Kafka's defaults."""
 
     # --------------------------------------------------------- sessions with the controller
     broker_heartbeat_interval_ms: Annotated[int, _TIME] = 2_000
@@ -185,12 +188,12 @@ class BrokerConfig(Struct, frozen=True):
     # ------------------------------------------------------------------------------ leaders
     auto_leader_rebalance_enable: Annotated[bool, _FLAG] = True
     leader_imbalance_check_interval_seconds: Annotated[int, _long(1)] = 300
-    """Not scaled: a leader that a test has moved must not go back a moment later."""
+    """Not scaled by profiles: a leader that a test has moved must not go back a moment later."""
     unclean_leader_election_enable: Annotated[bool, _DYNAMIC_FLAG] = False
     unclean_leader_election_interval_ms: Annotated[int, _INTERNAL_LONG_TIME_1] = 300_000
     min_insync_replicas: Annotated[int, _int(1, dynamic=_CLUSTER)] = 1
     eligible_leader_replicas_version: Annotated[int, _int(0, maximum=1, feature=True)] = 1
-    """Feature level in Kafka: 1 keeps ELRs (KIP-966), 0 does not."""
+    """The level of a feature in Kafka: 1 keeps ELRs (KIP-966), 0 does not."""
 
     # ------------------------------------------------------------------------------- topics
     auto_create_topics_enable: Annotated[bool, _FLAG] = True
@@ -205,7 +208,8 @@ class BrokerConfig(Struct, frozen=True):
     replica_socket_timeout_ms: Annotated[int, _TIME] = 30_000
     replica_fetch_max_bytes: Annotated[int, _INT_0] = 1_048_576
     replica_fetch_wait_max_ms: Annotated[int, _int(scaled=True, fast=50)] = 500
-    """A tenth under `fast`: at 5 ms the fetches of idle followers would keep a core busy."""
+    """A tenth of Kafka's value under `fast`: at 5 ms, the fetches of idle followers would keep a
+    core busy."""
     replica_fetch_backoff_ms: Annotated[int, _TIME_0] = 1_000
     replica_fetch_min_bytes: Annotated[int, _INT] = 1
     replica_fetch_response_max_bytes: Annotated[int, _INT_0] = 10_485_760
@@ -258,7 +262,7 @@ class BrokerConfig(Struct, frozen=True):
     group_consumer_regex_refresh_interval_ms: Annotated[int, _int(10_000, internal=True)] = 600_000
     group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     group_streams_acceptable_recovery_lag: Annotated[int, _WARMUP_LAG] = 10_000
-    """A number of offsets."""
+    """The acceptable lag, as a number of offsets."""
     group_streams_assignment_interval_ms: Annotated[int, _int(0, scaled=True, dynamic=_CLUSTER)] = (
         1_000
     )
@@ -288,7 +292,7 @@ class BrokerConfig(Struct, frozen=True):
     offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000
     offsets_retention_minutes: Annotated[int, _INT_1] = 10_080
     offsets_topic_compression_codec: Annotated[int, _int(check=_check_codec)] = 0
-    """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+    """The codec's id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
     offsets_topic_num_partitions: Annotated[int, _INT_1] = 50
     offsets_topic_replication_factor: Annotated[int, _REPLICATION] = 3
     offsets_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
@@ -312,7 +316,7 @@ class BrokerConfig(Struct, frozen=True):
     # ------------------------------------------------------------------------- share groups
     errors_deadletterqueue_auto_create_topics_enable: Annotated[bool, _DLQ_CREATION] = False
     errors_deadletterqueue_topic_name_prefix: Annotated[str, _DLQ_PREFIX] = "dlq."
-    """Empty: a dead letter queue may have any name."""
+    """The prefix of a dead letter queue's name; empty: the queue may have any name."""
     group_share_assignment_interval_ms: Annotated[int, _int(0, dynamic=_CLUSTER, scaled=True)] = (
         1_000
     )
@@ -339,7 +343,7 @@ class BrokerConfig(Struct, frozen=True):
     group_share_partition_max_record_locks: Annotated[int, _int(100, maximum=10_000)] = 2_000
     group_share_persister_class_name: Annotated[str, _PERSISTER] = DEFAULT_PERSISTER
     group_share_record_lock_duration_ms: Annotated[int, _int(1_000, maximum=_HOUR_MS)] = 30_000
-    """Not scaled: it is the time that a client has to process what it got."""
+    """Not scaled by profiles: a client has this time to process its records."""
     group_share_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
     share_coordinator_cold_partition_snapshot_interval_ms: Annotated[int, _INTERNAL_TIME_1] = (
         300_000
@@ -368,7 +372,8 @@ class BrokerConfig(Struct, frozen=True):
     log_dir: Annotated[tuple[str, ...], _DIRECTORIES] = ("/tmp/kafka-logs",)
     log_dirs: Annotated[tuple[str, ...] | None, _DIRECTORIES] = None
     log_retention_ms: Annotated[int | None, _LOG_LONG] = None
-    """Overrides minutes, which override hours; -1: no limit."""
+    """The retention in ms, which overrides that in minutes, which overrides that in hours; -1: no
+    limit."""
     log_retention_minutes: Annotated[int | None, _INT] = None
     log_retention_hours: Annotated[int, _INT] = 168
     log_retention_bytes: Annotated[int, _LOG_LONG] = -1
@@ -391,7 +396,8 @@ class BrokerConfig(Struct, frozen=True):
     log_cleaner_backoff_ms: Annotated[int, _long(0, dynamic=_CLUSTER, scaled=True, fast=1_500)] = (
         15_000
     )
-    """A tenth under `fast`: each check of the cleaner is a step of every broker."""
+    """A tenth of Kafka's value under `fast`: each check of the cleaner is a step of every
+    broker."""
     log_cleaner_delete_retention_ms: Annotated[int, _LOG_LONG_0] = _DAY_MS
     log_cleaner_max_compaction_lag_ms: Annotated[int, _LOG_LONG_1] = _MAX_LONG
     log_cleaner_min_cleanable_ratio: Annotated[
@@ -418,7 +424,8 @@ class BrokerConfig(Struct, frozen=True):
         """The defaults of `profile`, then each of `overrides` (by Kafka's names) over the previous
         ones.
 
-        Raises ConfigError for an unknown name or a bad value: topology files are checked before.
+        Raises ConfigError for an unknown name or a bad value: topology files have been checked
+        before.
         """
         assert profile in PROFILES, profile
         fields: ConfigFields = dict(_SCALED[profile])
@@ -430,9 +437,9 @@ class BrokerConfig(Struct, frozen=True):
     def override(
         self, *overrides: Mapping[str, str], release: ReleaseNumber = NEWEST
     ) -> "BrokerConfig":
-        """These values with each of `overrides` over the previous ones: dynamic broker configs.
-        Unknown names (in `release`) and invalid values are left out, as by Kafka's brokers: they
-        may belong to a plugin."""
+        """These configs, overridden by `overrides`, the dynamic broker configs, in order.
+        As in Kafka's brokers, names that `release` does not know, and invalid values, are left out:
+        they may belong to a plugin."""
         fields: dict[str, object] = {}
         for mapping in overrides:
             for name, text in mapping.items():
@@ -447,8 +454,8 @@ class BrokerConfig(Struct, frozen=True):
         return replace(self, **fields) if fields else self
 
     def in_release(self, release: ReleaseNumber) -> "BrokerConfig":
-        """These values in effect in a broker of `release`: a config that the release does not know
-        has its default."""
+        """The configs of a broker of `release`: configs that the release does not have get their
+        defaults."""
         fields: dict[str, object] = {
             definition.field: definition.default
             for definition in _LATER_CONFIGS
@@ -459,9 +466,9 @@ class BrokerConfig(Struct, frozen=True):
         return replace(self, **fields) if fields else self
 
     def capped(self) -> "BrokerConfig":
-        """These values, with the assignment intervals of groups within their bounds: an interval
-        may have been stored when the bounds, which are static, were wider.
-        Kafka: GroupCoordinatorConfig.clampDynamicConfigs."""
+        """These configs, with the assignment intervals of groups moved into their bounds: an
+        interval may have been stored when the bounds, which are static, were wider.  Kafka:
+        GroupCoordinatorConfig.clampDynamicConfigs."""
         fields: dict[str, object] = {}
         for kind in ("consumer", "share", "streams"):
             name = f"group_{kind}_assignment_interval_ms"
@@ -476,7 +483,8 @@ class BrokerConfig(Struct, frozen=True):
 
     @property
     def effective_retention_ms(self) -> int:
-        """log.retention.ms, or .minutes, or .hours; any negative one means no limit: -1."""
+        """The retention in ms: log.retention.ms, else .minutes, else .hours; -1 (no limit) for any
+        negative value."""
         if self.log_retention_ms is not None:
             retention_ms = self.log_retention_ms
         elif self.log_retention_minutes is not None:
@@ -487,18 +495,18 @@ class BrokerConfig(Struct, frozen=True):
 
     @property
     def effective_roll_ms(self) -> int:
-        """log.roll.ms, or .hours."""
+        """The time until a roll: log.roll.ms, else .hours."""
         return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
 
     @property
     def effective_roll_jitter_ms(self) -> int:
-        """log.roll.jitter.ms, or .hours."""
+        """The jitter of rolls: log.roll.jitter.ms, else .hours."""
         jitter_ms = self.log_roll_jitter_ms
         return self.log_roll_jitter_hours * _HOUR_MS if jitter_ms is None else jitter_ms
 
     @property
     def effective_flush_ms(self) -> int:
-        """log.flush.interval.ms, or the scheduler's interval."""
+        """The flush interval: log.flush.interval.ms, else the scheduler's interval."""
         interval_ms = self.log_flush_interval_ms
         return self.log_flush_scheduler_interval_ms if interval_ms is None else interval_ms
 
@@ -527,9 +535,9 @@ def replication_defaults(brokers: int) -> dict[str, int]:
     brokers if that is less.  min.isr of transactions and of share state is two, or one for a single
     replica.
 
-    DIFFERS: default.replication.factor is 1 in Kafka, so that a topic that names no factor is lost
-    with its one broker.  Here it survives that.  `default.replication.factor: 1` in the topology's
-    `config` brings Kafka's default back.
+    DIFFERS: default.replication.factor is 1 in Kafka, so that a topic without a given factor is
+    lost with one broker.  Here it survives the loss.  `default.replication.factor: 1` in the
+    topology's `config` brings Kafka's default back.
     """
     factor = max(1, min(_REPLICAS, brokers))
     return {
@@ -543,7 +551,7 @@ def replication_defaults(brokers: int) -> dict[str, int]:
 
 
 def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
-    """Contradictions between values of one broker that are each valid: (config, reason).  Kafka:
+    """The contradictions between valid values of one broker's configs: (config, reason).  Kafka:
     KafkaConfig.validateValues, which stops at the first."""
     problems: list[tuple[str, str]] = []
 
@@ -626,8 +634,7 @@ def _check_streams_groups(config: BrokerConfig) -> list[tuple[str, str]]:
 def _check_bounds(
     config: BrokerConfig, group: str, names: tuple[str, ...]
 ) -> list[tuple[str, str]]:
-    """The problems of values outside the bounds that the values of groups must keep: (config,
-    reason)."""
+    """The values outside the bounds that also limit the values of groups: (config, reason)."""
     problems = []
     for name in names:
         value, low, high = (

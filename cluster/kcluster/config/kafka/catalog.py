@@ -1,13 +1,13 @@
 """Every broker config of Kafka 4.4.0, including those without an effect here, with documentation.
 
 Owns: the rest of the table (catalog.txt), which is read on first use; documentation.txt.
-Never: decides which configs a topology may set (config_checks.py).  Those without an effect can be
-set and described, and changed in a running broker where Kafka allows that.
-Kafka: KafkaConfig, DynamicBrokerConfig (AllDynamicConfigs, PerBrokerConfigs), DynamicConfig.Broker.
+Never: decides which configs a topology may set (config_checks.py).  Configs without an effect can
+be set and described, and changed in a running broker if Kafka allows that.  Kafka: KafkaConfig,
+DynamicBrokerConfig (AllDynamicConfigs, PerBrokerConfigs), DynamicConfig.Broker.
 
-A line of catalog.txt: name, type, when it can change, default (`""` empty, `-` required) and the
-range or the valid words.  After its when, `/internal`: Kafka does not describe it; `/4.4`: brokers
-have it since that release.
+A line of catalog.txt: name, type, time of change, default (`""` empty, `-` required) and the
+range or the valid words.  The time of change may be followed by `/internal` (Kafka does not
+describe the config) and `/4.4` (brokers have it since that release).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ WHY_NOT_SIMULATED: Final = {
         "two-phase commit needs InitProducerId 6, which 4.3 does not serve"
     ),
 }
-"""The reasons why configs have no effect although users may expect one, by name."""
+"""The reasons why configs have no effect although users may expect an effect, by name."""
 
 
 def listener_config(name: str) -> str | None:
@@ -127,7 +127,8 @@ Scope = Literal["broker", "topic", "group", "client-metrics"]
 
 @cache
 def sentences() -> dict[str, str]:
-    """The sentences of documentation.txt by name; a topic's, a group's with its scope before it."""
+    """The sentences of documentation.txt by name; the name of a topic's or a group's config has its
+    scope before it."""
     lines = packaged_text("config/kafka/documentation.txt").splitlines()
     return {name: words for name, _, words in (line.partition(": ") for line in lines)}
 

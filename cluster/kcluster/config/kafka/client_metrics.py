@@ -1,8 +1,8 @@
-"""Configs of client metrics: which clients push which metrics, and how often.
+"""Configs of client metrics: the metrics that clients push, which clients push them, and how often.
 
-Owns: ClientMetricsConfig, CLIENT_METRICS_CONFIGS, Subscription: which clients its patterns match.
-Never: knows a client (broker/telemetry.py does).
-Kafka: ClientMetricsConfigs, ClientMetricsInstanceMetadata.isMatch; KIP-714.
+Owns: ClientMetricsConfig, CLIENT_METRICS_CONFIGS, Subscription: the clients that its patterns
+match.  Never: knows a client (broker/telemetry.py does).  Kafka: ClientMetricsConfigs,
+ClientMetricsInstanceMetadata.isMatch; KIP-714.
 """
 
 # No `from __future__ import annotations`: the annotations are used as values; see broker.py.
@@ -43,12 +43,12 @@ class ClientMetricsConfig(Struct, frozen=True):
     interval_ms: Annotated[int, Spec("INT")] = DEFAULT_INTERVAL_MS
     match: Annotated[tuple[str, ...], Spec("LIST")] = ()
     metrics: Annotated[tuple[str, ...], Spec("LIST")] = ()
-    """Prefixes of names; `*` all of them."""
+    """Prefixes of metrics' names; `*`: all metrics."""
 
     @classmethod
     def resolve(cls, own: Mapping[str, str]) -> "ClientMetricsConfig":
         """The configs of a client metrics resource: `own` (by Kafka's names) over the defaults;
-        ConfigError for a bad one."""
+        ConfigError for an invalid value."""
         values = parse_overrides(CLIENT_METRICS_CONFIGS, own, "client metrics")
         fields: ConfigFields = {field_of(name): value for name, value in values.items()}
         return structs.replace(cls(), **fields)
@@ -61,8 +61,8 @@ CLIENT_METRICS_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(
 
 
 def client_metrics_problem(own: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
-    """Why Kafka would refuse these configs, or None.  Unknown names and intervals beyond their
-    bounds are INVALID_REQUEST, all else is INVALID_CONFIG."""
+    """The reason for which Kafka would refuse these configs, or None.  Unknown names and intervals
+    beyond their bounds are INVALID_REQUEST, any other problem is INVALID_CONFIG."""
     for name in own:
         if name not in CLIENT_METRICS_CONFIGS:
             return ErrorCode.INVALID_REQUEST, f"{name} is not a config of client metrics"
@@ -80,8 +80,8 @@ def client_metrics_problem(own: Mapping[str, str]) -> tuple[ErrorCode, str] | No
 
 
 def parse_patterns(match: tuple[str, ...]) -> dict[str, re.Pattern[str]] | str:
-    """Patterns by the property they match, or why they are invalid.  Of two patterns for one
-    property the last counts."""
+    """The patterns by the property that they match, or the reason why they are invalid.  Of two
+    patterns for one property the last counts."""
     patterns: dict[str, re.Pattern[str]] = {}
     for item in match:
         about, _, pattern = item.partition("=")
@@ -96,7 +96,8 @@ def parse_patterns(match: tuple[str, ...]) -> dict[str, re.Pattern[str]] | str:
 
 
 def _compile(pattern: str) -> re.Pattern[str] | None:
-    # DIFFERS: Python's regular expressions instead of Java's; common ones mean the same.
+    # DIFFERS: Python's regular expressions instead of Java's; common expressions have one meaning
+    # in both.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about syntax that may change its meaning
         try:
@@ -114,15 +115,15 @@ class Subscription(Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, own: Mapping[str, str]) -> "Subscription":
-        """The subscription that stored configs make; they have been checked."""
+        """The subscription of stored configs, which have been checked."""
         config = ClientMetricsConfig.resolve(own)
         patterns = parse_patterns(config.match)
         assert isinstance(patterns, dict), patterns
         return cls(name, config, patterns)
 
     def matches(self, client: Mapping[str, str]) -> bool:
-        """Whether each pattern matches the whole value of its property; `client`: by the names in
-        MATCHABLE."""
+        """Whether each pattern matches the whole value of its property; `client`: the client's
+        properties, by the names in MATCHABLE."""
         return all(
             pattern.fullmatch(client.get(about, "")) for about, pattern in self.patterns.items()
         )

@@ -1,7 +1,7 @@
 """Client quotas: their names, and the kinds of clients that have them.
 
-Owns: the kinds of clients, the quotas that each may have and their ranges, which of them counts for
-a client.  Never: keeps or enforces a quota (kcluster.controller.configs.client_quotas,
+Owns: the kinds of clients, the quotas that each may have and their ranges, the choice of a client's
+quota.  Never: keeps or enforces a quota (kcluster.controller.configs.client_quotas,
 kcluster.broker.quotas.client_quotas).  Kafka: ClientQuotaEntity, QuotaConfig, DefaultQuotaCallback;
 KIP-13, KIP-124, KIP-546, KIP-599, KIP-612.
 """
@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 ANONYMOUS: Final = "ANONYMOUS"
-"""The user of every client, since none authenticates."""
+"""The user of every client, because no client authenticates."""
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -32,14 +32,14 @@ CLIENT_QUOTAS: Final[Mapping[str, int | None]] = {
     REQUEST_PERCENTAGE: None,
     MUTATION_RATE: None,
 }
-"""The quotas of users and client ids: by name, the greatest value; None for those that are not
+"""The quotas of users and client ids: the greatest value by name; None for quotas that are not
 whole numbers."""
 
 IP_QUOTAS: Final[Mapping[str, int | None]] = {CONNECTION_RATE: 2**31 - 1}
 """The quotas of IP addresses, by name, with their greatest values."""
 
 Entity = tuple[tuple[str, str | None], ...]
-"""An entity as `QuotaEntity` of kcluster.metadata.records has it: client id before user."""
+"""An entity in the form of `QuotaEntity` of kcluster.metadata.records: client id before user."""
 
 
 class Limit(Struct, frozen=True):
@@ -48,15 +48,15 @@ class Limit(Struct, frozen=True):
     entity: Entity
     value: float
     rate_key: tuple[str, str, str]
-    """The identity of the rate: quota, user, client id; each is empty where the quota does not
+    """The identity of the rate: quota, user, client id; a part is empty if the quota does not
     depend on it."""
 
 
 def find_limit(
     quotas: Mapping[Entity, Mapping[str, float]], key: str, user: str, client_id: str
 ) -> Limit | None:
-    """The quota `key` of a client: the most specific one, in the order of KIP-13.
-    Clients without an id ("") have only their users' quotas."""
+    """The quota `key` of a client: the most specific quota, in the order of KIP-13.  A client
+    without an id ("") has only its user's quotas."""
     entity: Entity
     client_names = (client_id, None) if client_id else ()
     for user_name in (user, None):

@@ -21,7 +21,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 def address_of(name: str) -> str:
-    """The address that is meant, as sockets report it; any other name as it is.
+    """The address of a host, as sockets report it; a name that is no address stays as it is.
 
     DIFFERS: Kafka resolves other names by DNS; here they match no address.
     """
@@ -35,8 +35,8 @@ def address_of(name: str) -> str:
 
 @lru_cache(64)
 def parse_overrides(text: str) -> Mapping[str, int] | str:
-    """`host:number`, separated by commas: limits by address, the last one for each; or what is
-    wrong with them.  A negative limit admits no connection, as in Kafka."""
+    """The limits in `host:number`, separated by commas, by address (for each, the last one counts);
+    or the problem of the text.  A negative limit admits no connection, as in Kafka."""
     limits: dict[str, int] = {}
     items = text.rstrip(", \t").split(",") if text.strip() else []
     for item in items:

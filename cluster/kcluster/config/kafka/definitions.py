@@ -1,6 +1,6 @@
 """Every config by Kafka's name: the one place to import them from.
 
-Owns: the names below.  Never: defines any (values.py, broker.py, topic.py do).
+Owns: the names below.  Never: defines a config (values.py, broker.py, topic.py do).
 Kafka: KafkaConfig, LogConfig.
 """
 

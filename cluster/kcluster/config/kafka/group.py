@@ -1,6 +1,6 @@
 """A group's configs: names, types, ranges and defaults of Kafka 4.4.0.
 
-Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
+Owns: GroupConfig, GROUP_CONFIGS, the broker configs that give a group's defaults and bounds.
 Never: knows a group.
 Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071,
 KIP-1191.
@@ -39,7 +39,8 @@ _DURATION: Final = re.compile(
 
 
 def _check_reset(definition: ConfigDef, value: Value) -> str | None:
-    """earliest, latest, or by_duration: and an ISO 8601 duration that is not negative."""
+    """Check a reset: earliest, latest, or by_duration: and an ISO 8601 duration that is not
+    negative."""
     text = str(value)
     if text in ("earliest", "latest"):
         return None
@@ -52,7 +53,8 @@ def _check_reset(definition: ConfigDef, value: Value) -> str | None:
 
 
 def _check_dead_letters(definition: ConfigDef, value: Value) -> str | None:
-    """Neither a valid name of a topic nor the broker's prefix is asked for here, as in Kafka."""
+    """Check a queue's name.  As in Kafka, neither the rules for topics' names nor the broker's
+    prefix is checked here."""
     if str(value).startswith("__"):
         return invalid(definition.name, value, "it must not start with __")
     return None
@@ -72,11 +74,11 @@ _OFFSET_INTERVAL: Final = Spec("INT", 1, internal=True, since=_4_4)
 
 
 ValueOf = Callable[[str], Value]
-"""The value of a broker config by its name."""
+"""Returns the value of a broker config by its name."""
 
 
 class GroupConfig(Struct, frozen=True):
-    """The effective configs of one group.  Without arguments: Kafka's defaults."""
+    """The effective configs of one group.  Without arguments, they are Kafka's defaults."""
 
     consumer_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
     consumer_assignor_offload_enable: Annotated[bool, _OFFLOAD] = True
@@ -118,8 +120,8 @@ class GroupConfig(Struct, frozen=True):
     ) -> "GroupConfig":
         """The configs of a group: `own` (by Kafka's names) over the broker's defaults.
 
-        Raises ConfigError for an unknown name (in `release`) or a bad value: nothing of that kind
-        is stored.
+        Raises ConfigError for an unknown name (in `release`) or a bad value: stored configs never
+        have such a value.
         """
         values = parse_overrides(GROUP_CONFIGS, own or {}, "group", release)
         fields: ConfigFields = {
@@ -144,14 +146,15 @@ _RACK_AWARE_TAGS: Final = "streams.rack.aware.assignment.tags"
 
 
 def broker_default(name: str) -> str:
-    """The broker config that gives a group config its default; the name itself if none does."""
+    """The broker config that gives a group config its default; the name itself if no broker config
+    does."""
     if name == _ASSIGNOR_NAME:
         return _STREAMS_ASSIGNORS
     return name if name in _WITHOUT_BROKER else f"group.{name}"
 
 
 def default_of(value_of: ValueOf, name: str) -> Value:
-    """The value that the broker's configs give a group config."""
+    """The default of a group config, from the broker's configs."""
     value = value_of(broker_default(name))
     if name == _ASSIGNOR_NAME:
         assert isinstance(value, tuple), value
@@ -169,7 +172,8 @@ def broker_value(broker: BrokerConfig, name: str) -> Value:
 def group_config_problem(
     value_of: ValueOf, own: Mapping[str, str], release: ReleaseNumber = NEWEST
 ) -> str | None:
-    """Why Kafka (of `release`) would refuse these configs of a group (INVALID_CONFIG), or None."""
+    """The reason for which Kafka (of `release`) would refuse these configs of a group
+    (INVALID_CONFIG), or None."""
     try:
         config = GroupConfig.resolve(value_of, own, release)
     except ConfigError as error:
@@ -200,7 +204,8 @@ def bounds_of(value_of: ValueOf, name: str) -> tuple[int | None, int | None]:
 
 
 def _kind_and_rest(name: str) -> tuple[str, str]:
-    """consumer, share or streams, and the end of the name as in the names of its bounds."""
+    """(consumer, share or streams; the end of the config's name, as it is in the names of its
+    bounds)."""
     kind, _, rest = name.replace(".num.", ".").partition(".")
     return kind, rest
 

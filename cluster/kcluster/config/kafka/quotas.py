@@ -2,7 +2,7 @@
 
 Owns: their definitions.  Never: enforces them (kcluster.broker.quotas.replication_throttle does).
 Kafka: QuotaConfig.brokerQuotaConfigs, DynamicConfig.Broker: they are not part of a broker's file,
-and DescribeConfigs names them only where they are set.
+and DescribeConfigs names them only if they are set.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A topic's configs: names, types, ranges and defaults of Kafka 4.4.0.
 
-Owns: TopicConfig, TOPIC_CONFIGS, and how a topic's config follows from the broker's.
+Owns: TopicConfig, TOPIC_CONFIGS, and the derivation of a topic's config from the broker's.
 Never: reads text (values.py does).
 Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms.
 """
@@ -52,7 +52,7 @@ def _check_throttled(definition: ConfigDef, value: Value) -> str | None:
 
 
 class _More(TypedDict, total=False):
-    """Further parts of a config's definition."""
+    """The further parts of a config's definition."""
 
     maximum: float
     or_equal: int
@@ -72,7 +72,8 @@ def _topic(
 def _unused(
     kind: ConfigType, minimum: float | None = None, *synonyms: str, **more: Unpack[_More]
 ) -> Spec:
-    """Configs for files, indexes, tiered storage and random rolling, none of which exist here."""
+    """Define a config for files, indexes, tiered storage or random rolling, none of which exist
+    here."""
     more["obeyed"] = False
     return _topic(kind, minimum, *synonyms, **more)
 
@@ -83,12 +84,12 @@ _MAX_RECORD_BYTES: Final = _topic(
 
 
 class TopicConfig(Struct, frozen=True):
-    """The effective configs of one topic.  Without arguments: Kafka's defaults."""
+    """The effective configs of one topic.  Without arguments, they are Kafka's defaults."""
 
     cleanup_policy: Annotated[
         tuple[str, ...], _topic("LIST", None, "log.cleanup.policy", one_of=CLEANUP_POLICIES)
     ] = ("delete",)
-    """Empty: nothing is cleaned."""
+    """The cleanup policies; empty: nothing is cleaned."""
     compression_gzip_level: Annotated[
         int, _topic("INT", 1, "compression.gzip.level", maximum=9, or_equal=-1)
     ] = -1
@@ -114,7 +115,7 @@ class TopicConfig(Struct, frozen=True):
     ] = ()
     index_interval_bytes: Annotated[int, _unused("INT", 0, "log.index.interval.bytes")] = 4096
     internal_segment_bytes: Annotated[int | None, _topic("INT", internal=True)] = None
-    """Kafka's own back door for tests: segments below 1 MiB."""
+    """Kafka's own back door for tests: it allows segments below 1 MiB."""
     leader_replication_throttled_replicas: Annotated[
         tuple[str, ...], _topic("LIST", check=_check_throttled)
     ] = ()
@@ -154,11 +155,11 @@ class TopicConfig(Struct, frozen=True):
     remote_log_delete_on_disable: Annotated[bool, _unused("BOOLEAN")] = False
     remote_storage_enable: Annotated[bool, _unused("BOOLEAN")] = False
     retention_bytes: Annotated[int, _topic("LONG", None, "log.retention.bytes")] = -1
-    """Below 0: no limit."""
+    """The size limit of a partition; no limit below 0."""
     retention_ms: Annotated[
         int, _topic("LONG", -1, "log.retention.ms", "log.retention.minutes", "log.retention.hours")
     ] = 7 * DAY_MS
-    """-1: no limit."""
+    """The age limit of records; -1: no limit."""
     segment_bytes: Annotated[int, _topic("INT", 1_048_576, "log.segment.bytes")] = 2**30
     segment_index_bytes: Annotated[int, _unused("INT", 4, "log.index.size.max.bytes")] = 10_485_760
     segment_jitter_ms: Annotated[
@@ -188,7 +189,7 @@ class TopicConfig(Struct, frozen=True):
 
     @property
     def max_segment_bytes(self) -> int:
-        """Size at which a segment is rolled."""
+        """The size at which a segment is rolled."""
         internal = self.internal_segment_bytes
         return self.segment_bytes if internal is None else internal
 
@@ -216,7 +217,7 @@ def broker_defaults(broker: BrokerConfig) -> dict[str, Value]:
 
 
 def check_topic_config(config: TopicConfig) -> str | None:
-    """Why valid values of one topic contradict each other, or None."""
+    """The contradiction between valid values of one topic's configs, or None."""
     if config.remote_storage_enable:
         return "Tiered Storage functionality is disabled in the broker."
     low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
@@ -233,8 +234,8 @@ def check_topic_overrides(
     overrides: Mapping[str, str | bool | int | float],
     release: ReleaseNumber = NEWEST,
 ) -> str | None:
-    """Why Kafka (of `release`) would refuse these configs of a topic (INVALID_CONFIG), or None.
-    KIP-133."""
+    """The reason for which Kafka (of `release`) would refuse these configs of a topic
+    (INVALID_CONFIG), or None.  KIP-133."""
     try:
         config = TopicConfig.resolve(broker, overrides, release)
     except ConfigError as error:
@@ -243,5 +244,5 @@ def check_topic_overrides(
 
 
 def describe(definition: ConfigDef, config: Struct) -> str | None:
-    """The value that `config` has for this config, as DescribeConfigs writes it."""
+    """The value of one config in `config`, as DescribeConfigs writes it."""
     return format_value(getattr(config, definition.field))

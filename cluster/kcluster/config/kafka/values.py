@@ -1,8 +1,8 @@
 """The definition of one config, and its conversion from text to a value and back.
 
-Owns: ConfigDef, how Kafka reads a value (types, ranges, lists), and its messages for bad ones.
-Never: knows which configs exist (broker.py, topic.py do).
-Kafka: clients ConfigDef (parseType, Range, ValidString, ValidList), ConfigException.
+Owns: ConfigDef, Kafka's reading of values (types, ranges, lists), and its messages for invalid
+ones.  Never: knows the existing configs (broker.py, topic.py do).  Kafka: clients ConfigDef
+(parseType, Range, ValidString, ValidList), ConfigException.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ ConfigType = Literal[
     "BOOLEAN", "STRING", "SHORT", "INT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"
 ]
 Value = bool | int | float | str | tuple[str, ...] | None
-"""A config's value: LIST is a tuple of strings, None is Kafka's null (not set)."""
+"""A config's value: a LIST is a tuple of strings; None is Kafka's null (not set)."""
 ConfigFields = dict[str, Value]
-"""Values of a class of configs, by field."""
+"""The values of a class of configs, by field."""
 Dynamic = Literal["read-only", "per-broker", "cluster-wide"]
-"""When a broker takes a new value: at start; changed for one broker; for one or for all."""
+"""The time at which a broker takes a new value: at its start; when it changes for this broker; when
+it changes for this or all brokers."""
 
 Scope = Literal["broker", "topic", "group", "client-metrics"]
 ReleaseNumber = tuple[int, int]
@@ -37,17 +38,17 @@ _LIST_SEPARATOR: Final = re.compile(r"\s*,\s*")
 
 
 class ConfigError(Exception):
-    """A config's name is unknown or its value invalid; str() is Kafka's message."""
+    """The error for a config with an unknown name or an invalid value; str() is Kafka's message."""
 
 
 class Spec(Struct, frozen=True):
-    """The definition of a config in a field's annotation: all but its name and default."""
+    """The definition of a config in a field's annotation: everything but its name and default."""
 
     type: ConfigType
     minimum: float | None = None
     maximum: float | None = None
     or_equal: int | None = None
-    """A valid value outside the range."""
+    """A valid value that lies outside the range."""
     one_of: tuple[str, ...] = ()
     ignores_case: bool = False
     """Whether the words of `one_of` may be written in any case; the value is kept as it was
@@ -62,12 +63,12 @@ class Spec(Struct, frozen=True):
     synonyms: tuple[str, ...] = ()
     feature: bool = False
     obeyed: bool = True
-    """False: stored and described as in Kafka, but without an effect here, as are the broker
-    configs that give its default."""
+    """Whether the config has an effect here.  If not, it is stored and described as in Kafka, and
+    so are the broker configs that give its default."""
     internal: bool = False
-    """Whether Kafka describes it only where it is set."""
+    """Whether Kafka describes the config only if it is set."""
     since: ReleaseNumber = (0, 0)
-    """The first release that has it, if that is later than 4.3."""
+    """The first release that has the config, if later than 4.3."""
 
 
 class ConfigDef(Struct, frozen=True):
@@ -91,7 +92,8 @@ class ConfigDef(Struct, frozen=True):
 
     @property
     def dynamic(self) -> Dynamic:
-        """When a running broker takes a new value.  Topic configs are always dynamic."""
+        """The time at which a running broker takes a new value.  Topic configs are always
+        dynamic."""
         return self.spec.dynamic
 
     @property
@@ -101,31 +103,31 @@ class ConfigDef(Struct, frozen=True):
 
     @property
     def feature(self) -> bool:
-        """Not a config in Kafka but a feature level, set here like a config."""
+        """Whether the config is a feature level in Kafka, set here like a config."""
         return self.spec.feature
 
     @property
     def obeyed(self) -> bool:
-        """Whether it has an effect here."""
+        """Whether the config has an effect here."""
         return self.spec.obeyed
 
     @property
     def internal(self) -> bool:
-        """Whether Kafka describes it only where it is set."""
+        """Whether Kafka describes the config only if it is set."""
         return self.spec.internal
 
     def is_in(self, release: ReleaseNumber) -> bool:
-        """Whether brokers of a release have it."""
+        """Whether brokers of a release have the config."""
         return release >= self.spec.since
 
     @property
     def field(self) -> str:
-        """Name of the attribute of BrokerConfig, TopicConfig or GroupConfig."""
+        """The name of the config's attribute in BrokerConfig, TopicConfig or GroupConfig."""
         return field_of(self.name)
 
     def default_for(self, profile: str) -> Value:
-        """The default under a profile: `fast` has a hundredth as a rule, but never 0; `slow` three
-        times as much."""
+        """The default under a profile: usually a hundredth for `fast`, but never 0; three times as
+        much for `slow`."""
         if profile == "kafka" or not self.spec.scaled:
             return self.default
         if profile == "slow":
@@ -139,12 +141,13 @@ class ConfigDef(Struct, frozen=True):
 
 FAST_DIVISOR: Final = 100
 SLOW_FACTOR: Final = 3
-"""The factor of profile slow: a dead broker is missed after 27 s, time for a class to say what will
-follow."""
+"""The factor of profile slow: a dead broker is noticed after 27 s, which gives a class time to
+predict what will follow."""
 
 
 def field_of(name: str) -> str:
-    """`retention.ms` -> `retention_ms`.  No config of Kafka has an underscore in its name."""
+    """The field of a config: `retention.ms` -> `retention_ms`.  No config of Kafka has an
+    underscore in its name."""
     return name.replace(".", "_")
 
 
@@ -165,7 +168,7 @@ def definitions_of(struct: type[Struct], scope: Scope) -> dict[str, ConfigDef]:
 def parse_value(definition: ConfigDef, text: str | bool | int | float) -> Value | ConfigError:
     """The value of `text` for this config; ConfigError with Kafka's message if it is invalid.
 
-    bool, int and float (from YAML or Python) count as if written out.
+    A bool, int or float (from YAML or Python) counts like its text.
     """
     written = text if isinstance(text, str) else format_value(text) or ""
     value = _parse_type(definition, written)
@@ -279,15 +282,15 @@ def _number(bound: float) -> str:
 def known_configs(
     definitions: Mapping[str, ConfigDef], texts: dict[str, str], release: ReleaseNumber
 ) -> dict[str, str]:
-    """The stored configs that `release` has.  In a cluster of several releases, others may have
-    been set."""
+    """The stored configs that `release` has.  In a cluster of several releases, configs of other
+    releases may have been set."""
     if all(definitions[name].is_in(release) for name in texts):
         return texts
     return {name: text for name, text in texts.items() if definitions[name].is_in(release)}
 
 
 NEWEST: Final[ReleaseNumber] = (99, 0)
-"""A release newer than all: it has every config that is known here."""
+"""A release newer than all others: it has every config that is known here."""
 
 
 def parse_overrides(
@@ -296,7 +299,7 @@ def parse_overrides(
     what: str,
     release: ReleaseNumber = NEWEST,
 ) -> dict[str, Value]:
-    """Parse `overrides`: values by name; ConfigError for the first that is invalid or that
+    """Parse `overrides`: values by name; ConfigError for the first config that is invalid, or that
     `release` does not have."""
     values: dict[str, Value] = {}
     for name, text in overrides.items():

@@ -1,6 +1,6 @@
 """Checks the brokers of a topology: from a tree (tree.py) to BrokerSpecs.
 
-Owns: the check that no two brokers have the same id, port or address.
+Owns: the check that no two brokers share an id, a port or an address.
 Never: raises; a broker with a problem is left out.
 Kafka: KafkaConfig's validation of listeners, advertised listeners and ids.
 """
@@ -32,7 +32,7 @@ class Brokers(Struct, frozen=True):
 
     @property
     def known_ids(self) -> tuple[int, ...]:
-        """All ids; none if some broker could not be read, since any id may then be right."""
+        """All ids; empty if a broker could not be read, because any id may then be right."""
         return tuple(spec.id for spec in self.specs) if self.complete else ()
 
 
@@ -138,7 +138,8 @@ def _broker(
 def check_advertised(
     reading: TreeReader, node: Node, host: str, brokers: Sequence[BrokerSpec]
 ) -> None:
-    """Report each broker that is not advertised although all bind to an address like 0.0.0.0."""
+    """Report each broker without an advertised address, if all brokers bind to an address like
+    0.0.0.0."""
     silent = [str(spec.id) for spec in brokers if spec.advertised is None]
     if silent:
         who = f"broker {silent[0]}" if len(silent) == 1 else f"brokers {', '.join(silent[:5])}"

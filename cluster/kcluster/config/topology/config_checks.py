@@ -1,6 +1,6 @@
 """Checks the configs of a topology: from a tree (tree.py) to text by name.
 
-Owns: which configs a topology may set, which of them have no effect, and the messages for unknown
+Owns: the configs that a topology may set, the ones without an effect, and the messages for unknown
 names and invalid values.  Never: raises; records every problem.
 Kafka: ConfigDef.parse, KafkaConfig.validateValues, ConfigurationControlManager.
 """
@@ -31,18 +31,18 @@ _TOPOLOGY_SETS: Final = {
 
 @cache
 def _settable() -> dict[str, ConfigDef]:
-    """Every broker config of Kafka by name, without those that other keys of a topology set."""
+    """Every broker config of Kafka by name, except the ones that other keys of a topology set."""
     all_ = BROKER_CONFIGS | not_simulated()
     return {name: all_[name] for name in all_ if name not in _TOPOLOGY_SETS}
 
 
 def simulated(config: Mapping[str, str]) -> dict[str, str]:
-    """The broker configs of a topology that a BrokerConfig has."""
+    """The part of a topology's broker configs that a BrokerConfig has."""
     return {name: text for name, text in config.items() if name in BROKER_CONFIGS}
 
 
 def has_effect(name: str, definitions: Mapping[str, ConfigDef]) -> bool:
-    """Whether something here obeys a broker config, or with TOPIC_CONFIGS a topic config."""
+    """Whether a broker config, or with TOPIC_CONFIGS a topic config, has an effect here."""
     return name in definitions and definitions[name].obeyed
 
 
@@ -73,7 +73,7 @@ def _resolved(profile: str, *overrides: Mapping[str, str]) -> BrokerConfig | Non
     try:
         return BrokerConfig.resolve(profile, *map(simulated, overrides))
     except ConfigError:
-        return None  # reported where it was written
+        return None  # reported at the place where it was written
 
 
 def read_configs(
@@ -149,8 +149,8 @@ def unknown_topic_config(written: str) -> str:
 
 
 def _did_you_mean(written: str, known: Mapping[str, ConfigDef]) -> str:
-    """The config that was probably meant, spelled as the wrong name is: the only config that begins
-    with it, or the nearest."""
+    """The config that was probably meant, in the spelling of the wrong name: the only config that
+    begins with the name, or the nearest."""
     name = written.replace("_", ".")
     longer = [one for one in known if one.startswith(f"{name}.")]
     meant = longer[0] if len(longer) == 1 else nearest(name, known)

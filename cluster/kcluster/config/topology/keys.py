@@ -1,4 +1,4 @@
-"""The keys of topology files: what is written for each, its default, what it is.
+"""The keys of topology files: the values, default and meaning of each.
 
 Owns: these Structs; reading, the JSON Schema and the reference follow from them.  Never: checks
 what several keys decide together (the *_checks.py do).

@@ -1,6 +1,6 @@
 """The trees of topologies: from a file, from text, from Python values.
 
-Owns: what replaces a file's top-level keys.
+Owns: the values that replace a file's top-level keys.
 Never: checks the content (model.py does, with the *_checks.py).
 Kafka: no counterpart.
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class SourceTree(NamedTuple):
-    """What was written, and what is wrong with it as YAML."""
+    """The tree of a topology, and its problems as YAML."""
 
     root: Node
     source: str
-    """The file as it was named; empty for Python values."""
+    """The file's name, as the user wrote it; empty for Python values."""
     problems: list[Problem]
 
 
@@ -88,10 +88,10 @@ def _renumbered(brokers: Items, base_port: int) -> Items:
 
 
 def _plain(value: object) -> object:
-    """Specs as the mappings that a file would have; absent for None."""
+    """Specs as the mappings that a file would have; without keys whose value is None."""
     if isinstance(value, Struct):
         value = structs.asdict(value)
-        value.pop("name", None)  # of a TopicSpec: it is the key
+        value.pop("name", None)  # a TopicSpec's name is its key
         if value.get("assignment") is not None:
             del value["partitions"], value["replication_factor"]
         elif value.get("replication_factor") == -1:

@@ -1,7 +1,7 @@
-"""What a cluster is made of, as a checked value; and the checks of a topology as a whole.
+"""The parts of a cluster, as a checked value; and the checks of a topology as a whole.
 
 Owns: Topology; its keys are in keys.py, its parts are checked by broker_checks.py,
-topic_checks.py, network_checks.py, feature_checks.py, config_checks.py and release_checks.py.
+topic_checks.py, network_checks.py, config_checks.py and release_checks.py.
 Never: reads a file (loader.py does) or opens a socket (`check_ports` is given a probe).
 Kafka: server.properties of each broker, KafkaConfig's validation of listeners and ids.
 """
@@ -21,11 +21,10 @@ from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replicati
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.topology.broker_checks import check_advertised, check_brokers
 from kcluster.config.topology.config_checks import has_effect, read_broker_configs, simulated
-from kcluster.config.topology.feature_checks import check_features
 from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PROFILE, TopologyKeys
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
-from kcluster.config.topology.release_checks import check_releases
+from kcluster.config.topology.release_checks import check_features, check_releases
 from kcluster.config.topology.specs import BrokerSpec, NetworkSpec, TopicSpec
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.config.topology.values import EVERYWHERE
@@ -47,17 +46,17 @@ class Topology(Struct, frozen=True):
     config: dict[str, str] = {}
     """Broker configs by Kafka's name, for all brokers."""
     features: dict[str, int] = {}
-    """Levels of features by Kafka's name, where they differ from a new cluster's."""
+    """Levels of features by Kafka's name, if they differ from a new cluster's."""
     network: NetworkSpec = NetworkSpec()
     kafka_version: str | None = None
-    """The release as which brokers serve clients, `2.8`; None: the newest that is known."""
+    """The release as which brokers serve clients, such as `2.8`; None: the newest known release."""
     write_back_ms: int = 0
-    """The age at which the operating system writes what is in the page cache to the disk; 0: it
-    never does."""
+    """The age at which the operating system writes the pages of the page cache to the disk; 0:
+    never."""
     source: str = ""
     """The file that the topology came from, for messages."""
     places: dict[str, Place] = field(default_factory=dict)
-    """The places of values in the file, by path, for problems that show only later (a port in
+    """The places of values in the file, by path, for problems that appear only later (a port in
     use)."""
 
     @classmethod
@@ -69,7 +68,7 @@ class Topology(Struct, frozen=True):
     def parse(
         cls, text: str | bytes, source: str = "topology.yaml", **overrides: object
     ) -> Topology:
-        """Read YAML text; `source` stands in messages for the file."""
+        """Read YAML text; `source` stands for the file in messages."""
         return _checked(tree_of_text(text, source, overrides))
 
     @classmethod
@@ -79,7 +78,7 @@ class Topology(Struct, frozen=True):
         topics: Mapping[str, Mapping[str, object] | TopicSpec] | None = None,
         **more: object,
     ) -> Topology:
-        """Make one in Python, from the same keys that a file has: `Topology.of(brokers=3,
+        """Make a topology in Python, from the keys of a file: `Topology.of(brokers=3,
         topics={"orders": {"partitions": 6, "replication_factor": 3}}, profile="fast")`."""
         return _checked(tree_of_values({"brokers": brokers, "topics": topics, **more}))
 
@@ -101,7 +100,7 @@ class Topology(Struct, frozen=True):
 
     @property
     def without_effect(self) -> tuple[str, ...]:
-        """Names of the configs that the topology sets although nothing here obeys them, each
+        """Names of the configs that the topology sets although they have no effect here, each
         once."""
         of_brokers = (self.config, *(spec.config for spec in self.brokers))
         of_topics = (spec.config for spec in self.topics.values())
@@ -129,8 +128,8 @@ class Topology(Struct, frozen=True):
 
 
 def check_ports(topology: Topology, probe: Callable[[str, int], str | None]) -> list[Problem]:
-    """A problem for each port that is not available.  `probe(host, port)` tries to bind it and
-    returns the reason if that fails, else None.  It is passed in because the core opens no
+    """A problem for each port that is not available.  `probe(host, port)` tries to bind the port
+    and returns the reason if that fails, else None.  It is passed in because the core opens no
     sockets."""
     problems = []
     for index, broker in enumerate(topology.brokers):

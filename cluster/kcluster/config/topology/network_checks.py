@@ -1,6 +1,6 @@
 """Checks the network of a topology: from a tree (tree.py) to a NetworkSpec.
 
-Owns: that links have two ends, which exist, and are given once.  Never: raises; a link with a
+Owns: the rules that a link has two existing ends, and is given once.  Never: raises; a link with a
 problem is left out.
 Kafka: no counterpart.
 """

@@ -1,23 +1,32 @@
-"""Checks that the brokers of a topology are of releases that have the configs and the levels of
-features it sets.
+"""Checks the features of a topology, and that its brokers are of releases that have its configs and
+its levels of features.
 
-Owns: these checks.  Never: reads a config's value (config_checks.py does); raises.
-Kafka: a broker logs a config of a later release as unknown, and ignores it; a controller refuses
-one of a topic.  A broker that does not know a level in force cannot register.
+Owns: these checks; which features and levels a new cluster may have.  Never: reads a config's value
+(config_checks.py does); raises: a feature with a problem is left out.
+Kafka: kafka-storage format --feature, Formatter.  A broker logs a config of a later release as
+unknown, and ignores it; a controller refuses one of a topic.  A broker that does not know a level
+in force cannot register.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kcluster.config.files.problems import join
+from kcluster.config.files.problems import join, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node
 from kcluster.config.kafka.catalog import broker_catalog
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef
-from kcluster.protocol.features import FIRST_TO_FORMAT, supported
+from kcluster.protocol.features import (
+    ELR_VERSION,
+    FEATURES,
+    FIRST_TO_FORMAT,
+    initial_levels,
+    missing_dependency,
+    supported,
+)
 from kcluster.protocol.releases import Release
 
 
@@ -27,9 +36,9 @@ def check_releases(
     features: Mapping[str, int],
     releases: Sequence[Release],
 ) -> None:
-    """`features`: the levels that `top` sets; `releases`: of the brokers, in their order.  A config
-    that is set for all brokers, or for a topic, needs one broker whose release has it: the
-    controller is of the newest release."""
+    """Check the releases.  `features`: the levels that `top` sets; `releases`: those of the
+    brokers, in their order.  A config that is set for all brokers, or for a topic, needs one broker
+    whose release has it: the controller is of the newest release."""
     newest = max(releases, key=lambda release: release.number)
     _check_features(reading, top.get("features"), features, releases)
     _check(reading, top.get("config"), "config", broker_catalog(), newest)
@@ -84,3 +93,37 @@ def _check(
             join(path, written),
             f"{definition.name} came with Kafka {since}; the release here is {release.name}",
         )
+
+
+def check_features(
+    reading: TreeReader, node: Node | None, config: Mapping[str, str]
+) -> dict[str, int]:
+    """The levels in the file; underscores may stand for dots.  `config`: the configs of all
+    brokers; one of these configs is a feature, too."""
+    levels: dict[str, int] = {}
+    if not isinstance(node, Map):
+        reading.entries(node, "features", tuple(FEATURES), "feature")
+        return levels
+    values: dict[str, Node] = {}
+    for written, entry in node.entries.items():
+        name, at = written.replace("_", "."), join("features", written)
+        feature = FEATURES.get(name)
+        if feature is None:
+            reading.wrong(entry, at, unknown("feature", written, FEATURES))
+        elif name in values:
+            reading.wrong(entry, at, f"{name} is given twice")
+        elif name == ELR_VERSION and name in config:
+            reading.wrong(entry, at, "given in `config` too; leave it out there")
+        else:
+            values[name] = entry.value
+            known = f": {name} has levels {feature.lowest} to {feature.highest}"
+            level = reading.integer(entry.value, at, feature.lowest, feature.highest, known)
+            if level is not None:
+                levels[name] = level
+    resulting = initial_levels(levels)
+    for name, level in list(levels.items()):
+        needed = missing_dependency(name, resulting)
+        if needed is not None:
+            above = f"level {level} needs {needed[0]} {needed[1]} or above"
+            reading.wrong(values[name], join("features", name), above)
+    return levels

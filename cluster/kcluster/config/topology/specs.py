@@ -1,6 +1,6 @@
 """The parts of a topology, as checked values: brokers, topics, the network.
 
-Owns: these types, what an address looks like.  Never: checks anything else (broker_checks.py,
+Owns: these types, the form of an address.  Never: checks anything else (broker_checks.py,
 topic_checks.py, network_checks.py).
 Kafka: server.properties of each broker, and the topics that an administrator would create.
 """
@@ -15,17 +15,17 @@ class BrokerSpec(Struct, frozen=True):
 
     id: int
     port: int = 0
-    """0: a free one, chosen when it starts."""
+    """The port; 0: a free one, chosen when the broker starts."""
     rack: str | None = None
     advertised: str | None = None
-    """`host:port` or `host` that clients are given; None: where the broker listens."""
+    """The `host:port` or `host` for clients; None: the address at which the broker listens."""
     config: dict[str, str] = {}
-    """Broker configs by Kafka's name; they override the cluster's."""
+    """The broker's own configs by Kafka's name; they override the cluster's."""
     kafka_version: str | None = None
-    """The release as which it serves clients, `2.8`; None: the cluster's."""
+    """The release as which the broker serves clients, such as `2.8`; None: the cluster's."""
 
     def advertised_address(self, host: str, bound_port: int) -> tuple[str, int]:
-        """(host, port) for clients, when the broker listens on `host` and `bound_port`."""
+        """(host, port) for clients, of a broker that listens on `host` and `bound_port`."""
         if self.advertised is None:
             return host, bound_port
         named_host, named_port = split_address(self.advertised)
@@ -41,13 +41,13 @@ class TopicSpec(Struct, frozen=True):
     """The number of replicas; -1: default.replication.factor decides, as in CreateTopics.  No topic
     of a checked topology has -1."""
     assignment: tuple[tuple[int, ...], ...] | None = None
-    """Replicas by partition, the preferred leader first; None: placed as Kafka does it."""
+    """The replicas by partition, the preferred leader first; None: placed as Kafka does."""
     config: dict[str, str] = {}
     """Topic configs by Kafka's name."""
 
 
 class LinkSpec(Struct, frozen=True):
-    """The link of two brokers, both ways."""
+    """The link between two brokers, in both directions."""
 
     between: tuple[int, int]
     latency_ms: float
@@ -55,14 +55,15 @@ class LinkSpec(Struct, frozen=True):
 
 
 class NetworkSpec(Struct, frozen=True):
-    """How long messages between nodes take."""
+    """The times that messages between nodes take."""
 
     default_latency_ms: float = 0
     links: tuple[LinkSpec, ...] = ()
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """`host:port` or `host` -> (host, port or 0); `[::1]:9092` for IPv6.  ValueError if neither."""
+    """(host, port or 0) of `host:port` or `host`; `[::1]:9092` for IPv6.  ValueError for any other
+    text."""
     host, port = address, ""
     if address.startswith("["):
         host, bracket, port = address[1:].partition("]")

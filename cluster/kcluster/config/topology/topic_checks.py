@@ -1,6 +1,6 @@
 """Checks the topics of a topology: from a tree (tree.py) to TopicSpecs.
 
-Owns: what a topic's keys decide together.  Never: raises; records every problem.
+Owns: the rules for several keys of a topic together.  Never: raises; records every problem.
 Kafka: Topic.validate, ReplicationControlManager (CreateTopics).
 """
 
@@ -52,7 +52,7 @@ def check_topics(
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Why a topic cannot have this name, or None.  Kafka: Topic.validate."""
+    """The reason why a topic cannot have this name, or None.  Kafka: Topic.validate."""
     match name_fault(name):
         case NameFault.EMPTY:
             return "a topic's name must not be empty"
@@ -182,7 +182,7 @@ class _Topic:
 
 
 def _parted(node: Map) -> tuple[Map, Map]:
-    """The keys of a topic, and the configs among them."""
+    """Part a topic's mapping into the keys of a topic, and the configs among them."""
     configs = {
         key: entry
         for key, entry in node.entries.items()

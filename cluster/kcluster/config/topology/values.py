@@ -1,6 +1,6 @@
 """Single values of a topology: hosts, the addresses that clients are given, releases.
 
-Owns: what each may be, and the message if it is not that.  Never: knows a key (keys.py).
+Owns: the valid values of each, and the message for any other.  Never: knows a key (keys.py).
 Kafka: KafkaConfig's validation of listeners and advertised listeners.
 """
 
@@ -15,13 +15,13 @@ from kcluster.config.topology.specs import split_address
 from kcluster.protocol.releases import find_release, releases
 
 EVERYWHERE: Final = ("0.0.0.0", "::")
-"""Addresses that a listener can bind but clients cannot connect to."""
+"""The addresses to which a listener can bind, but clients cannot connect."""
 
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
 
 def host_of(text: str) -> str:
-    """A host; ValueError with the reason if it is none."""
+    """A host; ValueError with the reason if the text is not one."""
     problem = host_problem(text)
     if problem is not None:
         raise ValueError(problem)
@@ -29,7 +29,8 @@ def host_of(text: str) -> str:
 
 
 def advertised_of(text: str) -> str:
-    """`host:port` or `host` to which clients can connect; ValueError with the reason if not."""
+    """`host:port` or `host` to which clients can connect; ValueError with the reason if they
+    cannot."""
     try:
         host, _ = split_address(text)
     except ValueError:
@@ -42,15 +43,15 @@ def advertised_of(text: str) -> str:
 
 
 def release_of(text: str) -> str:
-    """A release of Kafka, by the name that the table has for it; ValueError if there is none."""
+    """A release of Kafka, by its name in the table; ValueError if there is none."""
     release = find_release(text)
     if release is None:
-        raise ValueError(unknown_version(text))
+        raise ValueError(f"{show(text)}: {unknown_version(text)}")
     return release.name
 
 
 def unknown_version(text: str) -> str:
-    """The message for an unknown version, with the nearest known one."""
+    """Why a text is no known version, with the nearest one."""
     names = list(releases())
     parts = text.split(".")
     if 2 <= len(parts) <= 4 and all(part.isascii() and part.isdecimal() for part in parts):
@@ -59,12 +60,12 @@ def unknown_version(text: str) -> str:
             releases().values(),
             key=lambda known: (abs(known.number[0] - number[0]), abs(known.number[1] - number[1])),
         )
-        return f"{show(text)}: no such version; the nearest is {near.name}"
-    return f"{show(text)}: not a version; it must be one from {names[0]} to {names[-1]}, like 2.8"
+        return f"no such version; the nearest is {near.name}"
+    return f"not a version; it must be one from {names[0]} to {names[-1]}, like 2.8"
 
 
 def host_problem(host: str) -> str | None:
-    """Why this is not a host, or None."""
+    """The reason why this is not a host, or None."""
     if "//" in host:
         return f"{show(host)}: the name or address alone, without a protocol"
     try:

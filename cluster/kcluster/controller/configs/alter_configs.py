@@ -65,7 +65,7 @@ R = TypeVar("R")
 
 
 class _Resource(Protocol[C]):
-    """A resource of either request, whose configs differ in kind."""
+    """A resource of either request; the two differ in the fields of its configs."""
 
     resource_type: int
     resource_name: str
@@ -84,9 +84,10 @@ class _AlterRequest(Protocol[C]):
 
 
 _Changes = dict[str, str | None]
-"""New values by name; None removes."""
+"""New values by name; None removes a config."""
 _Plan = Callable[[tuple[int, str], Mapping[str, str], Sequence[C]], _Changes | ApiError]
-"""(resource, its current configs, the request) -> the changes, or the reason for a refusal."""
+"""Plans a change: (resource, its current configs, the request) -> the changes, or the reason for a
+refusal."""
 
 
 class Configs:
@@ -174,7 +175,7 @@ class Configs:
             if times[config.name] > 1:
                 return ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
             if not _SET <= config.config_operation <= _SUBTRACT:
-                return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better answer
+                return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # this is Kafka's answer, too
             if config.config_operation != _DELETE and config.value is None:
                 text = f"Null value not supported for : {config.name}"
                 return ApiError(ErrorCode.INVALID_REQUEST, text)
@@ -197,8 +198,8 @@ class Configs:
     def _list_items(
         self, key: tuple[int, str], current: Mapping[str, str], name: str
     ) -> list[str] | None:
-        """The present items of a list config; None for any other.  The controller has no table of
-        the configs of groups and client metrics."""
+        """The current items of a list config; None for any other config.  The controller has no
+        table of the configs of groups and client metrics."""
         if key[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE):
             return None
         definitions = TOPIC_CONFIGS if key[0] == TOPIC_RESOURCE else BROKER_CONFIGS

@@ -30,7 +30,7 @@ _FRACTION: Final = 1e-6
 
 _OK: Final = ApiError(ErrorCode.NONE)
 _Changes = dict[str, float | None]
-"""New values by name; None removes."""
+"""New values by name; None removes a quota."""
 
 
 class ClientQuotaControl:
@@ -46,8 +46,8 @@ class ClientQuotaControl:
     def alter_client_quotas(
         self, request: m.AlterClientQuotasRequest, _now_ms: int
     ) -> m.AlterClientQuotasResponse:
-        """INVALID_REQUEST for an invalid entity, key or value, and for an entity that is named
-        twice.  Removing a quota that is not set succeeds."""
+        """Alter quotas: INVALID_REQUEST for an invalid entity, key or value, and for an entity that
+        is named twice.  Removing a quota that is not set succeeds."""
         results: dict[QuotaEntity, ApiError] = {}
         planned: list[tuple[QuotaEntity, _Changes]] = []
         for entry in request.entries:

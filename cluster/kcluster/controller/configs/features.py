@@ -5,10 +5,11 @@ Kafka: FeatureControlManager; KIP-584, KIP-778, KIP-1022.
 
 Two levels change the behaviour of the controller: eligible.leader.replicas.version turns ELRs on
 and off (KIP-966), kraft.version lets voters be added and removed (quorum.py).  The coordinators
-obey transaction.version, group.version, share.version and streams.version. # DIFFERS: the level of
-metadata.version decides only on the levels of features in a new cluster, and # whether controllers
-can be unregistered: records and messages between nodes are # always those of 4.4.  So a broker of a
-release before that level may register.
+obey transaction.version, group.version, share.version and streams.version.
+
+# DIFFERS: the level of metadata.version decides only on the levels of features in a new cluster,
+# and whether controllers can be unregistered: records and messages between nodes are always those
+# of 4.4.  So a broker of a release before that level may register.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import hash_order, java_hash_code
 
 MECHANISMS: Final = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha512")}
-"""Kafka's ScramMechanism codes -> the mechanism's name, the name of its hash."""
+"""Kafka's ScramMechanism code -> (the mechanism's name, its hash's name)."""
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
@@ -66,7 +66,7 @@ class ScramCredentials:
             _accept(upsertion, upsertions, (deletions, upsertions), failed, problem)
         for user in _order(upsertions):
             if not upsertions[user].salted_password:
-                # 4.3.1 notices only while hashing, and has no better answer.
+                # 4.3.1 notices only while hashing, and has no better error.
                 failed[user] = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
                 del upsertions[user]
         for user in _order(deletions):

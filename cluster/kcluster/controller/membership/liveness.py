@@ -41,18 +41,21 @@ class Session(Struct):
 
     broker_id: int
     registration_offset: int
-    """Offset of its newest registration record; it may serve once it has applied that record."""
+    """The offset of the broker's newest registration record; the broker may serve once it has
+    applied that record."""
     fenced: bool = True
     last_contact_ms: int | None = None
-    """The time of its last heartbeat; None before the first one, and after the session expired."""
+    """The time of the broker's last heartbeat; None before the first one, and after the session
+    expired."""
     metadata_offset: int = -1
-    """The last record that it is known to have applied."""
+    """The last record that the broker is known to have applied."""
     controlled_shutdown_offset: int | None = None
-    """Offset of the records that moved its leaders away; None unless it is shutting down."""
+    """The offset of the records that moved the broker's leaders away; None unless it is shutting
+    down."""
     refused_incarnation: bytes = b""
     """The last process that this session has kept from registering; the refusal is noted once."""
     cause: NoteId | None = None
-    """The note of its registration or, once it has begun, of its controlled shutdown."""
+    """The note of the broker's registration or, once it has begun, of its controlled shutdown."""
 
     @property
     def state(self) -> BrokerState:
@@ -76,7 +79,8 @@ class Sessions:
         return self._sessions.get(broker_id)
 
     def register(self, broker_id: int, registration_offset: int) -> Session:
-        """Begin a new session, of a new incarnation.  It is valid from the first heartbeat on."""
+        """Start a session for a new incarnation.  The session is valid from the first heartbeat
+        on."""
         session = self._sessions[broker_id] = Session(broker_id, registration_offset)
         return session
 
@@ -84,17 +88,16 @@ class Sessions:
         self._sessions.pop(broker_id, None)
 
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
-        """Whether this broker made contact less than a session timeout ago.  This includes brokers
-        that were shut down cleanly, as in Kafka since 4.0: the id is free once the session
-        expires."""
+        """Whether this broker made contact less than a session timeout ago.  As in Kafka since 4.0,
+        a broker that was shut down cleanly counts too: its id is free once the session expires."""
         session = self._sessions.get(broker_id)
         if session is None or session.last_contact_ms is None:
             return False
         return now_ms < session.last_contact_ms + self.timeout_ms
 
     def expired(self, now_ms: int) -> Session | None:
-        """The next expired session, the longest silent first.  It is returned only once, because
-        its last contact is forgotten."""
+        """The next expired session, the longest silent first.  A session is returned only once,
+        because its last contact is then forgotten."""
         silent: Session | None = None
         earliest = now_ms - self.timeout_ms + 1
         for session in self._sessions.values():
@@ -105,7 +108,7 @@ class Sessions:
         return silent
 
     def next_expiry_ms(self) -> int | None:
-        """When the earliest session would expire without another heartbeat."""
+        """The time at which the earliest session would expire without another heartbeat."""
         contacts = [
             session.last_contact_ms
             for session in self._sessions.values()
@@ -115,7 +118,7 @@ class Sessions:
 
     def lowest_active_offset(self) -> int | None:
         """The least offset up to which an active broker has applied the metadata log; None without
-        any."""
+        active brokers."""
         return min(
             (
                 session.metadata_offset

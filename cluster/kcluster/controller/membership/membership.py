@@ -279,10 +279,10 @@ class Membership:
         change: BrokerRegistrationChangeRecord,
         now_ms: int,
     ) -> bool:
-        """Begin the departure of a broker that is in too many ISRs for one batch: commit `change`,
-        after which it joins no ISR and leads no further partition; then let it leave step by step.
-        Until it is out of all ISRs its heartbeats do not change its state.  False: it can leave in
-        one batch."""
+        """Start the departure of a broker that is in too many ISRs for one batch.  Commit `change`,
+        after which the broker joins no ISR and leads no further partition; then let it leave step
+        by step.  Until it is out of all ISRs, heartbeats do not change its state.  False: one batch
+        is enough."""
         self._departures.pop(reason.broker, None)
         partitions = self._partitions.in_sync_on(reason.broker)
         if len(partitions) <= MAX_CHANGES_PER_BATCH:
@@ -315,8 +315,8 @@ class Membership:
             session.controlled_shutdown_offset = self._metadata.end_offset - 1
 
     def take_over(self, now_ms: int) -> None:
-        """Begin as the active controller of a log that others wrote: every broker's session starts
-        again.  Kafka: ClusterControlManager.activate."""
+        """Start as the active controller of a log that other controllers wrote: every broker's
+        session starts again.  Kafka: ClusterControlManager.activate."""
         log = self._metadata.log
         self._metadata.note(ControllerElected(log.leader, log.epoch))
         for broker_id, registration in self._metadata.image.brokers.items():

@@ -2,8 +2,8 @@
 
 Owns: the acceptance of leaders' proposals.  Never: builds the changed partition (elections.py).
 Kafka: ReplicationControlManager.alterPartition; KIP-497 (the API), KIP-455 (reassignments), KIP-704
-(recovery state), KIP-841 (fenced and leaving brokers may not join), KIP-903 (nor may restarted
-ones: the epochs of v3).
+(recovery state), KIP-841 (fenced and leaving brokers may not join), KIP-903 (brokers that have
+restarted may not join: the epochs of v3).
 
 Behaviour: a proposal must come from the leader, at the leader epoch and partition epoch that the
 controller has; its answer is the partition after the change.  A change that completes a
@@ -109,8 +109,8 @@ class IsrProposals:
         )
 
     def _is_ineligible(self, state: m.AlterPartitionRequest.BrokerState) -> bool:
-        """Whether a broker must stay out of the ISR: not registered, fenced, in controlled
-        shutdown, or of another incarnation than named."""
+        """Whether a broker must stay out of the ISR: it is not registered, fenced, in controlled
+        shutdown, or of another incarnation than the one named."""
         registration = self._image.brokers.get(state.broker_id)
         return (
             registration is None
@@ -130,7 +130,7 @@ def _refusal(
         proposal.leader_epoch > partition.leader_epoch
         or proposal.partition_epoch > partition.partition_epoch
     ):
-        return ErrorCode.NOT_CONTROLLER  # the leader knows more: this controller is out of date
+        return ErrorCode.NOT_CONTROLLER  # this controller is behind the leader
     if proposal.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if broker_id != partition.leader:

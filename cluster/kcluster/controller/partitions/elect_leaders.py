@@ -34,7 +34,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
 _MODES: Final = {0: ElectionMode.PREFERRED, 1: ElectionMode.UNCLEAN}
-"""Kafka's ElectionType codes."""
+"""The election mode for each of Kafka's ElectionType codes."""
 
 MAX_ELECTIONS_PER_CHECK: Final = 1000
 """Kafka: QuorumController.MAX_ELECTIONS_PER_IMBALANCE."""
@@ -44,7 +44,7 @@ _WORDS: Final = {
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
-"""Kafka's messages."""
+"""Kafka's messages by error code."""
 
 
 class LeaderElections:
@@ -114,7 +114,7 @@ class LeaderElections:
         if not needed:
             return _plain(ErrorCode.ELECTION_NOT_NEEDED)
         if (topic, partition_id) in records:
-            return ApiError(ErrorCode.NONE)  # named twice in one request
+            return ApiError(ErrorCode.NONE)  # an earlier row of this request elected the leader
         record = self._elect(topic, partition, mode, Requested(mode.value))
         if record is None:
             return _plain(
@@ -166,8 +166,8 @@ class LeaderElections:
         self._metadata.timers.set(key, now_ms + interval_ms, check)
 
     def _check(self, mode: ElectionMode) -> bool:
-        """Elect leaders where an election helps; True if more partitions may need one than a check
-        may elect."""
+        """Elect leaders where an election helps; True if more partitions may need an election than
+        one check may do."""
         preferred = mode is ElectionMode.PREFERRED
         image, index = self._metadata.image, self._partitions.index
         records: list[MetadataRecord] = []

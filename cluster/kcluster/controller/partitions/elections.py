@@ -11,8 +11,9 @@ a replica is removed.
 
 Eligible leader replicas (KIP-966).  While the ISR is smaller than min.insync.replicas no record can
 be committed, so a replica that left the ISR since then still has every committed record.  These
-replicas are the ELR, and electing one loses nothing.  A broker that restarts uncleanly leaves it.
-When ISR and ELR are empty, the last leader may be elected: it lost the least, but that is unclean.
+replicas are the ELR, and electing one loses nothing.  A broker that restarts uncleanly leaves the
+ELR. When ISR and ELR are empty, the last leader may be elected: it has lost the least, but the
+election is unclean.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def elect(
     elif any(broker not in replicas for broker in partition.replicas):
         leader_epoch += 1  # removed replicas must stop fetching as replicas
     if not new_isr and not elr_enabled:
-        new_isr = partition.isr  # without ELR the last member stays, for it alone may lead
+        new_isr = partition.isr  # without ELR the last member stays, because only it may lead
     after = replace(
         partition,
         replicas=replicas,
@@ -132,8 +133,9 @@ def elect(
 def move_leader(
     partition: PartitionRegistration, leader: int, is_active: Callable[[int], bool]
 ) -> Election | None:
-    """The partition led by `leader`; None if that is no active member of the ISR, or leads already.
-    Kafka has no such request: its operators reorder the replicas, then elect the preferred."""
+    """The partition led by `leader`; None if `leader` is no active member of the ISR, or leads
+    already.  Kafka has no such request: its operators reorder the replicas, then elect the
+    preferred leader."""
     if leader == partition.leader or leader not in partition.isr or not is_active(leader):
         return None
     after = replace(
@@ -227,7 +229,8 @@ def _choose(
 
 
 def _last_known(partition: PartitionRegistration, leader: int) -> tuple[int, ...]:
-    """The last leader, remembered from its loss until there is a leader again."""
+    """The last leader, remembered from the loss of leadership until the partition has a leader
+    again."""
     if leader != NO_LEADER:
         return ()
     return partition.last_known_elr or (partition.leader,)

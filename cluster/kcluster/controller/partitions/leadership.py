@@ -76,7 +76,7 @@ def note_isr(metadata: MetadataPort, change: Change) -> NoteId:
 
 
 def note_leader(metadata: MetadataPort, change: Change) -> NoteId:
-    """Note that there is another leader, or none."""
+    """Note that the partition has another leader, or none."""
     if change.after.leader == NO_LEADER:
         return metadata.note(_offline(change), change.cause)
     return metadata.note(_elected(change), change.cause)

@@ -63,8 +63,8 @@ def place(
 def check_manual(
     replicas: Sequence[int], registered: Collection[int], replication_factor: int | None
 ) -> ApiError | None:
-    """The problem of a manual assignment, or None.  `replication_factor`: that of the earlier
-    partitions, None for the first; all partitions of a topic have one."""
+    """The problem of a manual assignment, or None.  `replication_factor`: the factor of the earlier
+    partitions, or None for the first; it is equal for all partitions of a topic."""
     problem = ""
     if not replicas:
         problem = "The manual partition assignment includes an empty replica list."
@@ -92,7 +92,8 @@ def check_manual(
 
 
 class _Ring:
-    """Brokers taken in turn: each round (one partition) starts one broker further than the last."""
+    """Brokers in turn: each round chooses for one partition, and starts one broker further than the
+    round before."""
 
     __slots__ = ("brokers", "offset", "round", "taken")
 
@@ -135,7 +136,7 @@ class _Rack:
 
 
 class _Racks:
-    """All racks in turn; brokers without a rack share one that sorts first."""
+    """All racks in turn; brokers without a rack share a rack that sorts first."""
 
     def __init__(self, brokers: Iterable[UsableBroker], rng: Rng) -> None:
         by_name: dict[str | None, _Rack] = {}
@@ -169,7 +170,7 @@ class _Racks:
         rack = self._offset
         while len(replicas) < replication_factor:
             if rack == leader_rack:
-                leader_rack = None  # it had its turn in the first lap
+                leader_rack = None  # the leader's rack had its turn in the first lap
             elif (broker := racks[rack].next(self._round)) is not None:
                 replicas.append(broker)
             rack = (rack + 1) % len(racks)

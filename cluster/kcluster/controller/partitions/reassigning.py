@@ -1,4 +1,4 @@
-"""How a reassignment changes a partition's replicas: pure functions on values.
+"""The effect of a reassignment on a partition's replicas: pure functions on values.
 
 Owns: a partition's replicas during a move, the completion of the move, the result of cancelling it.
 Never: chooses leaders or an ISR's order (elections.py), knows a cluster. Kafka:
@@ -51,15 +51,16 @@ def assignment_of(partition: PartitionRegistration) -> Assignment:
 
 
 def is_reassigning(partition: PartitionRegistration) -> bool:
-    """Whether a reassignment of it is in progress."""
+    """Whether a reassignment of the partition is in progress."""
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
 def towards(partition: PartitionRegistration, target: tuple[int, ...]) -> Assignment:
-    """The assignment while `partition` moves to the brokers of `target`, even if it was moving.
+    """The assignment while `partition` moves to the brokers of `target`, even if it was already
+    moving.
 
     As in Kafka, the brokers added or removed by the reassignment in progress stay listed as such if
-    the new one itself adds or removes none.  So a reassignment back to the original replicas may
+    the new reassignment adds or removes none.  So a reassignment back to the original replicas may
     list a broker as both added and removed, and then ends only by cancelling.
     """
     current = partition.replicas

@@ -225,8 +225,8 @@ class Reassignments:
 
 
 def _factor_changed(partition: PartitionRegistration, wanted: int) -> ApiError | None:
-    """The refusal of a move that changes the number of replicas; None if it does not.  For a moving
-    partition, the final number counts."""
+    """The refusal of a move that changes the number of replicas; None if the number stays.  For a
+    moving partition, the final number counts."""
     moving = {*partition.replicas, *partition.adding_replicas} - {*partition.removing_replicas}
     factor = len(moving) if is_reassigning(partition) else len(partition.replicas)
     if factor == wanted:

@@ -6,7 +6,7 @@ ControllerMutationQuotaManager, TokenBucket.
 
 Strict requests, which have newer versions, are refused topic by topic once the bucket is empty.
 Older requests are carried out in full, and their clients are throttled.  A bucket holds as many
-tokens as all windows together allow; the change that empties it may overdraw it.
+tokens as all windows together allow; the change that empties a bucket may overdraw it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class TokenBucket:
         self._last_ms = now_ms
 
     def throttle_ms(self, rate: float) -> int:
-        """How long the bucket will stay overdrawn, in ms."""
+        """The time for which the bucket will stay overdrawn, in ms."""
         return int(-self.tokens / rate * 1000 + 0.5) if self.tokens < 0 else 0
 
 
 class MutationQuotas:
-    """The quotas of one controller.  Between `begin` and `end` it knows the current request's
-    client."""
+    """The quotas of one controller.  Between `begin` and `end`, the client of the current request
+    is known."""
 
     def __init__(self, metadata: MetadataPort) -> None:
         self._metadata = metadata

@@ -53,8 +53,8 @@ def place_new(
 def place_by_hand(
     image: MetadataImage, partition: int, broker_ids: Sequence[int], factor: int | None
 ) -> NewPartition | ApiError:
-    """Place a partition where the client wants it.  `factor`: the number of replicas of the earlier
-    partitions; None for the first."""
+    """Place a partition on the brokers that the client has chosen.  `factor`: the number of
+    replicas of the earlier partitions; None for the first."""
     error = check_manual(broker_ids, image.brokers, factor)
     if error is not None:
         return error

@@ -1,8 +1,9 @@
 """CreateTopics (API 19, v2-7) and DeleteTopics (API 20, v1-6).
 
-Owns: the acceptance of new and deleted topics, their records, the taken names.  Never: chooses
-brokers (placement.py), judges configs (kcluster.config does). Kafka:
-ReplicationControlManager.createTopics, deleteTopics; ControllerApis (duplicates).
+Owns: the acceptance of new and deleted topics, their records, the taken names, among which '.' and
+'_' count as equal (KIP-11).  Never: chooses brokers (placement.py), judges configs
+(kcluster.config does). Kafka: ReplicationControlManager.createTopics, deleteTopics;
+ControllerApis (duplicates).
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from kcluster.controller.topics.new_partitions import (
     place_new,
 )
 from kcluster.controller.topics.topic_configs import describe_configs
-from kcluster.controller.topics.topic_names import TopicNames
 from kcluster.events.topics import TopicCreated, TopicDeleted
 from kcluster.metadata.image import TopicImage
 from kcluster.metadata.records import (
@@ -242,7 +242,7 @@ class Topics:
         for (name, topic_id), times in wanted.items():
             twice = times == 1 and resolved[name if name is not None else ids.get(topic_id)] > 1
             if twice and name is None and topic_id in ids:
-                continue  # answered once, with the name
+                continue  # its row with the name is the answer
             response.responses.append(self._delete_one(name, topic_id, times, twice, records))
         self._metadata.commit(records)
         return response
@@ -312,3 +312,34 @@ def random_topic_id(rng: Rng) -> bytes:
         raw[8] = raw[8] & 0x3F | 0x80
         if raw[0] >> 2 != 62:
             return bytes(raw)
+
+
+class TopicNames:
+    """The existing topics' names with '.' or '_', which metric names do not distinguish."""
+
+    __slots__ = ("_by_unified",)
+
+    def __init__(self) -> None:
+        self._by_unified: dict[str, dict[str, None]] = {}
+
+    def add(self, name: str) -> None:
+        if _has_collision_chars(name):
+            self._by_unified.setdefault(name.replace(".", "_"), {})[name] = None
+
+    def remove(self, name: str) -> None:
+        unified = name.replace(".", "_")
+        names = self._by_unified.get(unified)
+        if names is not None:
+            names.pop(name, None)
+            if not names:
+                del self._by_unified[unified]
+
+    def collision(self, name: str) -> str | None:
+        """The name of an existing topic that differs from `name` only in '.' and '_'."""
+        if not _has_collision_chars(name):
+            return None
+        return next(iter(self._by_unified.get(name.replace(".", "_"), {})), None)
+
+
+def _has_collision_chars(name: str) -> bool:
+    return "." in name or "_" in name

@@ -1,4 +1,5 @@
-"""A broker's port in memory: connections wait in its backlog, and are read and written there.
+"""A broker's port in memory: connections wait in its backlog, and accepted ones are read and
+written here.
 
 Owns: the backlog, the socket-like face of a connection's end, the watchers of such ends.  Never:
 decides which connections are served (sockets/listener.py), carries bytes (network.py).
@@ -82,7 +83,7 @@ class EndWatcher:
 
     @property
     def active(self) -> bool:
-        """Whether the watcher was started and not stopped."""
+        """Whether the watcher is started and not stopped."""
         return self._callback is not None
 
     def start(self, callback: Callable[[], object]) -> None:
@@ -159,7 +160,7 @@ class MemoryAcceptor:
         self._is_accepting = False
 
     def start_accepting(self) -> None:
-        """Accept again, if it was stopped."""
+        """Accept connections again, after `stop_accepting`."""
         self._is_accepting = True
         self._accept_soon()
 

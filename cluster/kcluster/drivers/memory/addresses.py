@@ -1,7 +1,7 @@
 """Names and addresses of brokers and clients in memory, none of which exists on the user's machine.
 
-Owns: these, and the broker behind each address.  Never: resolves a name by the network. Kafka: DNS,
-/etc/hosts.
+Owns: these names and addresses, and the broker behind each address.  Never: resolves a name by the
+network.  Kafka: DNS, /etc/hosts.
 
 A client that slips past the connections in memory must not reach a real Kafka at 127.0.0.1, so
 brokers are at 192.0.2.1 and above, addresses that RFC 5737 reserves for documentation.
@@ -32,7 +32,7 @@ def in_memory(topology: Topology) -> Topology:
 
 
 def hosts_of(host: str, addresses: Mapping[int, tuple[str, int]]) -> dict[str, str]:
-    """The address of each name of a broker: of `host`, where it listens, and of its advertised
+    """The address of each name of a broker: of `host`, at which it listens, and of its advertised
     names."""
     names = dict.fromkeys((host, *(name for name, _ in addresses.values())))
     return {

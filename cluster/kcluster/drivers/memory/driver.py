@@ -32,12 +32,12 @@ from kcluster.timers import NEVER_US
 T = TypeVar("T")
 
 SWEEP_US: Final = 1_000_000
-"""The time between two checks for idle connections; none is made while nothing happens at all."""
+"""The time between two checks for idle connections; there are none while nothing happens."""
 
 
 @final
 class InMemoryDriver(SocketDriver):
-    """Runs a plan's nodes in virtual time, from `start_ms` on.  `log`: as the live driver's.
+    """Runs a plan's nodes in virtual time, from `start_ms` on.  `log`: like the live driver's.
 
     `trace`: a line for each connection of a simulated client that a broker closes.
     """
@@ -69,7 +69,7 @@ class InMemoryDriver(SocketDriver):
     # ------------------------------------------------------------------------ life and time
 
     def open(self) -> None:
-        """Start every process, at this moment."""
+        """Start every process at this moment."""
         for process in self.plan.processes:
             self.dispatcher.start(process.node_id)
         self.settle()
@@ -83,11 +83,11 @@ class InMemoryDriver(SocketDriver):
 
     @property
     def now_us(self) -> int:
-        """Virtual time."""
+        """The current virtual time, in µs."""
         return self.dispatcher.now_us
 
     def clock_ms(self) -> int:
-        """Virtual time."""
+        """The current virtual time, in ms."""
         return self.dispatcher.now_us // 1000
 
     def advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:

@@ -33,20 +33,21 @@ from kcluster.network.transit import CarriedConnection, Transit
 from kcluster.runtime.dispatch import Dispatcher
 
 CLIENT_LATENCY_MS: Final = 0.2
-"""The latency of one direction between a client and a broker, if the topology has no
+"""The latency of one direction between a client and a broker, if the topology sets no
 default_latency_ms."""
 SYN_TIMEOUT_US: Final = 1_000_000
 """The time after which a SYN is sent again, doubled for each retransmission.  Linux:
 TCP_TIMEOUT_INIT."""
 SYN_RETRIES: Final = 6
-"""Linux: tcp_syn_retries.  The connection fails after 127 s."""
+"""The number of retransmissions of a SYN; the connection fails after 127 s.  Linux:
+tcp_syn_retries."""
 FIRST_PORT: Final = 32768
 LAST_PORT: Final = 60999
 """The highest port of a client.  Linux: ip_local_port_range."""
 EVERYBODY: Final = "*"
 
 _SIZE_AND_HEADER: Final = Packing(">ihhih")
-"""A request's size, API key, version, correlation id, length of the client.id."""
+"""The layout of a request's size, API key, version, correlation id, and length of the client.id."""
 _CONTROLLED_SHUTDOWN: Final = 7
 
 PacketSink = Callable[[int, "StreamConnection", bool, bytes], None]
@@ -122,7 +123,7 @@ class StreamConnection(CarriedConnection):
             self._seen_changes = -1
 
     def begin_again(self) -> None:
-        """Prepare for the next SYN, after the connection broke while it was being made."""
+        """Prepare for the next SYN, because the connection broke while it was being made."""
         self.is_open = self.broker_end_is_open = True
         self.is_reset = self.lost_to_broker = self.lost_to_client = False
 
@@ -183,7 +184,7 @@ class MemoryNetwork:
             end.time_out()
             return
         if connection.syn_was_dropped:
-            # Other SYNs are under way, or lost, and the fabric itself sends them again.
+            # Other SYNs are under way, or the fabric itself sends lost ones again.
             connection.syn_was_dropped = False
             self.carry(connection, True, Signal.SYN)
         again_us = self._clock.now_us + (SYN_TIMEOUT_US << attempt)

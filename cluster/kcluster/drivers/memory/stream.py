@@ -6,8 +6,9 @@ client and a broker.
 
 Errors come as on Linux.  Bytes that arrived before a reset can still be read; the next call raises
 the error; after it, reading returns the end of the stream and writing raises BrokenPipeError. After
-a FIN, reading never raises. # DIFFERS: written bytes leave at once, as with TCP_NODELAY, which
-clients of Kafka set.
+a FIN, reading never raises.
+
+# DIFFERS: written bytes leave at once, as with TCP_NODELAY, which clients of Kafka set.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from typing import Final, Protocol, final
 Address = tuple[str, int]
 
 CAPACITY_BYTES: Final = 1 << 20
-"""How many bytes one end may write before the other has read them: send buffer plus receive buffer.
+"""The number of bytes that one end may write before the other has read them: send buffer plus
+receive buffer.
+
 # DIFFERS: Linux lets both grow, on loopback to about 4 MB together."""
 
 _TEXTS: Final = {
@@ -71,8 +74,8 @@ class Cable(Protocol):
 class StreamEnd:
     """One end of a connection.
 
-    `is_connecting`: a SYN was sent and not answered yet.  `error`: the errno that the next call
-    raises; 0 for none.  `watchers`: called when any of the properties may have changed.
+    `is_connecting`: whether a SYN was sent and not yet answered.  `error`: the errno that the next
+    call raises; 0 for none.  `watchers`: called when any of the properties may have changed.
     """
 
     __slots__ = (
@@ -108,7 +111,7 @@ class StreamEnd:
 
     @property
     def is_writable(self) -> bool:
-        """Whether writing returns at once.  Once the buffers were full, a third of them must be
+        """Whether writing returns at once.  After the buffers were full, a third of them must be
         free."""
         if self._write_is_closed or self._is_dead:
             return True
@@ -116,13 +119,13 @@ class StreamEnd:
 
     @property
     def _is_dead(self) -> bool:
-        """Whether it is neither connected nor connecting: it was refused or reset, or both ends
-        have sent a FIN."""
+        """Whether the end is neither connected nor connecting: it was refused or reset, or both
+        ends have sent a FIN."""
         return not self.is_connected and not self.is_connecting
 
     def read(self, size_bytes: int) -> bytes:
-        """Up to `size_bytes`; b"" at the end.  BlockingIOError if nothing is there, or the error of
-        the connection."""
+        """Up to `size_bytes`; b"" at the end.  BlockingIOError if nothing has arrived, or the error
+        of the connection."""
         received = self._received
         if size_bytes >= len(received):
             if not received:
@@ -148,8 +151,8 @@ class StreamEnd:
         return b""
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Send the bytes that fit, and return their number.  BlockingIOError if nothing fits,
-        BrokenPipeError if this end was closed or the other one is gone, or the error of the
+        """Send the bytes that fit, and return their number.  Raises BlockingIOError if nothing
+        fits, BrokenPipeError if this end was closed or the other one is gone, or the error of the
         connection."""
         self._raise_error()
         if self._write_is_closed or self._is_dead:
@@ -174,8 +177,8 @@ class StreamEnd:
             raise OSError(error, _TEXTS[error])
 
     def close_write(self) -> None:
-        """Send a FIN: this end writes no more, and can still read. OSError (ENOTCONN) if there is
-        no connection, or no longer one."""
+        """Send a FIN: this end writes no more, and can still read.  OSError (ENOTCONN) if there is
+        no connection, or it has ended."""
         self._check_connected()
         if not self._write_is_closed:
             self._write_is_closed = True
@@ -232,7 +235,7 @@ class StreamEnd:
             if self._is_dead or self._saw_end:
                 return
             if self._read_is_closed and self._write_is_closed:
-                # The bytes cannot be read any more: RFC 1122, 4.2.2.13.
+                # A RST, because the bytes can no longer be read: RFC 1122, 4.2.2.13.
                 self._refuse()
                 self.error = errno.ECONNRESET
                 self._changed()
@@ -246,7 +249,7 @@ class StreamEnd:
             self.is_connecting = False
             self.is_connected = True
             if not was_waiting:
-                if was_dead:  # it was closed in between, or has timed out
+                if was_dead:  # this end was closed in between, or has timed out
                     self._refuse()
                 return
         else:
@@ -334,7 +337,7 @@ class _Nowhere:
         """Drop the message.  Part of Cable."""
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
-        """Do nothing, as nothing was written.  Part of Cable."""
+        """Do nothing, because nothing was written.  Part of Cable."""
 
 
 def unanswered_end(here: Address, there: Address) -> StreamEnd:

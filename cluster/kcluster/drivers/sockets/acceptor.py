@@ -21,16 +21,17 @@ from kcluster.drivers.sockets.listener import RETRY_ACCEPT_S, Listener
 BACKLOG: Final = 1024
 
 _PlainSocket: Final[type[socket.socket]] = gevent.monkey.get_original("socket", "socket")
-"""The standard library's class, even in a monkey-patched process: it is used without blocking, and
-its callers never yield."""
+"""The standard library's class, even in a monkey-patched process: its sockets are used without
+blocking, and its callers never yield."""
 
 
 class ReservedPort:
     """A port reserved for a broker from its first start on, whether it is up or down.
 
-    A bound socket that does not listen holds it: connections are refused, and no other process can
-    take it.  Two sockets can bind one port only if SO_REUSEADDR is set on both.  It is set on this
-    one at first, so that old connections in TIME_WAIT do not matter, and while a listener binds.
+    A bound socket that does not listen holds the port: connections are refused, and no other
+    process can take it.  Two sockets can bind one port only if SO_REUSEADDR is set on both.  The
+    option is set on this socket at first, so that old connections in TIME_WAIT do not matter, and
+    while a listener binds.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -100,7 +101,7 @@ class SocketAcceptor:
         self._server.stop_accepting()
 
     def start_accepting(self) -> None:
-        """Accept again, if it was stopped."""
+        """Accept connections again, after `stop_accepting`."""
         assert self._server is not None
         self._server.start_accepting()
 

@@ -54,11 +54,11 @@ class ByteSocket(Protocol):
         """Write the bytes of several buffers that fit, and return their number."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the socket."""
 
 
 class IoWatcher(Protocol):
-    """Calls back while a socket is ready, as libev's io watchers do.  `active`: whether it was
+    """Calls back while a socket is ready, as libev's io watchers do.  `active`: whether it is
     started and not stopped."""
 
     @property
@@ -69,7 +69,7 @@ class IoWatcher(Protocol):
 
 
 class SocketHost(Protocol):
-    """The interface of listeners and connections to their driver."""
+    """The driver, for listeners and connections."""
 
     def now_ms(self) -> int:
         """The time of the current dispatch."""
@@ -102,7 +102,7 @@ class SocketHost(Protocol):
         """Call back once the clock is resumed."""
 
     def gave_up(self, node_id: int, request: Request) -> None:
-        """Take note that a connection has ended before this request was answered."""
+        """Take note that a connection ended before this request was answered."""
 
     def next_connection_id(self) -> int:
         """A new id, unique in this cluster."""
@@ -112,7 +112,7 @@ class SocketHost(Protocol):
 
 
 class ConnectionOwner(Protocol):
-    """A connection's interface to the listener that accepted it."""
+    """The listener, for the connections that it accepted."""
 
     @property
     def node_id(self) -> int:
@@ -132,7 +132,7 @@ class ConnectionOwner(Protocol):
 
     @property
     def memory(self) -> RequestMemory:
-        """The memory that its connections share."""
+        """The memory that the listener's connections share."""
 
     @property
     def read_buffer(self) -> memoryview:
@@ -192,9 +192,9 @@ class BrokerConnection:
         self.client_host = client_host
         self.is_open = True
         self.is_dirty = False
-        """Whether it is on the driver's list of connections to pump."""
+        """Whether the connection is on the driver's list of connections to pump."""
         self.is_unflushed = False
-        """Whether it is on the driver's list of connections to flush."""
+        """Whether the connection is on the driver's list of connections to flush."""
         self.awaits_reply = False
         self._request: Request | None = None
         """The newest request that was delivered."""
@@ -239,7 +239,8 @@ class BrokerConnection:
             is_sound = True
         finally:
             if not is_sound:
-                # A step raised, which is a bug of the simulator; this ends the client's connection.
+                # A step raised an error, which is a bug of the simulator; it ends the client's
+                # connection.
                 self.close("")
 
     def _read_again(self) -> None:
@@ -258,13 +259,13 @@ class BrokerConnection:
                 room = self.listener.read_buffer
                 size_bytes = self._socket.recv_into(room)
                 if self._malformed and size_bytes:
-                    # Read only to notice when the client disconnects.
+                    # The bytes are read only to notice a disconnected client.
                     return
                 self._reader.feed(room[:size_bytes], self._frames)
         except BlockingIOError:
             return
         except ProtocolError as error:
-            # The complete frames before it get their replies first.
+            # Earlier complete frames get their replies first.
             self._malformed = str(error)
             return
         except OSError as cause:
@@ -328,7 +329,8 @@ class BrokerConnection:
         self._memory.count(self, change_bytes, is_done=not held_bytes)
 
     def read_on(self) -> None:
-        """Read on, because there is memory for requests again, or it is this connection's turn."""
+        """Continue to read, because there is memory for requests again, or it is this connection's
+        turn."""
         if self.is_open:
             self.last_active_ms = self._driver.now_ms()
             self._driver.pump_later(self)
@@ -370,7 +372,7 @@ class BrokerConnection:
             self._unsent_bytes += len(buffer)
 
     def flush(self) -> None:
-        """Send the waiting replies, then deliver requests that waited for this."""
+        """Send the waiting replies, then deliver the requests that waited for them."""
         self._send()
         if self._frames and not self._must_wait:
             self._driver.pump_later(self)

@@ -21,17 +21,17 @@ from kcluster.drivers.sockets.request_memory import STALL_MS, RequestMemory
 
 READ_SIZE_BYTES: Final = 256 << 10
 RETRY_ACCEPT_S: Final = 0.1
-"""How long nothing is accepted when the process is out of file descriptors, and the time between
-two checks of a waiting connection whether max.connections was raised."""
+"""The time for which nothing is accepted when the process is out of file descriptors.  Also the
+time between two checks of a waiting connection for a raised max.connections."""
 POLL_MS: Final = 500
-"""How long Kafka's acceptor waits in one poll for a new connection."""
+"""The time for which Kafka's acceptor waits for a new connection in one poll."""
 
 PeerAddress = tuple[str, int] | tuple[str, int, int, int]
 """The address of a client of IPv4 or IPv6; its host comes first, as in the standard library."""
 
 
 class AcceptedSocket(Protocol):
-    """A socket as its acceptor gives it: of the kernel, or in memory."""
+    """A socket in the form in which its acceptor passes it on: of the kernel, or in memory."""
 
     def close(self) -> object:
         """Close the socket."""
@@ -41,11 +41,11 @@ class Limits(Struct, frozen=True):
     """Kafka's configs of a listener."""
 
     request_max_bytes: int = 100 << 20
-    """socket.request.max.bytes"""
+    """The value of socket.request.max.bytes."""
     max_idle_ms: int = 600_000
-    """connections.max.idle.ms; less than 0 for never."""
+    """The value of connections.max.idle.ms; less than 0 for never."""
     queued_max_bytes: int = -1
-    """queued.max.request.bytes"""
+    """The value of queued.max.request.bytes."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Limits:
@@ -58,8 +58,9 @@ class Limits(Struct, frozen=True):
 
 
 class Acceptor(Protocol):
-    """A listening port, and timers on the clock of its connections.  It calls `Listener.arrived`
-    and, where that returns True, `Listener.accept`.  Sockets come back to it as it gave them."""
+    """A listening port, and timers on the clock of its connections.  An acceptor calls
+    `Listener.arrived` and, if that returns True, `Listener.accept`.  The listener returns sockets
+    to it unchanged."""
 
     @property
     def is_open(self) -> bool:
@@ -75,7 +76,7 @@ class Acceptor(Protocol):
         """Leave new connections in the backlog."""
 
     def start_accepting(self) -> None:
-        """Accept again, if it was stopped."""
+        """Accept connections again, after `stop_accepting`."""
 
     def take_over(self, accepted: Any) -> ByteSocket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
@@ -112,7 +113,7 @@ class Listener:
         self.memory = RequestMemory(limits().queued_max_bytes)
         """The memory that the connections share."""
         self._waiting: _WaitingConnection | None = None
-        """A connection that waits to be served; while there is one, no other is accepted."""
+        """The connection that waits to be served; while there is one, no other is accepted."""
         self._throttled: list[AcceptedSocket] = []
         """Sockets that are not served and will be closed later."""
         self._throttled_until_ms = 0
@@ -138,8 +139,8 @@ class Listener:
         return self._waiting is not None
 
     def arrived(self, accepted: AcceptedSocket, address: PeerAddress) -> bool:
-        """Whether a new connection is served now, and counted.  If not, it is rejected, or it and
-        all later ones wait."""
+        """Whether a new connection is served now, and counted.  If not, it is rejected, or it waits
+        together with all later ones."""
         self.driver.wake()
         self.driver.settle_soon()
         if not self._acceptor.is_open:
@@ -191,8 +192,9 @@ class Listener:
 
     def _close_throttled(self, now_ms: int) -> None:
         """Close the rejected connections once the delay of the last one has passed.  Kafka keeps
-        them in a queue with the last one first, which it checks after each new connection and after
-        POLL_MS without one; so none is closed while further ones are rejected."""
+        rejected connections in a queue, checks only the last one, and does so after each new
+        connection and after POLL_MS without one.  So none is closed while further ones are
+        rejected."""
         self._polled_ms = now_ms
         if self._throttled_until_ms < now_ms and not self.is_paused and self._waiting is None:
             throttled, self._throttled = self._throttled, []
@@ -214,7 +216,7 @@ class Listener:
                 self._acceptor.later(later_s, partial(self._retry_waiting, waiting))
 
     def _serve_waiting(self) -> None:
-        """Serve the waiting connection, if that is allowed now, and accept again."""
+        """Serve the waiting connection, if it may be served now, and accept again."""
         waiting, now_ms = self._waiting, self.driver.now_ms()
         if waiting is None or self.is_paused:
             return
@@ -321,4 +323,4 @@ class _WaitingConnection(Struct, frozen=True):
     accepted: AcceptedSocket
     address: PeerAddress
     until_ms: int
-    """The time at which it is served, if max.connections allows it."""
+    """The time at which the connection is served, if max.connections allows it."""

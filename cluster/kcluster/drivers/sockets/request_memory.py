@@ -1,16 +1,16 @@
 """The memory that the unfinished requests of a broker's clients may take together.
 
-Owns: the bytes that the connections hold, and the permission to read on when they are too many.
-Never: reads, knows the time, counts what the broker has taken (a produced batch is in the log by
-then). Kafka: SimpleMemoryPool, Selector's mute for lack of memory; queued.max.request.bytes.
+Owns: the bytes that the connections hold, and the permission to read on when these are too many.
+Never: reads, knows the time, counts delivered bytes (a produced batch is then in the log).  Kafka:
+SimpleMemoryPool, Selector's mute for lack of memory; queued.max.request.bytes.
 
 # DIFFERS: -1, the default, is no bound in Kafka.  A broker here has 256 MiB: all brokers are in one
-# process, and it is often a laptop's. # DIFFERS: Kafka counts a request with its whole size once
-its length is read, so a hundred clients # that announce 100 MB and send nothing leave none for
-others.  Here only arrived bytes count.  While # they are too many, only connections in the middle
-of a request wait, so that small requests are # served.  The first of them reads on, whatever the
-size of its request, so that some request is always # completed; if its client sends nothing for
-`STALL_MS`, it is closed.
+# process, and it is often a laptop's.
+# DIFFERS: Kafka counts a request with its whole size once its length is read, so a hundred clients
+# that announce 100 MB and send nothing leave none for others.  Here only arrived bytes count.
+# While they are too many, only connections in the middle of a request wait, so that small requests
+# are served.  The first of them reads on, whatever the size of its request, so that some request is
+# always completed; if its client sends nothing for `STALL_MS`, it is closed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class HoldingReader(Protocol):
     """A connection in the middle of a request."""
 
     def read_on(self) -> None:
-        """Read on if it is its turn; called when that may be."""
+        """Read on if it is this connection's turn; called when that may be so."""
 
 
 class RequestMemory:
-    """The memory of one life of one broker.  `limit_bytes`: the configured one, -1 for the
+    """The memory of one life of one broker.  `limit_bytes`: the configured limit, -1 for the
     default."""
 
     __slots__ = ("_limit_bytes", "_waiting", "held_bytes", "is_exhausted")
@@ -47,7 +47,7 @@ class RequestMemory:
         return next(iter(self._waiting), None)
 
     def count(self, reader: HoldingReader, change_bytes: int, is_done: bool) -> None:
-        """Count the bytes that a connection now holds.  `is_done`: it holds none."""
+        """Count the bytes that a connection now holds.  `is_done`: whether it holds none."""
         self.held_bytes += change_bytes
         was_first = is_done and self.first is reader
         if is_done:

@@ -122,7 +122,7 @@ class LiveClients:
 
     @property
     def now_us(self) -> int:
-        """The cluster's time in µs.  Part of Clock."""
+        """Set the time at the beginning of a call of the hub."""
         return self.driver.dispatcher.now_us
 
     def enter(self) -> None:
@@ -223,7 +223,7 @@ class LiveClients:
 
 
 class LiveWire:
-    """A client's access to the brokers: one socket to each, made on first use."""
+    """A client's access to the brokers: one socket to each, opened on first use."""
 
     def __init__(self, clients: LiveClients, client_id: int, kafka_id: str, rng: Random) -> None:
         self.client_id = client_id
@@ -235,7 +235,7 @@ class LiveWire:
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """The bootstrap brokers."""
+        """The ids of the client's bootstrap brokers."""
         return tuple(self._clients.driver.plan.addresses)
 
     def send(
@@ -300,7 +300,8 @@ class ClientSocket(CarriedConnection):
         self._unsent = bytearray()
         self._closes_when_sent = False
         self._socket: Any = None
-        """None before the first request has passed the link; kept after the socket is closed."""
+        """The socket; None before the first request has passed the link.  It is kept after it is
+        closed."""
         self._readable: Any = None
         self._writable: Any = None
 
@@ -430,6 +431,6 @@ class ClientSocket(CarriedConnection):
 
 
 def _is_refused(frame: memoryview) -> bool:
-    """Whether an ApiVersions response is UNSUPPORTED_VERSION; the error code comes first in all
+    """Whether an ApiVersions response is UNSUPPORTED_VERSION. Its error code comes first in all
     versions."""
     return int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION

@@ -40,7 +40,7 @@ class ClientConnection(CarriedConnection):
         self.name = broker_id
         """The broker's id, plus SECOND_CONNECTION for the client's second connection to it."""
         self.is_accepted = False
-        """Whether the broker's process accepted it, when the first message arrived."""
+        """Whether the broker's process accepted the connection when its first message arrived."""
         self.waiting: deque[Request] = deque()
         """Requests that have arrived and wait while the broker handles another one."""
         self.in_broker: Request | None = None
@@ -53,7 +53,7 @@ class ClientConnection(CarriedConnection):
         return self.is_open and self.unanswered > 0
 
     def next_request(self) -> Request | None:
-        """The request that the broker takes now; None if it must not take one."""
+        """The request that the broker takes now; None if it must not take one now."""
         if not self.broker_end_is_open or self.in_broker is not None or not self.waiting:
             return None
         self.in_broker = self.waiting.popleft()

@@ -17,7 +17,7 @@ def text_of(event: Event) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 link`, `4,000 links`, `2 more anomalies`."""
+    """A count of nouns: `1 link`, `4,000 links`, `2 more anomalies`."""
     if count == 1:
         return f"1 {noun}"
     if noun.endswith("y"):

@@ -1,6 +1,6 @@
 """Lines made of the words: whole sentences, and short texts for actions on a cluster.
 
-Owns: whether a text names its subject, the short texts.  Never: decides anything.
+Owns: the choice whether a text names its subject, the short texts.  Never: decides anything.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _spaced(event: Event) -> str:
 
 
 def counted_nodes(nodes: Iterable[int]) -> str:
-    """Nodes of the network: `broker 1, controller, 2 clients`."""
+    """Nodes of the network in words: `broker 1, controller, 2 clients`."""
     chosen = sorted(nodes)
     count = sum(node > CONTROLLER_ID for node in chosen)
     words = [f"broker {node}" for node in chosen if node < CONTROLLER_ID]

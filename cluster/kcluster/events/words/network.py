@@ -1,6 +1,6 @@
 """Words for events of the network and of rules.
 
-Owns: them.  Never: decides anything.
+Owns: these words.  Never: decides anything.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _(event: NetworkHealed) -> str:
 
 
 def _sides(event: NetworkCut | NetworkHealed) -> str:
-    """`sides: {1} | {2, 3, controller}`."""
+    """The sides of the network in words: `sides: {1} | {2, 3, controller}`."""
     clients = event.clients
     sides = " | ".join(node_names(side, clients) for side in event.sides)
     bridged = f", bridged by {node_names(event.joint, clients)}" if event.joint else ""
@@ -109,7 +109,7 @@ def impairment_text(
 
 
 def node_names(nodes: Iterable[int], clients: Mapping[int, str]) -> str:
-    """`{1, 2, controller, client shop}`."""
+    """The names of nodes: `{1, 2, controller, client shop}`."""
     return "{" + ", ".join(_node(node, clients) for node in nodes) + "}"
 
 

@@ -1,6 +1,6 @@
 """Words for events of partitions: leaders, ISRs, logs.
 
-Owns: them.  Never: decides anything.
+Owns: these words.  Never: decides anything.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Words for the reasons of changes by the controller.
 
-Owns: them.  Never: decides anything.
+Owns: these words.  Never: decides anything.
 """
 
 from __future__ import annotations

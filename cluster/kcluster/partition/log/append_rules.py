@@ -23,14 +23,16 @@ _CODECS: Final = {
 """Codec ids by the value of compression.type."""
 
 _NO_FLUSH: Final = 1 << 61
-"""Practically never, as a machine word; the default of flush.messages is larger than one."""
+"""A number of records that is never reached, and fits into a machine word; the default of
+flush.messages does not."""
 
 
 @final
 class AppendRules:
-    """The values themselves.  `codec`: the codec in which the topic stores batches, -1: the
-    producer's; `needs_keys`: the topic is compacted; `max_record_bytes`: the limit of a record in a
-    compressed batch; `is_create_time`: timestamps are the producer's, and are checked."""
+    """The values of a topic's config that every append needs.  `codec`: the codec in which the
+    topic stores batches, -1 for the producer's; `needs_keys`: the topic is compacted;
+    `max_record_bytes`: the limit of a record in a compressed batch; `is_create_time`: timestamps
+    are the producer's, and are checked."""
 
     __slots__ = (
         "codec", "config", "flush_messages", "is_create_time", "max_message_bytes",

@@ -8,9 +8,9 @@ KIP-534 (delete horizon).
 Never cleaned: the newest segment, records at or above the last stable offset, records younger than
 min.compaction.lag.ms.  Records of aborted transactions are dropped; markers stay. A tombstone (null
 value) is kept for delete.retention.ms after compaction first saw it; that time is in its batch, in
-the base timestamp field. A log with a batch that cannot be read is not cleaned any more, as in
-Kafka: nor one with a record above max.decompressed.message.bytes in a compressed batch. Not done:
-dropping markers whose transaction has no record left; they stay.
+the base timestamp field.  As in Kafka, a log is not cleaned any more if it has a batch that cannot
+be read, or a record above max.decompressed.message.bytes in a compressed batch.  Not done: markers
+whose transaction has no record left are not dropped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Pass(Struct):
     aborted: list[AbortedTransaction]
     """The log's aborted transactions."""
     record_max: int
-    """max.decompressed.message.bytes."""
+    """The value of max.decompressed.message.bytes."""
 
 
 def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:

@@ -5,9 +5,9 @@ who leads, the high watermark (partition/replica.py), a clock, or another replic
 size (partition/log/retention.py does, through `drop_segments`).
 Kafka: UnifiedLog, LocalLog, LogSegments; KIP-98, KIP-101, KIP-107, KIP-734.
 
-Batches are shared: what `append_as_leader` returns in `batches` is what `read` returns on the
-leader and `append_as_follower` takes on the others.  An empty log has no segment, no table of
-producers and no list: thousands of them are cheap.
+Batches are shared: `append_as_leader` returns them in `batches`, `read` returns the same objects on
+the leader, and `append_as_follower` takes them on the followers.  An empty log has no segment, no
+table of producers and no list: thousands of them are cheap.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ NO_ERROR: Final = ErrorCode.NONE
 @mypyc_attr(free_list_len=1)
 @final
 class Appended:
-    """Outcome of `append_as_leader`: what a ProduceResponse needs.
+    """The outcome of `append_as_leader`: the values that a ProduceResponse needs.
 
     `log_append_time_ms`: -1 unless the topic has message.timestamp.type=LogAppendTime.
-    `record_errors`: (index in the batch, why). `duplicate`: the batch was appended before.  The
+    `record_errors`: (index in the batch, reason). `duplicate`: the batch was appended before.  The
     offsets are those of the first append, `batches` is empty, and the error is NONE, so that
     acks=all still waits for `last_offset` to be committed.
     """
@@ -113,7 +113,8 @@ class Log:
         """Whether compaction has met a batch that it cannot read. Kafka:
         LogCleanerManager.markPartitionUncleanable."""
         self.high_watermark_checkpoint = 0
-        """Stored here by the broker, because the log outlives the process."""
+        """The high watermark at the last checkpoint.  The broker stores it here, because the log
+        outlives the process."""
         self.epochs = EpochCache()
         self.segments: list[Segment] = _NO_SEGMENTS
         self.producer_table: ProducerStates | None = None
@@ -203,10 +204,10 @@ class Log:
         """Append batches fetched from the leader, which has checked and numbered them.
 
         Nothing is copied or checked again.  `leader_epoch_hint`: the epoch in which the fetch was
-        made; batches of a later one are left for the next fetch (KAFKA-17754), -1 takes all.
-        Offsets may skip removed records, but never go back.  In an empty log the first batch may
-        begin before the log start, which DeleteRecords may have put inside of it.  Without `config`
-        no segment is rolled and nothing is flushed.
+        made; batches of a later epoch are left for the next fetch (KAFKA-17754); -1 takes all
+        batches.  Offsets may skip removed records, but never go back.  In an empty log the first
+        batch may begin before the log start, which DeleteRecords may have put inside of it.
+        Without `config` no segment is rolled and nothing is flushed.
         """
         rules = None
         if config is not None:
@@ -272,9 +273,9 @@ class Log:
         )
 
     def _check_epoch(self, batch: Batch) -> Appended | None:
-        """The broker's own records have no sequence; the epoch of their producer must be valid."""
+        """Check the producer epoch of the broker's own records, which have no sequence."""
         if batch.attributes & CONTROL_BIT:
-            return None  # Replica.append_marker has checked it, by its transaction version
+            return None  # Replica.append_marker has checked it
         known_epoch = self.producers.states.get(batch.producer_id, NO_STATE).producer_epoch
         if batch.producer_epoch >= known_epoch:
             return None
@@ -321,7 +322,7 @@ class Log:
         return read_batches(self.segments, offset, max_bytes, end_offset, at_least_one)
 
     def end_of_batch_with(self, offset: int) -> int:
-        """The offset after the batch that holds `offset`, or after the first one behind it."""
+        """The offset after the batch that holds `offset`, or after the next batch."""
         return end_of_batch_with(self.segments, offset)
 
     def batches_from(self, offset: int) -> list[Batch]:
@@ -343,7 +344,7 @@ class Log:
     # ------------------------------------------------------------------------------- shortening
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batch that holds `offset`, and all after it.
+        """Drop the batch that holds `offset`, and all later batches.
 
         The log then ends at `offset`, or at the start of the batch that held it.
         """
@@ -424,7 +425,7 @@ class Log:
         self.flush_if_older(now_ms, config.flush_ms)
 
     def flush_if_older(self, now_ms: int, age_ms: int) -> None:
-        """Flush if there is something to flush and the last flush is at least this old."""
+        """Flush if there are unflushed records and the last flush is at least this old."""
         if self.flushed_offset < self.log_end_offset and now_ms - self.flushed_ms >= age_ms:
             self.flush(now_ms)
 
@@ -436,4 +437,5 @@ class Log:
 
 
 _NO_SEGMENTS: list[Segment] = []
-"""The list of all logs without records; it is never changed in place, `_append` replaces it."""
+"""The segments of every log without records.  The list is never changed in place; `_append`
+replaces it."""

@@ -35,8 +35,8 @@ def read_batches(
 
 
 def end_of_batch_with(segments: list[Segment], offset: int) -> int:
-    """The offset after the batch that holds `offset`, or after the first one behind it; `offset` if
-    there is none."""
+    """The offset after the batch that holds `offset`, or after the next batch; `offset` if there is
+    no later batch."""
     if not segments:
         return offset
     for segment in segments[segment_index(segments, offset) :]:
@@ -62,7 +62,7 @@ def first_not_older(
     segments: list[Segment], timestamp_ms: int, log_start_offset: int, record_max: int
 ) -> tuple[int, int, int] | None:
     """Return (timestamp, offset, leader epoch) of the first record with a timestamp of at least
-    `timestamp_ms`; None if there is none.  This opens one batch in most cases. Raises
+    `timestamp_ms`; None if there is none.  In most cases, only one batch is opened.  Raises
     InvalidRecords, also for a record of more than `record_max` bytes (see read_records)."""
     for segment in segments:
         if segment.max_timestamp < timestamp_ms:

@@ -1,6 +1,6 @@
 """Deleting segments of a log by age, by size, and below its start.
 
-Owns: which segments are deleted.  Never: appends or reads.
+Owns: the choice of segments to delete.  Never: appends or reads.
 Kafka: UnifiedLog.deleteOldSegments; retention.ms, retention.bytes, cleanup.policy.
 
 # DIFFERS: Kafka looks at the size only every log.retention.check.interval.ms, five minutes.  A #
@@ -19,8 +19,8 @@ from kcluster.partition.log.segment import Segment
 from kcluster.timers import NEVER_MS
 
 EXCESS_BYTES: Final = 32 << 20
-"""How far a log may exceed its limit: more than a live cluster writes between two samples of its
-recorder (evidence/sampling.py)."""
+"""The excess of a log over its limit that is tolerated: more than a live cluster writes between two
+samples of its recorder (evidence/sampling.py)."""
 NO_LIMIT: Final = 1 << 62
 
 
@@ -32,12 +32,13 @@ def size_limit(config: TopicConfig) -> int:
 
 
 def limit_size(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> None:
-    """Delete the oldest segments until retention.bytes is kept, by the rules of `expire`."""
+    """Delete the oldest segments until the log is within retention.bytes, by the rules of
+    `expire`."""
     _delete_leading(log, now_ms, high_watermark, _over_size(log, config.retention_bytes))
 
 
 def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
-    """Delete the segments that are due; return how many offsets the log start moved by.
+    """Delete the segments that are due; return the number of offsets by which the log start moved.
 
     Whole segments only, oldest first, none with an offset at or above the high watermark.  If the
     newest segment is due a new one is rolled first, and the log is then empty.  The last stable
@@ -66,7 +67,7 @@ def next_expiry_ms(log: Log, now_ms: int, config: TopicConfig) -> int:
 
 
 _Predicate = Callable[[Segment, int | None], bool]
-"""(segment, base offset of the next one or None) -> whether it is due."""
+"""Whether a segment is due: (segment, base offset of the next segment or None) -> bool."""
 
 
 def _below_start(log: Log) -> _Predicate:

@@ -32,7 +32,7 @@ class Segment:
         self.size_bytes = 0
         self.max_timestamp = NO_TIMESTAMP
         self.appended_ms = NO_TIMESTAMP
-        """The time of the last append, which Kafka's lastModified stands for when no record has a
+        """The time of the last append, used like Kafka's lastModified when no record has a
         timestamp."""
 
     @property
@@ -42,7 +42,7 @@ class Segment:
 
     def index_of(self, offset: int) -> int:
         """Index of the first batch whose last offset is `offset` or greater; may be one past the
-        end.  Compaction leaves gaps, so that batch need not hold `offset`."""
+        end.  Compaction leaves gaps, so that batch may begin after `offset`."""
         batches = self.batches
         index = len(batches) - 1
         if index > NEAR_END and batches[index - NEAR_END].base_offset > offset:
@@ -72,7 +72,7 @@ class Segment:
         return now_ms - self.created_ms > rules.segment_ms
 
     def replace(self, batches: list[Batch]) -> None:
-        """Replace the batches by the batches that are left after truncation or compaction."""
+        """Replace the batches by the rest of them after truncation or compaction."""
         self.batches = batches
         self.size_bytes = sum(batch.size_bytes for batch in batches)
         self.max_timestamp = max((batch.max_timestamp for batch in batches), default=NO_TIMESTAMP)

@@ -54,7 +54,7 @@ _ATTRIBUTES_AT: Final = 21
 
 
 class Refusal(Struct, gc=False):
-    """Why a batch is not appended; `record_errors`: (index in the batch, why)."""
+    """The refusal of a batch; `record_errors`: (index in the batch, reason)."""
 
     error: ErrorCode
     text: str
@@ -71,7 +71,8 @@ def admit(
     allowance: Allowance | None = None,
 ) -> Batch | Refusal:
     """The one batch in `buffer`, ready to append except for its offset and leader epoch.
-    `allowance`: the request's; None: one for this batch alone."""
+    `allowance`: the request's allowance for decompressing; None: an allowance for this batch
+    alone."""
     try:
         batches = parse_batches(buffer)
     except InvalidRecords as problem:
@@ -119,7 +120,7 @@ def check_header(batch: Batch, rules: AppendRules, from_client: bool) -> Refusal
 
 
 def _first_fault(batch: Batch, config: TopicConfig, from_client: bool) -> Refusal | None:
-    """The reason that Kafka would find first."""
+    """The fault that Kafka would find first."""
     if from_client and batch.base_offset != 0:
         return _invalid(f"base offset must be 0, but is {batch.base_offset}")
     if batch.size_bytes > config.max_message_bytes:
@@ -143,7 +144,7 @@ def _first_fault(batch: Batch, config: TopicConfig, from_client: bool) -> Refusa
 
 
 def _check_client_header(batch: Batch) -> Refusal | None:
-    """Check the header fields that only clients' batches must keep.  Kafka:
+    """Check the header fields that must be valid in clients' batches only.  Kafka:
     LogValidator.validateBatch."""
     offsets = batch.last_offset - batch.base_offset + 1
     if offsets <= 0:
@@ -221,7 +222,7 @@ def _check_contents(
         if isinstance(rebuilt, Refusal):
             return rebuilt
         batch = rebuilt
-    # Kafka computes it itself, and ignores the header's value.
+    # Kafka computes the newest timestamp itself, and ignores the header's value.
     if rules.is_create_time:
         _stamp(batch, CREATE_TIME, newest)
     else:
@@ -310,8 +311,8 @@ def _examine(batch: Batch, contents: _Contents, config: TopicConfig, now_ms: int
 
 
 def _too_large(problem: TooLargeError) -> Refusal:
-    """The refusal of a batch above the limit.  DIFFERS: Kafka has no limit.  A Java producer splits
-    the batch and sends the halves."""
+    """The refusal of a batch above the limit.  DIFFERS: Kafka has no limit.  After this error, a
+    Java producer splits the batch and sends the halves."""
     return Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(problem), shows_log_start=False)
 
 

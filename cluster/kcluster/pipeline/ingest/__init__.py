@@ -1,4 +1,5 @@
-"""Topics of a cluster to a table, exactly once: Structured Streaming from either of two sources.
+"""Topics of a cluster, read into a table exactly once: Structured Streaming from either of two
+sources.
 
-`job.ingest(spark, IngestOptions(...))` does it; `table.read_records(spark, out)` is what it wrote.
-Importing this does not import pyspark: a job does, when it is run."""
+`job.ingest(spark, IngestOptions(...))` writes the table, `table.read_records(spark, out)` reads it.
+Importing this package does not import pyspark; running a job does."""

@@ -26,11 +26,12 @@ _NEEDED: Final = {
         "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",
     ),
 }
-"""A class of each format, and the package that has it (built for Spark 4.1; none is newer)."""
+"""For each format a class that it needs, and the package with that class (built for Spark 4.1; none
+is newer)."""
 
 
 def check_format(spark: SparkSession, format_: str) -> None:
-    """BadInput if this session cannot write the format."""
+    """Check that this session can write the format; BadInput if not."""
     if format_ in _NEEDED:
         name, package = _NEEDED[format_]
         if not has_class(spark, name):
@@ -47,7 +48,7 @@ def append(
     name: tuple[str, int],
 ) -> None:
     """Add a batch to the Delta or Iceberg table in `records/` unless the table has it.  `name`:
-    (run, batch).  IngestError."""
+    (run, batch).  Raises IngestError."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

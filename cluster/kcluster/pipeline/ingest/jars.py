@@ -57,7 +57,7 @@ def session_settings(
     source: str, format_: str, directory: str | None, packages: str | None
 ) -> dict[str, str]:
     """Settings of a session for an ingest: with the connector's jars of `directory`, or else its
-    package, which Spark downloads, and with `packages`.  BadInput."""
+    package, which Spark downloads, and with `packages`.  Raises BadInput."""
     wanted = [each.strip() for each in (packages or "").split(",") if each.strip()]
     settings = dict(EXTENSIONS.get(format_, {}))
     if source == "kafka" and directory is not None:

@@ -46,7 +46,7 @@ _CHECK_MS: Final = 1_000
 
 
 class Ingested(Struct, frozen=True):
-    """The outcome of an ingest: rows and batches added to the table, and lost ranges."""
+    """The outcome of an ingest: the numbers of added rows and batches, and the lost ranges."""
 
     rows: int
     batches: int
@@ -80,8 +80,8 @@ def ingest(
     `on_counts` at the end.  `on_loss` is called for each lost range, in any thread, one at a time.
 
     BadInput: the job cannot begin.  IngestDataLoss: a range is lost and options.fail_on_data_loss
-    is on; the batches before are in the table.  IngestError: any other failure.  After the last
-    two the job can be started again with the same options.
+    is on; the batches before are in the table.  IngestError: any other failure.  After
+    IngestDataLoss and IngestError, the job can be started again with these options.
     """
     options.check()
     job = _Job(spark, options, on_counts, on_loss, is_enough)
@@ -185,7 +185,7 @@ class _Job:
         return state.starts
 
     def _query_id(self) -> str:
-        """The query id of the checkpoint; "" if there is none yet."""
+        """The query id of the checkpoint; "" if there is no checkpoint yet."""
         text = self.checkpoint.read("metadata")
         return "" if text is None else str(msgspec.json.decode(text)["id"])
 
@@ -336,7 +336,8 @@ class _Job:
 
 
 class _LogState(Struct):
-    """State of the logs at the end of a batch; `rests`: losses found between batches since then."""
+    """The state of the logs at the end of a batch; `rests`: losses found between batches since
+    then."""
 
     known: dict[str, KnownTopic] = {}
     rests: int = 0
@@ -365,7 +366,7 @@ def table_rows(frame: DataFrame, run: str, batch: int) -> DataFrame:
 def gaps(
     staged: DataFrame, topic: str, partition: int, first: int, last: int
 ) -> list[tuple[int, int]]:
-    """Ranges within [first, last] of which nothing was staged; both ends are included."""
+    """The ranges within [first, last] of which no record was staged; both ends are included."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

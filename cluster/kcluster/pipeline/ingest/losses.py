@@ -6,8 +6,8 @@ records.
 Kafka: KafkaOffsetReader's reportDataLoss and KafkaDataConsumer's "Skip missing records" log some of
 these losses; KIP-320 (epochs) and KIP-516 (ids) reveal the others.
 
-Gaps that compaction or transactions leave do not count as lost, with one exception: if the log
-start moves past a gap while the batch is read, nothing shows what the gap held, so it counts.
+Gaps that compaction or transactions leave do not count as lost, with one exception: a gap counts if
+the log start moves past it while the batch is read, because its content is then unknown.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from kcluster.pipeline.source.losses import NO_EPOCH, NO_OFFSET, Lost
 Offsets = dict[str, dict[int, int]]
 """topic -> partition -> the next offset to read."""
 Gaps = Callable[[str, int, int, int], list[tuple[int, int]]]
-"""(topic, partition, first, last) -> the unread ranges within; both ends are included."""
+"""Finds the unread ranges: (topic, partition, first, last) -> the ranges within; both ends are
+included."""
 _DELETED: Final = "the partition was deleted"
 _REMOVED: Final = "removed by retention or DeleteRecords"
 
 
 class PartitionNow(Struct, frozen=True):
-    """Log start, high watermark, current leader epoch.  `epoch_end`: where the requested
-    epoch ends, NO_OFFSET if none was requested."""
+    """A partition's log start, high watermark and current leader epoch.  `epoch_end`: the end of
+    the requested epoch, NO_OFFSET if none was requested."""
 
     start: int
     end: int
@@ -45,7 +46,7 @@ class TopicNow(Struct, frozen=True):
 
 
 View = dict[str, TopicNow]
-"""Topics by name; one that does not exist is missing."""
+"""Topics by name, without topics that do not exist."""
 
 
 class KnownPartition(Struct):
@@ -56,7 +57,7 @@ class KnownPartition(Struct):
 
 
 class KnownTopic(Struct):
-    """The known facts of a topic.  `gone`: its deletion has been reported."""
+    """The known facts of a topic.  `gone`: whether its deletion has been reported."""
 
     topic_id: str
     partitions: dict[int, KnownPartition]
@@ -76,7 +77,7 @@ class IngestBatch(Struct, frozen=True):
 
 
 def find_losses(batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
-    """Ranges of a batch that were not read and never will be, in order of partitions."""
+    """The ranges of a batch that were not read and never will be, in order of partitions."""
     lost: list[Lost] = []
     for topic in sorted({*batch.starts, *batch.ends}):
         was, now = known.get(topic), batch.after.get(topic)

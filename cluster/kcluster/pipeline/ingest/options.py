@@ -1,6 +1,6 @@
 """The options of an ingest, their checks, and its errors.
 
-Owns: the options, which values are allowed, the exceptions of an ingest.  Never: asks a cluster,
+Owns: the options, their allowed values, the exceptions of an ingest.  Never: asks a cluster,
 reads files.
 Kafka: the connector's options maxOffsetsPerTrigger, startingOffsets, failOnDataLoss, and
 kafka.isolation.level.
@@ -29,15 +29,16 @@ _BROKER: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):(\d{1,5})")
 
 
 class IngestError(Exception):
-    """An ingest cannot begin or continue; the text is one line."""
+    """The error for an ingest that cannot begin or continue; the text is one line."""
 
 
 class BadInput(IngestError):
-    """An ingest cannot begin: an option, a topic, a table or the jars are not valid."""
+    """The error for an ingest that cannot begin, because an option, a topic, a table or the jars
+    are not valid."""
 
 
 class IngestDataLoss(IngestError):
-    """Offsets are lost and failOnDataLoss is on.  `lost`: all such ranges."""
+    """The error for lost offsets while failOnDataLoss is on.  `lost`: all such ranges."""
 
     def __init__(self, lost: tuple[Lost, ...]) -> None:
         self.lost = lost
@@ -72,11 +73,11 @@ class IngestOptions(Struct, frozen=True):
     kafka: dict[str, str] = {}
     """More options of the source, such as kafka.client.id."""
     isolation: str = "read_uncommitted"
-    """`read_committed`: only records of committed transactions, and records outside
-    transactions."""
+    """The isolation level.  `read_committed`: only records of committed transactions, and records
+    outside transactions."""
 
     def check(self) -> None:
-        """BadInput for the first invalid value."""
+        """Check the values; BadInput for the first invalid one."""
         self._check_words()
         named = {name.lower(): value for name, value in self.kafka.items()}.get(ISOLATION_LEVEL)
         if self.isolation != ISOLATIONS[0] and named not in (None, self.isolation):

@@ -1,6 +1,6 @@
-"""The two sources of an ingest behind one interface: how each is opened, and how it reports losses.
+"""The two sources of an ingest behind one interface: opening each, and its reports of losses.
 
-Owns: the options of each source, its offsets in a checkpoint, where its losses come from.  Never:
+Owns: the options of each source, its offsets in a checkpoint, the origin of its losses.  Never:
 handles rows or losses (job.py does).
 Kafka: Spark's spark-sql-kafka-0-10, and this project's format("kcluster").
 """
@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 
 _TIMEOUTS: Final = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "10000"}
 """The connector lists offsets with Kafka's admin client, which asks a leader that has just died
-until it is back, or for default.api.timeout.ms: 60 s by default.  The next attempt asks the new
-leader."""
+until it is back, or for default.api.timeout.ms: 60 s by default.  With shorter timeouts, the next
+attempt asks the new leader."""
 _ATTEMPTS: Final = {"fetchOffset.numRetries": "18"}
-"""Instead of 3: together they last as long as three with the default timeout."""
+"""The number of attempts, instead of 3: together they last as long as three with the default
+timeout."""
 
 
 class Source(Protocol):
-    """Where records come from."""
+    """A source of records."""
 
     def stream(self, spark: SparkSession, options: IngestOptions, starts: Offsets) -> DataFrame:
         """The topics from `starts`, in the connector's columns with headers.  The stream skips lost
@@ -54,7 +55,8 @@ class Source(Protocol):
         """Ranges of a finished batch that were not read.  A repeated call returns them again."""
 
     def committed(self) -> None:
-        """The losses of the last batch are recorded; `losses` no longer returns them."""
+        """Take note that the losses of the last batch are recorded; `losses` no longer returns
+        them."""
 
     def at_rest(self, positions: Offsets, known: Known, now: View) -> list[Lost]:
         """Losses that no batch will reveal.  Updates `known`."""
@@ -119,8 +121,8 @@ class KclusterIngestSource:
 
 
 def source_of(spark: SparkSession, options: IngestOptions, storage: SparkStorage) -> Source:
-    """The source named by the options; `storage`: of the table.  BadInput if this session lacks
-    the connector."""
+    """The source named by the options; `storage`: that of the table.  BadInput if this session
+    lacks the connector."""
     if options.source == "kafka":
         if not has_connector(spark):
             raise BadInput(HELP)
@@ -146,7 +148,7 @@ def _opened(
     more: dict[str, str],
     defaults: dict[str, str],
 ) -> DataFrame:
-    """A stream with the user's options, over `defaults` and under `more`."""
+    """A stream with the user's options, which override `defaults` and are overridden by `more`."""
     # Spark ignores the case of names.
     is_named = any(name.lower() == ISOLATION_LEVEL for name in options.kafka)
     chosen = {
@@ -170,7 +172,7 @@ def _opened(
 
 
 def _is_within(one: Lost, other: Lost) -> bool:
-    """Whether `other` covers `one`: a repeated task may find a larger range lost than before."""
+    """Whether `other` covers `one`: a repeated task may report a larger lost range than before."""
     if one == other or (one.topic, one.partition) != (other.topic, other.partition):
         return False
     if one.first < other.first:

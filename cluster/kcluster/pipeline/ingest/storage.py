@@ -92,7 +92,7 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 
 def _java_errors_as_oserror(call: _Call) -> _Call:
-    """Raise OSError where Java raises."""
+    """Raise OSError for an exception of Java."""
 
     @wraps(call)
     def wrapped(*args: object) -> object:
@@ -111,7 +111,7 @@ class SparkStorage:
 
     @_java_errors_as_oserror
     def __init__(self, spark: SparkSession, root: str) -> None:
-        # Looked up once: Java searches all jars for each part of the name.
+        # The class is looked up once: Java searches all jars for each part of the name.
         self._new_path: Callable[..., _Path] = _jvm_of(spark).org.apache.hadoop.fs.Path
         path = self._new_path(root)
         self._fs: _FileSystem = path.getFileSystem(spark._jsc.hadoopConfiguration())
@@ -126,18 +126,18 @@ class SparkStorage:
 
     @_java_errors_as_oserror
     def exists(self, path: str = "") -> bool:
-        """Whether there is such a file or directory."""
+        """Whether a file or directory exists at this path."""
         return self._fs.exists(self._path(path))
 
     @_java_errors_as_oserror
     def is_directory(self, path: str = "") -> bool:
-        """Whether it exists and is a directory."""
+        """Whether a directory exists at this path."""
         at = self._path(path)
         return self._fs.exists(at) and self._fs.getFileStatus(at).isDirectory()
 
     @_java_errors_as_oserror
     def names(self, path: str = "") -> list[str]:
-        """The names in a directory, sorted; empty if it does not exist."""
+        """The names in a directory, sorted; empty if the directory does not exist."""
         at = self._path(path)
         if not self._fs.exists(at):
             return []

@@ -1,6 +1,6 @@
-"""The table of ingested records and the table of lost ranges: their files and how they are read.
+"""The table of ingested records and the table of lost ranges: their files, and the reading of them.
 
-Owns: the directory's layout and version, columns, which batches the table has.  Never: reads
+Owns: the directory's layout and version, columns, the list of batches in the table.  Never: reads
 topics.
 Kafka: no counterpart; Spark's FileStreamSink keeps a log, _spark_metadata, instead.
 
@@ -40,14 +40,15 @@ IN_FILES: Final = (
     " partition int, offset bigint, timestamp timestamp, timestamp_type int"
 )
 RECORD: Final = f"{IN_FILES}, run string, batch bigint, topic string, date date"
-"""`date`: the date of the record's timestamp in UTC."""
+"""The columns of a record.  `date`: the date of the record's timestamp in UTC."""
 _LOSS_IN_FILES: Final = (
     "topic string, partition int, first bigint, last bigint, why string, seen_at timestamp"
 )
 LOSS: Final = f"{_LOSS_IN_FILES}, run string, batch bigint"
-"""`first` to `last`, both included; `last` null: the end of the log is unknown."""
+"""The columns of a lost range: `first` to `last`, both included; `last` null: the end of the log is
+unknown."""
 _KEPT_STATES: Final = 100
-"""The number of states that are kept; Spark keeps as many
+"""The number of kept states, equal to Spark's
 (spark.sql.streaming.minBatchesToRetain)."""
 
 
@@ -68,7 +69,7 @@ class RunState(msgspec.Struct):
 
 
 class IngestTable:
-    """The directory of an ingested table.  BadInput if it is something else."""
+    """The directory of an ingested table.  Raises BadInput for a directory with other content."""
 
     def __init__(self, spark: SparkSession, out: str, format_: str) -> None:
         self.spark = spark
@@ -102,7 +103,7 @@ class IngestTable:
         return len(self.storage.names(self._mark(run, 0).rpartition("/")[0]))
 
     def _mark(self, run: str, batch: int) -> str:
-        """The path that exists if the table has a batch."""
+        """The path that exists exactly if the table has a batch."""
         if self.format == PARQUET:
             return self.batch_path(RECORDS, run, batch)
         return f"runs/{run}/done/{batch}"
@@ -187,7 +188,7 @@ def _check(out: str, text: str, format_: str) -> None:
 
 
 def read_records(spark: SparkSession, out: str) -> DataFrame:
-    """The records of all runs of a table, in the columns of RECORD.  BadInput."""
+    """The records of all runs of a table, in the columns of RECORD. Raises BadInput."""
     storage = SparkStorage(spark, out)
     text = storage.read(INFO)
     if text is None:

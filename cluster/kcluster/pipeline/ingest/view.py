@@ -1,6 +1,6 @@
 """A view of a cluster's topics at one moment: ids, log starts and ends, leader epochs.
 
-Owns: which lookups make a view, the timeout of the first answer.  Never: talks to brokers itself
+Owns: the lookups that make a view, the timeout of the first answer.  Never: talks to brokers itself
 (source/lookups.py), decides what is lost (losses.py).
 Kafka: Admin.describeTopics and listOffsets; OffsetsForLeaderEpochClient (KIP-320).
 """
@@ -23,7 +23,7 @@ _FIRST_MS: Final = 2_000
 
 
 class ClusterView:
-    """Views of some topics of a cluster.  IngestError if no broker answers in time."""
+    """Views of some topics of a cluster.  Raises IngestError if no broker answers in time."""
 
     def __init__(self, bootstrap: str, topics: tuple[str, ...]) -> None:
         self.bootstrap, self.topics = bootstrap, topics
@@ -31,7 +31,8 @@ class ClusterView:
         self._lookups = Lookups(BlockingClient(self._settings.client), self._settings)
 
     def check(self, may_be_gone: bool = False) -> None:
-        """BadInput if no broker answers, or a topic does not exist (with the closest name)."""
+        """Check that a broker answers, and that the topics exist; BadInput (with the closest name)
+        if not."""
         client = BlockingClient(self._read(_FIRST_MS).client)
         try:
             client.refresh(None)
@@ -45,8 +46,8 @@ class ClusterView:
                 raise BadInput(f"topic {topic}: {unknown('topic', topic, there)}")
 
     def look(self, known: Known | None = None) -> View:
-        """The topics as they are now, without those that do not exist.  It waits while partitions
-        have no leader.  `known`: the epochs whose ends are requested."""
+        """The current topics, without missing ones; waits while partitions have no leader.
+        `known`: the epochs whose ends are requested."""
         try:
             topics = self._lookups.partitions(expected=self.topics)
             wanted = [
@@ -67,7 +68,7 @@ class ClusterView:
         return {name: TopicNow(ids[name], partitions) for name, partitions in logs_by_topic.items()}
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._lookups.client.close()
 
     def _read(self, timeout_ms: int | None = None) -> ReadSettings:

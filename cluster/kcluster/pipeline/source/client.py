@@ -33,7 +33,7 @@ _ZERO_ID: Final = bytes(16)
 
 
 class Leader(Struct, frozen=True):
-    """The leader of a partition by the last Metadata; `node` -1: none."""
+    """The leader of a partition by the last Metadata; `node`: -1 if there is none."""
 
     node: int
     epoch: int
@@ -63,7 +63,8 @@ class Deadline:
 
 
 class BlockingConnection:
-    """One connection to one broker.  After an OSError or ProtocolError it must be dropped."""
+    """One connection to one broker.  After an OSError or ProtocolError, the connection must be
+    dropped."""
 
     def __init__(self, address: tuple[str, int], settings: SourceClientSettings) -> None:
         self._client_id = settings.client_id
@@ -205,7 +206,7 @@ class BlockingClient:
         return no_leader if known is None else known.partitions.get(partition, no_leader)
 
     def connection(self, node: int) -> BlockingConnection:
-        """The connection to a broker.  OSError, ProtocolError."""
+        """The connection to a broker.  Raises OSError, ProtocolError."""
         connection = self._connections.get(node)
         if connection is None:
             address = self._brokers.get(node)
@@ -221,7 +222,8 @@ class BlockingClient:
             connection.close()
 
     def ask(self, node: int, api_key: int, body: Message, most: int = 1 << 15) -> Any:
-        """Ask one broker; None if it does not answer, and the caller should ask Metadata again."""
+        """Ask one broker; None if it does not answer, so that the caller should request Metadata
+        again."""
         try:
             connection = self.connection(node)
             if connection.is_waiting:
@@ -233,7 +235,8 @@ class BlockingClient:
             return None
 
     def _candidates(self) -> list[tuple[str, int]]:
-        """Addresses for Metadata, rotated at each call: one broker may be isolated unknowingly."""
+        """Addresses for Metadata, rotated at each call: a broker may be isolated without knowing
+        it."""
         addresses = list(dict.fromkeys((*self._brokers.values(), *self.settings.bootstrap)))
         self._turn += 1
         at = self._turn % len(addresses) if addresses else 0

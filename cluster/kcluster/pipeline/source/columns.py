@@ -1,6 +1,6 @@
 """Record batches of a fetch as Arrow columns, without a Python object per record.
 
-Owns: decoding bytes into columns.  Never: fetches, knows which transactions are aborted (loading.py
+Owns: decoding bytes into columns.  Never: fetches, knows the aborted transactions (loading.py
 leaves their batches out).
 Kafka: DefaultRecord.readFrom, and of Spark's connector KafkaRecordToRowConverter.
 
@@ -190,7 +190,7 @@ class _Fields:
         self.header_counts, self.headers_at = _varints(buffer, at)
 
     def check(self, size_bytes: int) -> None:
-        """InvalidRecords if fields exceed their records."""
+        """Check that no field exceeds its record; InvalidRecords if one does."""
         plain = self.header_counts == 0
         if (
             (self.header_counts < 0).any()
@@ -237,7 +237,7 @@ def _times(batches: Sequence[Batch], counts: list[int], fields: _Fields) -> tupl
 
 
 def _cut(data: bytes, at: Longs, sizes: Longs, selected: slice) -> pa.Array:
-    """A binary column of the bytes at these positions; size -1 means null."""
+    """A binary column of the bytes at these positions; a size of -1 means null."""
     import numpy as np
     import pyarrow as pa
 

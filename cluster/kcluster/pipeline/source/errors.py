@@ -1,6 +1,6 @@
 """The exceptions of the source; each text is one line.
 
-Owns: the exceptions.  Never: decides which one to raise (options.py, client.py, loading.py do).
+Owns: the exceptions.  Never: decides when to raise one (options.py, client.py, loading.py do).
 Kafka: OffsetOutOfRangeException, TimeoutException, ConfigException; of Spark's connector, its error
 classes in KafkaExceptions.
 
@@ -21,19 +21,19 @@ _MAX_SHOWN: Final = 10
 
 
 class SourceError(Exception):
-    """A read or a write failed; the text is one line."""
+    """The base of the errors of a read or a write; the text is one line."""
 
 
 class OptionError(SourceError):
-    """An unknown option, or an invalid value."""
+    """The error for an unknown option, or an invalid value."""
 
 
 class Unreachable(SourceError):
-    """A broker, or a partition's leader, did not answer in time."""
+    """The error for a broker, or a partition's leader, that did not answer in time."""
 
 
 class DataLoss(SourceError):
-    """Offsets that should be read are lost."""
+    """The error for lost offsets that should be read."""
 
     def __init__(self, lost: Iterable[Lost]) -> None:
         self.lost = tuple(lost)

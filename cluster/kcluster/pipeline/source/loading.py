@@ -1,7 +1,7 @@
 """One task of a read: it fetches a range of a partition, across changes of the leader.
 
-Owns: fetching until the range is read, retries, batches hidden from a read_committed reader, how
-losses are reported.  Never: decodes records (columns.py), decides what is lost (losses.py), plans.
+Owns: fetching until the range is read, retries, batches hidden from a read_committed reader, the
+reports of losses.  Never: decodes records (columns.py), decides what is lost (losses.py), plans.
 Kafka: Fetcher, CompletedFetch; of Spark's connector KafkaDataConsumer.
 """
 
@@ -56,7 +56,7 @@ def close_clients() -> None:
 def report(settings: ReadSettings, lost: Iterable[Lost]) -> None:
     """Raise DataLoss, or report each range as a line on stderr and a file in `kcluster.losses`.
 
-    A range has one file, however often its batch is repeated."""
+    A range has one file, even if its batch is repeated."""
     lost = tuple(lost)
     if not lost:
         return
@@ -73,7 +73,7 @@ def report(settings: ReadSettings, lost: Iterable[Lost]) -> None:
 
 
 def load(settings: ReadSettings, wanted: Range) -> Iterator[pa.RecordBatch]:
-    """The records of a range; DataLoss, Unreachable, SourceError."""
+    """Yield the records of a range.  Raises DataLoss, Unreachable, SourceError."""
     return _Load(client_of(settings.client), settings, wanted).batches()
 
 
@@ -119,7 +119,7 @@ class _Load:
                     yield arrow_batch
                 deadline = Deadline(settings.poll_timeout_ms)
         finally:
-            # If a reader stops early, its outstanding answer must not reach the next one.
+            # If a reader stops early, its outstanding answer must not reach the next reader.
             if self._connection is not None and self._connection.is_waiting:
                 self._client.drop(self._node)
         spare_modules()
@@ -165,8 +165,8 @@ class _Load:
         return answer.responses[0].partitions[0]
 
     def _find(self, deadline: Deadline) -> None:
-        """Connect to the leader, and check that its log is still the log that was read.  There is
-        no connection if nothing is left to read."""
+        """Connect to the leader, and check that its log is still the log that was read.  If nothing
+        is left to read, do not connect."""
         wanted = self._range
         while True:
             self._client.refresh([wanted.topic])
@@ -196,7 +196,7 @@ class _Load:
         report(self._settings, decision.lost)
         is_other = log is None or (one.topic_id and log.topic_id not in ("", one.topic_id))
         if is_other or decision.start is None:
-            # Offsets of a deleted topic mean nothing in a new one of the same name.
+            # Offsets of a deleted topic mean nothing in a new topic of its name.
             self._at = one.until
             return
         assert log is not None
@@ -236,7 +236,7 @@ class _Load:
     # --------------------------------------------------------------------------- answers
 
     def _is_refused(self, data: m.FetchResponse.PartitionData, deadline: Deadline) -> bool:
-        """Whether the answer is an error, which is handled here."""
+        """Handle an answer with an error; returns whether it was one."""
         if not data.error_code:
             return False
         error = error_of(data.error_code)

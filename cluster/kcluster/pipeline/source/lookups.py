@@ -1,4 +1,4 @@
-"""Lookups of a reader: which partitions a subscription has, which offsets a log has.
+"""Lookups of a reader: the partitions of a subscription, the offsets of a log.
 
 Owns: ListOffsets and OffsetForLeaderEpoch with retries; the resolution of a subscription.  Never:
 reads records (loading.py), decides what is lost (losses.py).
@@ -26,7 +26,7 @@ from kcluster.protocol.messages import Message
 _CONSUMER: Final = -1
 _GONE_RETRY_MS: Final = 100
 _EPOCHS_MIN_VERSION: Final = 3
-"""In older versions OffsetForLeaderEpoch needs more permissions than reading."""
+"""The oldest version of OffsetForLeaderEpoch that needs no more permissions than reading."""
 
 
 class Lookups:
@@ -39,10 +39,10 @@ class Lookups:
     # ------------------------------------------------------------------------------- partitions
 
     def partitions(self, expected: Iterable[str] = ()) -> dict[str, Topic]:
-        """The subscribed topics as they are now.
+        """The subscribed topics at present.
 
         Named topics and `expected` ones (they existed before) count as missing only after
-        fetchOffset.numRetries further requests: a single broker may not know them yet.
+        fetchOffset.numRetries further requests: the first broker may not know them yet.
         """
         settings = self.settings
         named = {*settings.topics, *settings.assigned}
@@ -180,7 +180,7 @@ class Lookups:
     def _ask_offsets(
         self, node: int, keys: list[Key], at: Mapping[Key, int], level: int, marks: dict[Key, Mark]
     ) -> str:
-        """Add the answer of one broker to `marks`; returns the reason if something is missing, else
+        """Add the answer of one broker to `marks`; returns the reason if an answer is missing, else
         ""."""
         entry = m.ListOffsetsRequest.ListOffsetsPartition
         topics: dict[str, m.ListOffsetsRequest.ListOffsetsTopic] = {}
@@ -207,7 +207,7 @@ class Lookups:
     # -------------------------------------------------------------------------- the current log
 
     def log_now(self, wanted: Wanted) -> LogNow | None:
-        """The current log of a partition; None if it does not exist.  Unreachable."""
+        """The current log of a partition; None if it does not exist.  Raises Unreachable."""
         return self.logs_now([wanted])[0]
 
     def logs_now(self, wanted: list[Wanted]) -> list[LogNow | None]:
@@ -232,7 +232,8 @@ class Lookups:
         return logs
 
     def _epoch_end(self, key: Key, epoch: int) -> int:
-        """The end offset of an epoch in the leader's log; NO_OFFSET if the leader does not know."""
+        """The end offset of an epoch in the leader's log; NO_OFFSET if the leader does not know
+        it."""
         deadline = self.client.deadline()
         request = m.OffsetForLeaderEpochRequest
         while True:
@@ -274,7 +275,8 @@ def _no_leader(keys: Iterable[Key]) -> str:
 
 
 def _check_same(option: str, bound: Bound, keys: list[Key]) -> None:
-    """OptionError unless an option has values for exactly the partitions that are read."""
+    """Check that an option has values for exactly the partitions that are read; OptionError if
+    not."""
     named = {(topic, index) for topic, each in bound.each.items() for index in each}
     name = f"{option}OffsetsByTimestamp" if bound.is_by_time else f"{option}Offsets"
     for problem, partitions in (

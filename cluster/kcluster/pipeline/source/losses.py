@@ -1,8 +1,8 @@
 """Requested offsets that no longer exist: exact ranges, each with its reason.
 
-Owns: the decision, from the wanted offsets and the current log; its text.  Never: asks a broker
-(lookups.py), decides whether the job ends (failOnDataLoss does).
-Kafka: OffsetFetcher's validation of positions (KIP-320), topic ids (KIP-516); of Spark's connector
+Owns: the decision, from the wanted offsets and the current log; the text of each loss.  Never: asks
+a broker (lookups.py), decides whether the job ends (failOnDataLoss does).  Kafka: OffsetFetcher's
+validation of positions (KIP-320), topic ids (KIP-516); of Spark's connector
 KafkaOffsetReader.getOffsetRangesFromResolvedOffsets and its reportDataLoss, which uses neither
 epochs nor ids: it misses a log that was truncated and has grown again, and a topic that was deleted
 and created again.
@@ -43,7 +43,7 @@ class Wanted(Struct, frozen=True):
     """Offsets [start, until) of a partition that a reader wants.
 
     `until` None: up to the end.  `epoch`: the leader epoch of the record before `start`, or
-    NO_EPOCH.  `topic_id`: the id of the topic that `start` belongs to, "" if unknown.
+    NO_EPOCH.  `topic_id`: the id of the topic to which `start` belongs, "" if unknown.
     """
 
     topic: str
@@ -56,7 +56,7 @@ class Wanted(Struct, frozen=True):
 
 class LogNow(Struct, frozen=True):
     """A partition's log as its leader describes it: log start offset and high watermark.  The last
-    stable offset would not do: it limits what may be read, not what exists.
+    stable offset would be wrong: it limits the offsets that may be read, not those that exist.
 
     `epoch_end`: the answer of OffsetForLeaderEpoch for `Wanted.epoch`, which is the end of that
     epoch in the log, or of the highest one before it; NO_OFFSET if not asked or unknown.
@@ -69,14 +69,15 @@ class LogNow(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """Where to continue reading (None: nowhere), and what is lost."""
+    """The offset at which to continue reading (None: nowhere), and the lost ranges."""
 
     start: int | None
     lost: tuple[Lost, ...] = ()
 
 
 def decide(wanted: Wanted, log: LogNow | None) -> Decision:
-    """What is lost of `wanted`, and where to continue.  `log` None: the partition does not exist.
+    """The lost part of `wanted`, and the offset at which to continue.  `log` None: the partition
+    does not exist.
 
     A truncated log is read from the truncation offset: the records there differ from those that
     were read before.

@@ -46,7 +46,7 @@ class Mark(Struct, frozen=True):
 
 
 def parse_partitions(option: str, text: str) -> dict[str, list[int]]:
-    """`{"orders": [0, 1]}`; OptionError."""
+    """The partitions in `{"orders": [0, 1]}`; OptionError for another shape."""
     by_topic = _object(option, text)
     for topic, partitions in by_topic.items():
         if not isinstance(partitions, list) or not all(
@@ -59,7 +59,8 @@ def parse_partitions(option: str, text: str) -> dict[str, list[int]]:
 
 
 def parse_offsets(option: str, text: str, least: int = EARLIEST) -> dict[Key, int]:
-    """`{"orders": {"0": 23}}`; OptionError for another shape, or numbers below `least`."""
+    """The offsets in `{"orders": {"0": 23}}`; OptionError for another shape, or numbers below
+    `least`."""
     offsets: dict[Key, int] = {}
     for topic, partitions in _object(option, text).items():
         if not isinstance(partitions, dict):

@@ -1,6 +1,6 @@
 """The options of the source: a table of them, and the user's text as typed values.
 
-Owns: names, kinds, bounds, which options exclude each other.  Never: asks a broker.
+Owns: names, kinds, bounds, the options that exclude each other.  Never: asks a broker.
 Kafka: of Spark's connector KafkaSourceProvider and its validation; ConsumerConfig, ProducerConfig
 (defaults are those of kafka-clients 3.9, which Spark 4.2 uses).
 
@@ -42,7 +42,7 @@ _LONG_MAX: Final = (1 << 63) - 1
 
 
 OptionValues = dict[str, Any]
-"""What was read of each option, by name."""
+"""The value of each option, by name."""
 
 
 class Option(Struct, frozen=True):
@@ -143,7 +143,8 @@ _WITHOUT_EFFECT: Final = """
     kafka.retry.backoff.max.ms kafka.send.buffer.bytes kafka.session.timeout.ms
     kafka.socket.connection.setup.timeout.max.ms
 """
-"""Accepted without effect: there is no group, connections are short-lived, and so on."""
+"""Options that are accepted without effect: there is no group, connections are short-lived, and so
+on."""
 
 _REFUSED: Final = {
     "kafka.auto.offset.reset": "use startingOffsets",
@@ -172,7 +173,7 @@ class SourceClientSettings(Struct, frozen=True):
 
 
 class Bound(Struct, frozen=True):
-    """Where a read begins or ends: a `word` (earliest or latest), a `timestamp_ms` for all
+    """The beginning or the end of a read: a `word` (earliest or latest), a `timestamp_ms` for all
     partitions, or a value for `each` partition: an offset, or with `is_by_time` a timestamp."""
 
     word: str = ""
@@ -186,7 +187,7 @@ class Bound(Struct, frozen=True):
 
 
 class ReadSettings(Struct, frozen=True):
-    """The settings of a reader.  One of `topics`, `pattern`, `assigned` selects what is read."""
+    """The settings of a reader.  One of `topics`, `pattern`, `assigned` selects the partitions."""
 
     client: SourceClientSettings
     starting: Bound
@@ -225,7 +226,8 @@ class WriteSettings(Struct, frozen=True):
     acks: int = -1
     compression: str = "none"
     batch_bytes: int = 1 << 19
-    """DIFFERS: 16 KiB in Java's producer, which has five requests in flight instead of one."""
+    """The size of a batch.  DIFFERS: 16 KiB in Java's producer, which has five requests in flight
+    instead of one."""
     request_bytes: int = 1 << 20
     delivery_timeout_ms: int = 120_000
     is_idempotent: bool = True
@@ -321,7 +323,7 @@ def _values(options: Mapping[str, str], where: str) -> OptionValues:
 
 
 def _nearest(name: str, names: list[str]) -> str:
-    """The text for an unknown name, with the closest one; names are case-insensitive."""
+    """The message for an unknown name, with the closest one; names are case-insensitive."""
     text = unknown("option", name.lower(), [one.lower() for one in names])
     for one in names:
         text = re.sub(rf"(?<![\w.]){re.escape(one.lower())}(?![\w.])", one, text)

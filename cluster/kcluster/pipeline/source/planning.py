@@ -1,4 +1,4 @@
-"""How much of each partition a batch takes, and how it is split into tasks.
+"""The part of each partition that a batch takes, and its division into tasks.
 
 Owns: these two calculations.  Never: asks a broker.
 Kafka: of Spark's connector KafkaMicroBatchStream.rateLimit and KafkaOffsetRangeCalculator; the
@@ -18,7 +18,7 @@ from kcluster.pipeline.source.offsets import Key
 
 
 class Range(Struct, frozen=True):
-    """What one task reads: offsets [start, until) of a partition.
+    """The part that one task reads: offsets [start, until) of a partition.
 
     `epoch`: the leader epoch in which `start` was valid; `topic_id`: the id of its topic.
     """
@@ -63,7 +63,7 @@ def split(
     if min_partitions is None or len(nonempty) >= min_partitions:
         return nonempty
     total = sum(one.size for one in nonempty)
-    # Ranges too small to be split do not influence how the others are split.
+    # Ranges too small to be split do not influence the splitting of others.
     small = {one for one in nonempty if _count(one.size, total, min_partitions) == 1}
     rest = total - sum(one.size for one in nonempty if one in small)
     wanted = max(min_partitions - len(small), 1)

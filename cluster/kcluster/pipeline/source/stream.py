@@ -1,8 +1,8 @@
 """Plans of a batch read, and of each batch of a stream.
 
-Owns: positions, the limits of a trigger, the ranges of its tasks, which losses it reports.  Never:
-reads records (loading.py), keeps state beyond a query (the checkpoint does).
-Kafka: of Spark's connector KafkaBatch and KafkaMicroBatchStream.
+Owns: positions, the limits of a trigger, the ranges of its tasks, the losses that it reports.
+Never: reads records (loading.py), keeps state beyond a query (the checkpoint does).  Kafka: of
+Spark's connector KafkaBatch and KafkaMicroBatchStream.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Stream:
         return to_json(self._lookups.bound(self._settings.starting, keys, "starting"))
 
     def freeze_target(self) -> None:
-        """Read only up to the current ends (Trigger.AvailableNow)."""
+        """Limit reading to the current ends (Trigger.AvailableNow)."""
         self._target = self._now(())
 
     def known(self) -> dict[str, dict[str, int]] | None:
@@ -114,8 +114,8 @@ class Stream:
         }
 
     def _resume_offsets(self, reset: list[Key], starts: Mapping[Key, Mark]) -> dict[Key, int]:
-        """Where reading continues in partitions that were truncated or created again: their end is
-        before the position, or their topic has another id."""
+        """The offsets at which reading continues in partitions that were truncated or created
+        again: their end is before the position, or their topic has another id."""
         wanted = [_from(key, starts[key]) for key in reset]
         logs = self._lookups.logs_now(wanted) if wanted else []
         self._check(zip(wanted, logs, strict=True))
@@ -127,7 +127,8 @@ class Stream:
         return offsets
 
     def _check(self, pairs: Iterable[tuple[Wanted, LogNow | None]]) -> None:
-        """DataLoss if something is lost.  Without failOnDataLoss the batch reports it later."""
+        """Check for losses; DataLoss if there are any.  Without failOnDataLoss, the batch reports
+        them later."""
         if self._settings.fail_on_data_loss:
             report(self._settings, [x for one, log in pairs for x in self._lost(one, log)])
 
@@ -163,7 +164,7 @@ class _Planner:
         ends: Mapping[Key, Mark],
         known: Mapping[Key, int] | None = None,
     ) -> list[Range]:
-        """The ranges between two positions without lost offsets, which are reported.  `known`: the
+        """The ranges between two positions, without lost offsets; these are reported.  `known`: the
         last known ends of partitions that may have been deleted."""
         settings = self._lookups.settings
         deleted = [_from(key, mark) for key, mark in starts.items() if key not in ends]

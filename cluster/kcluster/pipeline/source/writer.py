@@ -43,7 +43,7 @@ _RECORD_OVERHEAD_BYTES: Final = 24
 _BATCH_OVERHEAD_BYTES: Final = 61
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _BUFFER_BATCHES: Final = 8
-"""Buffered bytes before a flush, in batches."""
+"""The number of buffered bytes before a flush, in batches."""
 _SEQUENCES: Final = 1 << 31
 _VERSION_OF_NAMES: Final = 12
 """The last version of Produce with topic names, so that a topic may be created again."""
@@ -64,7 +64,7 @@ def check_columns(types: Mapping[str, str], settings: WriteSettings) -> None:
 
 
 def write(settings: WriteSettings, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write the rows of one task; returns their number.  SourceError, Unreachable."""
+    """Write the rows of one task; returns their number.  Raises SourceError, Unreachable."""
     writer = _Writer(client_of(settings.client), settings)
     count = 0
     for batch in batches:
@@ -160,7 +160,7 @@ class _Writer:
             return self._partition_of_key(key, self._count(topic))
         sticky = self._sticky.get(topic)
         if sticky is None:
-            # Any partition will do, as long as all of them are used.
+            # Any choice will do that uses all partitions.
             sticky = self._sticky[topic] = random.randrange(self._count(topic))
         return sticky
 
@@ -176,7 +176,7 @@ class _Writer:
         return len(known.partitions)
 
     def _found(self, topic: str) -> Any:
-        """A topic without Metadata yet, or one that the brokers are about to create."""
+        """Find a topic that has no Metadata yet, or that the brokers are about to create."""
         deadline = self._client.deadline()
         names = {*self._client.topics, topic}
         while True:
@@ -210,7 +210,7 @@ class _Writer:
 
     def _round(self) -> str:
         """Send one request to each leader with the first batch of each partition.  Returns the
-        reason if some failed, else ""."""
+        reason if a batch failed, else ""."""
         reason = ""
         by_leader: dict[int, list[Key]] = {}
         for where in self._full:

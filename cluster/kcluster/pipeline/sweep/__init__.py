@@ -1,2 +1,2 @@
-"""Thousands of failure schedules on Spark: a grid of settings, many seeds per setting, and what the
-failures cost."""
+"""Thousands of failure schedules on Spark: a grid of settings, many seeds per setting, and the cost
+of the failures."""

@@ -29,7 +29,7 @@ CONSUMER: Final = "reader"
 
 
 class Failure(Struct, frozen=True, order=True):
-    """Brokers that go down together; `repair_ms` None: they stay down."""
+    """Brokers that go down together; `repair_ms`: None if they stay down."""
 
     at_ms: int
     brokers: tuple[int, ...]
@@ -61,7 +61,8 @@ def values_of(cell: Cell, seed: int, name: str) -> JsonObject:
         producer["idempotent"] = cell.idempotent
     workload: dict[str, object] = {"producers": [producer]}
     if cell.consumers:
-        # Without a group: the 50 partitions of __consumer_offsets would dominate the run's cost.
+        # The consumer has no group, because the 50 partitions of __consumer_offsets would dominate
+        # the run's cost.
         partitions = [f"{TOPIC}-{number}" for number in range(cell.partitions)]
         reader = {"partitions": partitions, "name": CONSUMER, "members": cell.consumers}
         workload["consumers"] = [reader]
@@ -131,7 +132,7 @@ def _step(cell: Cell, failure: Failure) -> dict[str, object]:
 
 
 def domains_of(cell: Cell) -> dict[str, tuple[int, ...]]:
-    """Failure domains by name: brokers that fail together."""
+    """The failure domains by name; the brokers of a domain fail together."""
     brokers = range(1, cell.brokers + 1)
     if cell.failure_domain == "all":
         return {"all": tuple(brokers)}
@@ -181,6 +182,7 @@ def _domain_failures(
 
 
 def _draw_repair_ms(cell: Cell, rng: Random) -> int | None:
-    """A random repair time.  It always draws, so that later draws do not depend on `repair`."""
+    """Draw a random repair time.  The draw is made in any case, so that later draws do not depend
+    on `repair`."""
     drawn = rng.expovariate(1)
     return None if cell.repair_ms == NONE else max(1, round(drawn * int(cell.repair_ms)))

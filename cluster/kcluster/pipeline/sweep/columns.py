@@ -1,4 +1,4 @@
-"""One cell of a sweep: its columns with kinds and defaults, and which values exclude each other.
+"""One cell of a sweep: its columns with kinds and defaults, and the values that exclude each other.
 
 Owns: Cell, its values as text, contradictions.  Never: reads a grid (grid.py), runs anything.
 Kafka: cells.py names the configs that the columns set.
@@ -36,7 +36,7 @@ from kcluster.scenario.random_faults import RandomFaults
 NONE: Final = "none"
 _PROFILE: Final = fields_of(RandomFaults)[0].kind
 FAILURES: Final = ("failures", "mtbf")
-"""Keys of the columns that make brokers fail; `faults` is the third way."""
+"""The keys of the columns that make brokers fail; the column `faults` does so, too."""
 FAILURE_DETAILS: Final = ("failure", "failure_domain", "repair")
 """Keys of the columns that need one of FAILURES."""
 
@@ -75,7 +75,7 @@ class FaultsKind(Struct, frozen=True):
             return None
         if isinstance(node, Scalar):
             file = find_profile(node.text or "", os.path.dirname(reading.source))
-            assert file is not None  # it was just read
+            assert file is not None  # the file was just read
             with open(file, encoding="utf-8") as opened:
                 tree, _ = from_yaml(opened.read(), file)
             assert tree is not None
@@ -113,7 +113,8 @@ class Cell(Struct, frozen=True):
     replica_lag_ms: Annotated[int, duration(1)] = 30_000
     """replica.lag.time.max.ms."""
     latency_ms: Annotated[int, duration()] = 1
-    """One way between any two nodes.  With 0, replication and acks take no time."""
+    """The latency of one direction between any two nodes.  With 0, replication and acks take no
+    time."""
     failures: Annotated[int, Whole(0, 1_000)] = 0
     """The number of failures per run.  Each hits a domain that is up, at a uniformly drawn time."""
     mtbf_ms: Annotated[str | int, OrNone(duration(1))] = NONE
@@ -122,7 +123,8 @@ class Cell(Struct, frozen=True):
     """Mean time to repair, drawn from an exponential distribution; none: it stays down."""
     failure: Annotated[str, OneOf("failure", WAYS_TO_FAIL)] = "power"
     failure_domain: Annotated[str, OneOf("domain", ("broker", "rack", "all"))] = "broker"
-    """What fails together: a broker, the brokers of a rack, or all brokers (not the controller)."""
+    """The brokers that fail together: a broker, the brokers of a rack, or all brokers (not the
+    controller)."""
     first_failure_ms: Annotated[int, duration()] = 1_000
     """No failure occurs before this time."""
     faults: Annotated[str | CellFaults, OrNone(FaultsKind())] = NONE

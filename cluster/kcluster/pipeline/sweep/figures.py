@@ -43,7 +43,7 @@ def write_figures(rows: Sequence[Row], out: str | os.PathLike[str]) -> list[Path
 
 
 def _schema(row: Row) -> object:
-    """The table's types, which a column of None alone does not show."""
+    """The types of the table, which a column of None alone would not show."""
     import pyarrow
 
     kinds = {str: pyarrow.string(), int: pyarrow.int64()}

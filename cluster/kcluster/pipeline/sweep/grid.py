@@ -1,9 +1,8 @@
 """A sweep's grid: a YAML file of settings with one or several values each, read as cells.
 
-Owns: the grid's syntax, problems with their line and column, which combinations are left out, cells
-and seeds as arguments of a command.  Never: defines a column (columns.py), runs anything, knows
-Spark.
-Kafka: no counterpart.
+Owns: the grid's syntax, problems with their line and column, the combinations that are left out,
+cells and seeds as arguments of a command.  Never: defines a column (columns.py), runs anything,
+knows Spark.  Kafka: no counterpart.
 
     seeds: 100
     grid:
@@ -37,7 +36,7 @@ from kcluster.pipeline.sweep.columns import (
 
 MAX_CELLS: Final = 10_000
 MAX_RUNS: Final = 10_000_000
-"""Cells times seeds; the driver keeps one bit per run."""
+"""The most runs, cells times seeds; the driver keeps one bit per run."""
 DEFAULT_SEEDS: Final = 100
 _KEYS: Final = ("name", "story", "seeds", "grid")
 _SEEDS: Final = Whole(1, MAX_RUNS)
@@ -45,7 +44,7 @@ _SEED: Final = Whole(0, 2**63 - 1)
 
 
 class GridError(ProblemsError):
-    """A grid is not valid."""
+    """The error for an invalid grid."""
 
 
 class Grid(Struct, frozen=True):
@@ -58,13 +57,13 @@ class Grid(Struct, frozen=True):
     """Keys of the columns that have more than one value, in the file's order."""
     seeds: tuple[int, ...]
     left_out: int = 0
-    """The number of impossible combinations, such as more replicas than brokers."""
+    """The number of impossible combinations, such as ones with more replicas than brokers."""
     source: str = ""
     reasons: tuple[str, ...] = ()
-    """Why combinations are impossible, each reason once."""
+    """The reasons why combinations are impossible, each once."""
 
     def title(self, at: int) -> str:
-        """`replication_factor=3 min_insync_replicas=1`."""
+        """The title of a cell: `replication_factor=3 min_insync_replicas=1`."""
         columns = self.cells[at].columns()
         return " ".join(f"{key}={columns[key]}" for key in self.varied) or self.name
 
@@ -131,7 +130,8 @@ def _grid(node: Node, problems: list[Problem], source: str) -> Grid:
 
 
 def with_seeds(grid: Grid, words: str) -> Grid:
-    """The grid with other seeds: `100` for 1 to 100, or a list such as `1..50,77`.  ValueError."""
+    """The grid with other seeds: `100` for 1 to 100, or a list such as `1..50,77`.  Raises
+    ValueError."""
     if words.isdecimal():
         words = f"1..{words}"
     seeds: dict[int, None] = {}
@@ -245,7 +245,7 @@ def _too_many(cells: int) -> str:
 
 def _check_failures(reading: TreeReader, cells: tuple[Cell, ...], node: Node) -> None:
     """Report columns about failures in a grid without failures."""
-    assert isinstance(node, Map)  # columns were read from it
+    assert isinstance(node, Map)  # the columns were read from this node
     if any(cell.failures or cell.mtbf_ms != NONE for cell in cells):
         return
     for key, entry in node.entries.items():

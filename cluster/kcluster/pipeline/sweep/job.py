@@ -1,13 +1,14 @@
 """The runs of a grid on Spark, each (cell, seed) once, in a table that survives the driver.
 
-Owns: tasks, the table of runs, which runs are missing.  Never: plays a run (worker.py), has
+Owns: tasks, the table of runs, the list of missing runs.  Never: plays a run (worker.py), has
 formulas (estimates.py).
 Kafka: no counterpart.
 
 The table is `OUT/runs/<sweep>/*.parquet`.  Each start of a sweep has its own directory.  Each task
 commits one file by a rename when it is done (FileOutputCommitter, algorithm 2), so every file is
-complete whatever dies.  Missing runs are played at the next start.  A task that Spark repeats after
-its commit writes the same rows again; they count once.  The driver and all executors must see OUT.
+complete, whichever process dies.  Missing runs are played at the next start.  A task that Spark
+repeats after its commit writes the same rows again; they count once.  The driver and all executors
+must see OUT.
 """
 
 from __future__ import annotations
@@ -38,20 +39,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TASK_COST: Final = 4_000.0
-"""Target cost of a task in ms: few files, and little to repeat after a failure."""
+"""The target cost of a task in ms: large enough for few files, small enough to be repeated after a
+failure."""
 MAX_TASKS: Final = 4_000
 TASKS_PER_CORE: Final = 8
-"""At least this many, so that no core is idle for long at the end."""
+"""The least number of tasks per core, so that no core is idle for long at the end."""
 _MAGIC: Final = b"PAR1"
 """The first and the last bytes of a Parquet file."""
 _GLOB: Final = re.compile(r"([\\{}\[\]*?])")
 
 Progress = Callable[[int, int], None]
-"""(runs done, runs in total)."""
+"""Called with (runs done, runs in total)."""
 
 
 class SweepError(Exception):
-    """A sweep cannot continue; the text is one line."""
+    """The error for a sweep that cannot continue; the text is one line."""
 
 
 class SweepResult(Struct):
@@ -76,7 +78,7 @@ def sweep(
     play: Play | None = None,
 ) -> SweepResult:
     """Play the runs of the grid that `out` does not have.  `play`: plays one (cell, seed) instead
-    of runs.play; the workers must be able to import it.  SweepError."""
+    of runs.play; the workers must be able to import it.  Raises SweepError."""
     began_s = time.monotonic()
     problems = _set_aside(Path(out))
     with spark_errors_as_sweep_errors():
@@ -120,7 +122,7 @@ def _run(
 
 
 def tasks_of(grid: Grid, done: bytearray, cores: int) -> list[tuple[int, int]]:
-    """Ranges of run numbers [first, end) of about equal cost, each with something to play.  Ranges
+    """Ranges of run numbers [first, end) of about equal cost, each with a missing run.  Ranges
     with a run that costs more than a task's share come first, so that none of them ends last."""
     costs = [cost_of(cell) for cell in grid.cells]
     count = len(costs) * len(grid.seeds)
@@ -162,7 +164,7 @@ def has_runs(out: str | os.PathLike[str]) -> bool:
 
 def table_of(spark: SparkSession, out: str | os.PathLike[str]) -> DataFrame:
     """All runs in `out`, each (cell, seed) once per outcome: a run that failed with an error and
-    was repeated has two rows.  SweepError for a table of another version."""
+    was repeated has two rows.  Raises SweepError for a table of another version."""
     files = str(Path(_GLOB.sub(r"\\\1", os.fspath(out))) / "runs" / "*" / "*.parquet")
     table = spark.read.parquet(files)
     wanted = RunRow.__struct_fields__
@@ -176,7 +178,7 @@ def table_of(spark: SparkSession, out: str | os.PathLike[str]) -> DataFrame:
 
 
 def _set_aside(out: Path) -> list[str]:
-    """Rename truncated files (a full disk): one of them would make Spark refuse the table."""
+    """Rename truncated files (a full disk): a single one would make Spark refuse the table."""
     problems = []
     for file in sorted(out.glob("runs/*/*.parquet")):
         with open(file, "rb") as opened:
@@ -225,7 +227,7 @@ def errors_of(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> I
 
 @contextmanager
 def spark_errors_as_sweep_errors() -> Iterator[None]:
-    """Turns exceptions of Spark into a SweepError."""
+    """Turn exceptions of Spark into a SweepError."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,4 +1,4 @@
-"""The plots of a sweep: where acked records are lost, and the price of durability.
+"""The plots of a sweep: the cells in which acked records are lost, and the price of durability.
 
 Owns: the two plots, as PNG by matplotlib (extra `plots`).  Never: sums over runs, needs a display.
 Kafka: no counterpart.
@@ -15,19 +15,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kcluster.pipeline.sweep.estimates import PLOT_DIGITS, interval_of, percent
 from kcluster.pipeline.sweep.grid import Grid
-from kcluster.pipeline.sweep.percentages import PLOT_DIGITS, interval_of, percent
 from kcluster.pipeline.sweep.summary import CellSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_NAMED: Final = 24
-"""With more cells than this the trade-off plot has their numbers, but no list of names."""
+"""The most cells that the trade-off plot lists by name; with more, it has only their numbers."""
 _DPI: Final = 110
 _COLOURS: Final = "cividis"
 _NEAR_PX: Final = 13
-"""Dots closer than this share one label."""
+"""The distance in pixels below which dots share one label."""
 _CHAR_PT: Final = 5.2
 """Approximate width of a digit."""
 _LINE_PX: Final = 14
@@ -41,7 +41,7 @@ def can_draw() -> bool:
 
 
 def write_plots(grid: Grid, sums: Sequence[CellSummary], out: str | os.PathLike[str]) -> list[Path]:
-    """heat_map.png and trade_off.png; returns the files."""
+    """Write heat_map.png and trade_off.png; returns the files."""
     places = []
     for name, figure in (("heat_map", heat_map(grid, sums)), ("trade_off", trade_off(grid, sums))):
         place = Path(out) / f"{name}.png"
@@ -96,13 +96,14 @@ def heat_map(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
 
 
 def loss_label(cell: CellSummary) -> str:
-    """Two lines: `12 %` and `10 to 14 %`, or `none` and `below 0.4 %` for a cell without a loss."""
+    """The label of a cell in two lines: `12 %` and `10 to 14 %`, or `none` and `below 0.4 %` for a
+    cell without a loss."""
     share = percent(cell.loss, PLOT_DIGITS) if cell.losses else "none"
     return f"{share}\n{interval_of(cell.loss_exact, PLOT_DIGITS)}"
 
 
 def _tick(share: float, _: float | None = None) -> str:
-    """The label of a tick; none beyond 0 and 100 %, to where an axis may reach."""
+    """The label of a tick; none below 0 and above 100 %, though an axis may reach further."""
     return percent(share, PLOT_DIGITS) if 0 <= share <= 1 else ""
 
 
@@ -143,7 +144,7 @@ def trade_off(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
     axes.scatter(
         lossless_xs, ends, c=[cell.ack_p50_ms or 0 for _, cell in lossless], marker="v", **look
     )
-    if xs or lossless_xs:  # a logarithmic scale needs a point
+    if xs or lossless_xs:  # a logarithmic scale needs a value
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.set_xlim(0, max(*xs, *lossless_xs, 0.1) * 1.12)
@@ -176,7 +177,7 @@ def trade_off(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
 
 
 def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) -> None:
-    """Label the dots with their numbers where there is room; overlapping dots share a label."""
+    """Label the dots with their numbers, if there is room; overlapping dots share a label."""
     figure.draw_without_rendering()  # the layout of the axes is final from here on
     groups: list[tuple[float, float, list[int]]] = []
     for at, x, y in sorted(points):
@@ -209,7 +210,7 @@ def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) ->
 
 
 def format_numbers(numbers: Sequence[int]) -> str:
-    """`1-4, 7` of 1, 2, 3, 4, 7."""
+    """Numbers as text: `1-4, 7` for 1, 2, 3, 4, 7."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -221,7 +222,7 @@ def format_numbers(numbers: Sequence[int]) -> str:
 
 
 def _box(px: float, py: float, dx: float, dy: float, width: float) -> tuple[float, ...]:
-    """(left, bottom, right, top) in pixels of a label, or of a dot if `width` is 0."""
+    """The box of a label, or of a dot if `width` is 0: (left, bottom, right, top) in pixels."""
     if not width:
         return px - _NEAR_PX / 2, py - _NEAR_PX / 2, px + _NEAR_PX / 2, py + _NEAR_PX / 2
     return px + dx, py + dy - 2, px + dx + width, py + dy + _LINE_PX

@@ -19,10 +19,9 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.pipeline.sweep.cells import text_of
-from kcluster.pipeline.sweep.estimates import MS_PER_YEAR
+from kcluster.pipeline.sweep.estimates import MS_PER_YEAR, interval_of, percent
 from kcluster.pipeline.sweep.figures import figures_of, write_figures
 from kcluster.pipeline.sweep.grid import Grid
-from kcluster.pipeline.sweep.percentages import interval_of, percent
 from kcluster.pipeline.sweep.plots import can_draw, write_plots
 from kcluster.pipeline.sweep.summary import PERCENTS, CellSummary, Pair
 
@@ -284,7 +283,7 @@ def write_report(
     mtbf_ms: float = MTBF_MS,
 ) -> list[Path]:
     """Write all files of the report: cells.csv, cells.parquet, losses.csv, losses/, the plots if
-    matplotlib is installed, report.md, report.html.  Returns them without losses/."""
+    matplotlib is installed, report.md, report.html.  Returns the files except those in losses/."""
     count, shown = write_losses(grid, losses, out)
     plots = tuple(write_plots(grid, sums, out)) if can_draw() else ()
     content = SweepReport(grid, sums, command, mtbf_ms, count, shown, plots)

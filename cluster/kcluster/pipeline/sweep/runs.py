@@ -32,7 +32,7 @@ class RunRow(Struct):
     """One (cell, seed); the fields are the columns of the table of runs (job.py)."""
 
     format: Annotated[int, Meta(le=(1 << 31) - 1)]
-    """An `int` in the table; other whole numbers are `bigint`."""
+    """The format of the row.  The column is an `int`; other whole numbers are `bigint`."""
     cell: str
     seed: int
     outcome: str
@@ -40,16 +40,16 @@ class RunRow(Struct):
     sent: int = 0
     acked: int = 0
     lost: int = 0
-    """Acked records that the log does not hold at the end."""
+    """The number of acked records that the log does not hold at the end."""
     failed: int = 0
     unknown: int = 0
     duplicated: int = 0
     failures: int = 0
-    """Brokers that went down, or were paused."""
+    """The number of brokers that went down, or were paused."""
     ran_ms: int = 0
-    """Virtual time from the start of the first client to the end of the quiet period."""
+    """The virtual time from the start of the first client to the end of the quiet period."""
     writes_unavailable_ms: float = 0
-    """Mean over the partitions."""
+    """The unavailable time, as the mean over the partitions."""
     reads_unavailable_ms: float = 0
     noticed_ms: list[int] = []
     """The time from a leader's failure (down or paused) until the controller fenced its broker, for
@@ -110,7 +110,7 @@ def row_of(cell: Cell, seed: int, result: RunResult) -> RunRow:
 def failovers(notes: list[Note], sends: list[SentRecord]) -> tuple[list[int], list[int], list[int]]:
     """(noticed, elected, acked) of each failover, in ms since the leader's broker went down.
 
-    Noticed: the controller fenced the broker; missing where the broker was back before.  Elected:
+    Noticed: the controller fenced the broker; missing if the broker was back before that.  Elected:
     the partition had a leader again, another broker or the same one.  Acked: the first ack of a
     record after the election."""
     down: dict[int, int] = {}
@@ -159,8 +159,9 @@ def _acks_of(sends: list[SentRecord]) -> dict[Partition, list[int]]:
 
 
 def _unavailable(verdict: Verdict, kind: str, cell: Cell) -> float:
-    """Mean over the partitions.  Windows of partition -1 (records without a known partition) are
-    left out: the windows of the other partitions cover the same time."""
+    """The unavailable time, as the mean over the partitions.  Windows of partition -1 (records
+    without a known partition) are left out: the windows of the other partitions cover the same
+    time."""
     windows = (x for x in verdict.windows if x.kind == kind and x.partition[1] >= 0)
     return sum(window.duration_ms for window in windows) / cell.partitions
 

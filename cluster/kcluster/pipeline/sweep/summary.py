@@ -1,6 +1,6 @@
 """Sums over the runs of each cell, and two cells compared seed by seed.
 
-Owns: the sums, which Spark computes.  Never: has formulas (estimates.py), words (report.py).
+Owns: the sums, which Spark computes.  Never: has formulas (estimates.py) or words (report.py).
 Kafka: no counterpart.
 """
 
@@ -41,14 +41,14 @@ class CellSummary(Struct):
     cell: str
     runs: int = 0
     losses: int = 0
-    """Runs that lost at least one acked record."""
+    """The number of runs that lost at least one acked record."""
     invalid: int = 0
-    """Runs with any anomaly."""
+    """The number of runs with any anomaly."""
     sent: int = 0
     acked: int = 0
     lost: int = 0
     unconfirmed: int = 0
-    """Sends that failed, or whose outcome the producer does not know."""
+    """The number of sends that failed, or whose outcome the producer does not know."""
     failures: int = 0
     ran_ms: int = 0
     writes_ms: float = 0
@@ -94,7 +94,7 @@ class CellSummary(Struct):
         return error * BILLION
 
     def unavailable_s(self, kind: str) -> float:
-        """Unavailable seconds of all runs; `kind`: `writes` or `reads`."""
+        """The unavailable seconds of all runs; `kind`: `writes` or `reads`."""
         return (self.writes_ms if kind == "writes" else self.reads_ms) / 1_000
 
     def per_failure_s(self, kind: str) -> float:
@@ -111,7 +111,8 @@ class CellSummary(Struct):
 
 
 class Pair(Struct, frozen=True):
-    """Two cells at the same seeds: how many seeds lost records in both, or only in one."""
+    """Two cells at the same seeds: the numbers of seeds that lost records in both, or only in
+    one."""
 
     seeds: int
     both: int
@@ -120,7 +121,7 @@ class Pair(Struct, frozen=True):
 
     @property
     def p_value(self) -> float:
-        """The p-value of the exact sign test; the null hypothesis is that both lose equally
+        """The p-value of the exact sign test; the null hypothesis is that both cells lose equally
         often."""
         return exact_sign_test(self.only_a, self.only_b)
 
@@ -197,7 +198,7 @@ def losses_of(
 def pair_of(
     spark: SparkSession, grid: Grid, out: str | os.PathLike[str], cell_a: int, cell_b: int
 ) -> Pair:
-    """Two cells compared over the seeds that both have runs of."""
+    """Two cells compared over the seeds of which both have runs."""
     from pyspark.sql import functions as F
 
     runs = successful_runs(spark, grid, out)

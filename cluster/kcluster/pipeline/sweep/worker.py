@@ -1,6 +1,6 @@
 """A task of a sweep on its worker: run numbers in, rows out.
 
-Owns: what a run's number means, the row of a run that raises.  Never: knows Spark.
+Owns: the meaning of a run's number, the row of a run that raises.  Never: knows Spark.
 Kafka: no counterpart.
 
 A run's number is `seed's index * cells + cell's index`.  Neighbouring numbers are of different
@@ -32,8 +32,8 @@ def rows_of(
     seeds: Sequence[int],
     play_function: Play | None,
 ) -> Iterator[tuple[object, ...]]:
-    """Rows of the runs [first, end) that are not `done` (one bit per run).  `encoded_cells`: JSON;
-    `play_function`: None for runs.play."""
+    """The rows of the runs [first, end) that are not `done` (one bit per run).  `encoded_cells`:
+    the cells as JSON; `play_function`: None for runs.play."""
     cells = msgspec.json.decode(encoded_cells, type=list[Cell])
     for number in range(first, end):
         if not is_set(done, number):

@@ -7,8 +7,8 @@ them, are read by one struct.Struct.  Short lengths and absent tags cost one com
 structs are inlined, so a message is one function.  Classes are built by position.
 
 Strings need no check of their size, and no claimed size is allocated: a slice past the end is
-silently short in Python, but it moves the position past the end too, so the next read or the check
-at the end fails.
+silently short in Python, but it moves the position past the end too, so the next read, or the check
+at the end, fails.
 
 Variables in the source: b the bytes, p the position, s the start, m a memoryview of the buffer.
 """
@@ -35,7 +35,7 @@ _ARRAYS = {"int32": "INT32_ARRAYS", "int16": "INT16_ARRAYS"}
 def decoder_source(
     schema: MessageSchema, top: type[Message], version: int
 ) -> tuple[str, Namespace]:
-    """(source of `def decode(buffer, p=0)`, the globals that it needs)."""
+    """Return (source of `def decode(buffer, p=0)`, the globals that it needs)."""
     writer = _DecoderWriter(schema, top, version)
     value = writer.struct(schema.top, top)
     writer.flush()
@@ -101,7 +101,7 @@ class _DecoderWriter:
         return name, packer.size
 
     def flush(self) -> None:
-        """Write one read for all pending ones."""
+        """Write one read for all pending reads."""
         if not self.run:
             return
         code = "".join(code for code, _ in self.run)
@@ -121,7 +121,7 @@ class _DecoderWriter:
         self.flush()
         fields = struct.fields
         while fields and fields[-1].name not in values:
-            fields = fields[:-1]  # the class knows the defaults
+            fields = fields[:-1]  # the class has the defaults
         arguments = [values.get(f.name) or self.default(f) for f in fields]
         return f"{kind.__name__}({', '.join(arguments)})"
 
@@ -162,7 +162,8 @@ class _DecoderWriter:
         return target
 
     def length(self, code: str, rest_of_length: str) -> str:
-        """Read a length or count; in flexible versions the variable is one greater, 0 for null."""
+        """Write the code that reads a length or count; in flexible versions its variable is one
+        greater, 0 for null."""
         n = self.variable()
         self.run.append(("B" if self.flexible else code, n))
         self.flush()
@@ -171,7 +172,8 @@ class _DecoderWriter:
         return n
 
     def null_or(self, n: str, target: str, null: bool) -> None:
-        """Write the check for null; if null is allowed, what follows is the `else` branch."""
+        """Write the check for null; if null is allowed, the code that follows is the `else`
+        branch."""
         is_null = f"not {n}" if self.flexible else f"{n} < 0"
         if null:
             self.emit(f"if {is_null}: {target} = None")
@@ -226,7 +228,8 @@ class _DecoderWriter:
         return value
 
     def tags(self, struct: StructSchema) -> dict[str, str]:
-        """Read the tagged fields after a struct; returns the variables of the known ones."""
+        """Write the code that reads the tagged fields after a struct; returns the variables of the
+        known fields."""
         count = self.variable()
         self.run.append(("B", count))
         self.flush()

@@ -31,7 +31,7 @@ _ARRAYS = {"int32": "INT32_ARRAYS", "int16": "INT16_ARRAYS"}
 def encoder_source(
     schema: MessageSchema, top: type[Message], version: int
 ) -> tuple[str, Namespace]:
-    """(source of `def encode(message) -> list of buffers`, the globals that it needs)."""
+    """Return (source of `def encode(message) -> list of buffers`, the globals that it needs)."""
     writer = _EncoderWriter(schema, top, version)
     writer.struct(schema.top, "message")
     writer.flush()
@@ -136,7 +136,7 @@ class _EncoderWriter:
             self.struct(field.struct, value)
 
     def length(self, n: str, code: str) -> None:
-        """Write a length; in flexible versions `n` is one greater than it, 0 for null."""
+        """Write a length; in flexible versions `n` is one greater than the length, 0 for null."""
         if self.flexible:
             self.compact_length(n, "string_uvarint" if code == "h" else "uvarint")
             return

@@ -57,14 +57,14 @@ def compile_encoder(name: str, version: int) -> Encode:
 
 
 def _defined(name: str, source: str, title: str, names: Namespace) -> Any:
-    """What generated code defines under a name."""
+    """The object that generated code defines under a name."""
     exec(compile(source, title, "exec"), names)
     return names[name]
 
 
 class Codec:
-    """One API version.  Each of the four functions is compiled at its first call and then replaced;
-    so keep the codec, not the function."""
+    """One API version.  Each of its four functions is compiled at the first call, and then
+    replaced.  So callers keep the codec, not a function."""
 
     __slots__ = (
         "api_key", "decode_request", "decode_response", "encode_request", "encode_response",
@@ -113,8 +113,8 @@ class RecordCodec:
     """One version of a value of an internal topic or of the consumer protocol.
 
     `encode` and `decode` are for the bare value.  `encode_prefixed` and `decode_prefixed` are for
-    the value as it is stored, after a number: the record type of a coordinator's key, the version
-    of all others.
+    the value as it is stored, after a number: the record type for a coordinator's key, the version
+    for any other value.
     """
 
     __slots__ = ("decode", "encode_to_buffers", "kind", "name", "prefix", "version")
@@ -129,15 +129,15 @@ class RecordCodec:
         self.encode_to_buffers = compile_encoder(name, version)
 
     def encode(self, message: Message) -> bytes:
-        """The bare value."""
+        """Encode the bare value."""
         return bytes(self.encode_to_buffers(message)[0])
 
     def encode_prefixed(self, message: Message) -> bytes:
-        """The number, then the value."""
+        """Encode the value with the number before it."""
         return _INT16.pack(self.prefix) + self.encode(message)
 
     def decode_prefixed(self, buffer: Buffer) -> Any:
-        """The value after the number, which must be this codec's."""
+        """Decode a value with the number before it, which must be this codec's."""
         if len(buffer) < 2:
             raise ProtocolError(f"{len(buffer)} bytes are too few for a {self.name}", 0)
         (prefix,) = _INT16.unpack_from(buffer)

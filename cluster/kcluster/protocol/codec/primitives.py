@@ -1,9 +1,10 @@
-"""Bytes of the protocol, one value at a time: helpers of compiled codecs, and the careful decoder.
+"""Bytes of the protocol, one value at a time: helpers for compiled codecs, and the careful decoder.
 
 Owns: variable-length integers, and `decode_carefully`, which walks the schema and knows position
-and path of everything it reads.  Never: used on the hot path: compiler.py's functions decode.  When
-they fail they call the careful decoder, which finds the fault and its place.  Both accept the same
-bytes and return the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
+and path of everything it reads.  Never: used on the hot path, where compiled functions decode
+(compiler.py).  When these fail they call the careful decoder, which finds the fault and its place.
+Both accept the same bytes and return the same message.  Kafka: ByteUtils, ByteBufferAccessor,
+generated readers.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from kcluster.protocol.messages import Message
 Buffer = bytes | bytearray | memoryview
 
 STRING_SIZE_MAX: Final = 0x7FFF
-"""Most UTF-8 bytes that one string may have, in compact form too.  Kafka: the generated readers'
-check."""
+"""The most UTF-8 bytes that one string may have, in compact form too.  Kafka: the generated
+readers' check."""
 _UVARINT_MAX: Final = 0x7FFFFFFF
 ONE_BYTE: Final = tuple(bytes((n,)) for n in range(256))
 INT16_ARRAYS: Final = tuple(Packer(f">{n}h") for n in range(32))
@@ -35,7 +36,7 @@ Namespace = dict[str, object]
 
 
 def uvarint(value: int) -> bytes:
-    """Unsigned varint (KIP-482): 7 bits per byte, lowest first."""
+    """The bytes of an unsigned varint (KIP-482): 7 bits per byte, lowest first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -45,7 +46,7 @@ def uvarint(value: int) -> bytes:
 
 
 def string_uvarint(value: int) -> bytes:
-    """Unsigned varint for the length + 1 of a compact string; see `uvarint`."""
+    """The unsigned varint of the length + 1 of a compact string; see `uvarint`."""
     check_string(value - 1)
     return uvarint(value)
 
@@ -98,7 +99,7 @@ def skip_tags(buffer: Buffer, position: int, count: int) -> int:
 
 
 def spread(values: list[Any]) -> tuple[int, list[Any]]:
-    """(total bytes, buffers) of a records value that is a list."""
+    """For a records value that is a list: (total bytes, buffers)."""
     buffers = [getattr(value, "buffer", value) for value in values]
     return sum(map(len, buffers)), buffers
 
@@ -187,7 +188,7 @@ class CarefulReader:
                 continue
             self.path[-1] = field.name
             values[field.name] = self.array(field) if field.is_array else self.item(field)
-            # DIFFERS: 4.4.0 does not check the size of a tag that it knows.
+            # DIFFERS: 4.4.0 does not check the size of a known tagged field.
             if self.position != end:
                 raise self.fail(f"tag {tag} is not of the {size} bytes it claims", self.position)
             self.path[-1] = "tags"
@@ -266,7 +267,7 @@ class CarefulReader:
         return value
 
     def length(self, kind: str) -> int:
-        """Read a length; below 0 for null."""
+        """Read a length; the result is below 0 for null."""
         return self.uvarint() - 1 if self.flexible else self.fixed(kind)
 
     def uvarint(self) -> int:

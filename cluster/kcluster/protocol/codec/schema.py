@@ -39,7 +39,7 @@ NEVER: Final = (0, -1)
 ZERO_UUID: Final = bytes(16)
 NEW_LIST: Final = ()
 NEW_STRUCT: Final = ...
-"""Default of an array, and of a struct: a new empty one for each message."""
+"""The default of an array or a struct: a new empty one for each message."""
 
 FIXED_TYPES: Final = {
     "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
@@ -49,7 +49,7 @@ FIXED_TYPES: Final = {
 VARIABLE_TYPES: Final = ("string", "bytes", "records")
 
 Versions = tuple[int, int]
-"""Inclusive bounds; NEVER if there are none."""
+"""The lowest and the highest version; NEVER if there are none."""
 
 
 class FieldSchema(Struct, frozen=True):
@@ -102,7 +102,7 @@ class MessageSchema(Struct, frozen=True):
     versions: Versions
     """All versions in the table: those of 4.4.0 and of 3.9.1."""
     flexible: Versions
-    """Compact lengths and tagged fields (KIP-482)."""
+    """The versions with compact lengths and tagged fields (KIP-482)."""
     top: StructSchema
     ignores_rest: bool
     """Whether bytes may follow the last field: for some APIs 4.4.0 ignores them."""
@@ -142,7 +142,7 @@ class RecordLine(Struct, frozen=True):
 
 
 def parse_versions(text: str) -> Versions:
-    """`3-7`, `3+`, `3` or `none`."""
+    """The versions in `3-7`, `3+`, `3` or `none`."""
     if text == "none":
         return NEVER
     if text.endswith("+"):

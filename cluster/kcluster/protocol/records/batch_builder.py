@@ -1,7 +1,7 @@
-"""A record batch that grows record by record, as a producer fills it.
+"""A record batch that is built record by record, as by a producer.
 
-Owns: its bytes until it is sent.  The layout is that of records.py; each record is encoded once.
-Never: decides when it is full.  Kafka: MemoryRecordsBuilder.
+Owns: the batch's bytes until it is sent.  The layout is that of records.py; each record is encoded
+once.  Never: decides that the batch is full.  Kafka: MemoryRecordsBuilder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kcluster.protocol.records.batches import (
 
 
 def varint(value: int) -> bytes:
-    """Zigzag, then 7 bits per byte, lowest first."""
+    """The bytes of a varint: zigzag, then 7 bits per byte, lowest first."""
     encoded = (value << 1) ^ (value >> 63)
     out = bytearray()
     while encoded > 0x7F:
@@ -37,8 +37,8 @@ _NULL: Final = varint(-1)
 
 
 class BatchBuilder:
-    """`count` records without headers; `size_bytes` includes the batch header.  Offsets start at
-    0."""
+    """A batch in the making, of `count` records without headers; `size_bytes` includes the batch
+    header.  Offsets start at 0."""
 
     __slots__ = ("_base_timestamp", "_body", "_max_timestamp", "count", "size_bytes")
 
@@ -78,7 +78,8 @@ class BatchBuilder:
         base_sequence: int = NO_SEQUENCE,
         attributes: int = 0,
     ) -> bytearray:
-        """The batch, in a new bytearray each time.  `attributes`: bits besides the codec."""
+        """The batch, in a new bytearray each time.  `attributes`: the attribute bits other than the
+        codec's."""
         payload: bytes | bytearray = self._body
         codec = codecs.CODEC_IDS[compression]
         if codec != codecs.NONE:

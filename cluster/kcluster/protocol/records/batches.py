@@ -18,16 +18,17 @@ from kcluster.protocol.records.compression import Buffer
 from kcluster.protocol.records.crc import crc32c_of
 
 HEADER: Final = Layout(">qiibIhiqqqhii")
-"""base offset, batch length, leader epoch, magic, crc, attributes, last offset delta, base
-timestamp, max timestamp, producer id, producer epoch, base sequence, record count."""
+"""The header's fields: base offset, batch length, leader epoch, magic, crc, attributes, last offset
+delta, base timestamp, max timestamp, producer id, producer epoch, base sequence, record count."""
 
 HEADER_BYTES: Final = HEADER.size
 LENGTH_END: Final = 12
-"""The batch length is counted from here: it excludes base offset and the length itself."""
+"""The position from which the batch length is counted: it excludes base offset and the length
+itself."""
 CRC_AT: Final = 17
 CRC_START: Final = 21
-"""The crc covers the bytes from the attributes to the end, so base offset and leader epoch can be
-assigned without computing it again."""
+"""The position from which the crc is computed, to the end.  It begins at the attributes, so base
+offset and leader epoch can be assigned without computing the crc again."""
 
 MAGIC: Final = 2
 NO_PRODUCER_ID: Final = -1
@@ -55,7 +56,8 @@ _View: Final = memoryview  # compiled code looks up a builtin each time, but nev
 
 
 class InvalidRecords(Exception):
-    """Records that violate the format.  `error`: what Kafka returns; `text`: the reason."""
+    """Records that violate the format.  `error`: the code that Kafka returns; `text`: the
+    reason."""
 
     def __init__(self, error: ErrorCode, text: str) -> None:
         super().__init__(f"{error.name}: {text}")
@@ -169,7 +171,7 @@ def parse_batches(buffer: Buffer) -> list[Batch]:
         count,
     ) = _unpack_header(view)
     if magic == MAGIC and length == size - LENGTH_END:
-        # One batch that fills the buffer: what producers send.
+        # The common case, from producers: one batch that fills the buffer.
         return [
             Batch(
                 base_offset,
@@ -268,7 +270,7 @@ def _refuse_short(view: memoryview, position: int) -> None:
 
 
 def check_crc(batch: Batch) -> bool:
-    """Whether the stored CRC-32C is that of the batch's bytes."""
+    """Whether the stored CRC-32C is right for the batch's bytes."""
     buffer = batch.buffer
     view = buffer if type(buffer) is _View else _View(buffer)
     stored: int = _unpack_crc(view, CRC_AT)[0]

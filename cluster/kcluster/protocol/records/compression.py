@@ -26,17 +26,17 @@ LZ4: Final = 3
 ZSTD: Final = 4
 
 CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-"""The names of codecs by id.  Ids 5 to 7 are undefined."""
+"""The names of codecs by id.  Ids 5 to 7 have no codec."""
 
 CODEC_IDS: Final = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 
 SIZE_MAX: Final = 256 * 1024 * 1024
-"""Limit on the decompressed size of a batch; Kafka streams and has no limit."""
+"""The limit on the decompressed size of a batch; Kafka streams and has no limit."""
 
 _ALLOWED_BYTES: Final = 64 * 1024 * 1024
 _ALLOWED_PER_BYTE: Final = 64
 ENTRY_BYTES: Final = 256
-"""A record or header costs as much of the allowance as this many bytes."""
+"""The number of bytes of the allowance that a record or a header costs."""
 
 _GZIP_LEVEL: Final = 6
 _LZ4_DEFAULT_LEVEL: Final = 9
@@ -56,15 +56,16 @@ _SPENT: Final = "the request decompresses to more than is allowed"
 
 
 class CompressionError(Exception):
-    """The bytes cannot be decompressed, or the codec is unknown."""
+    """The error for bytes that cannot be decompressed, or for an unknown codec."""
 
 
 class TooLargeError(CompressionError):
-    """Decompressing would take more than is allowed."""
+    """The error when decompressing would take more than is allowed."""
 
 
 class Allowance:
-    """The work that the compressed bytes of one request may cause, counted in decompressed bytes.
+    """A limit on the work that the compressed bytes of one request cause, counted in decompressed
+    bytes.
 
     64 MiB and 64 times the received bytes are allowed; attempts with too small a buffer count too.
 
@@ -84,7 +85,7 @@ class Allowance:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the allowance is used up."""
         return self.left_bytes <= 0
 
     def spend_on(self, entries: int) -> None:
@@ -119,8 +120,8 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def _lz4_level(level: int | None) -> int:
-    """The level in the C library's scale: 1 is its fast compressor, the default of Java's client; 3
-    to 12 are the slow one, which goes up to 17 in Java."""
+    """The level in the C library's scale.  Level 1 is its fast compressor, the default of Java's
+    client; levels 3 to 12 are its slow compressor, whose levels go up to 17 in Java."""
     return 1 if level is None or level == _LZ4_DEFAULT_LEVEL else min(max(level, 3), 12)
 
 
@@ -128,7 +129,7 @@ def decompress(
     codec: int, data: Buffer, size_max: int = SIZE_MAX, allowance: Allowance | None = None
 ) -> Buffer:
     """Return `data` decompressed; TooLargeError if that is more than `size_max` bytes, or than
-    `allowance` has left; the bytes are spent from it."""
+    `allowance` has left; the bytes are spent from `allowance`."""
     if codec == NONE:
         return data
     if allowance is not None:
@@ -158,8 +159,8 @@ def _decompress_growing(
 ) -> memoryview:
     """Decompress into a growing buffer.  The codecs raise one exception for "does not fit" and "is
     damaged", so the output grows until it fits or the limit is reached; the last exception then
-    shows which it was.  The output grows fourfold, so all attempts together write at most a third
-    more than the last one."""
+    shows which case it was.  The output grows fourfold, so all attempts together write at most a
+    third more than the last one."""
     import cramjam
 
     size = max(0, min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max))

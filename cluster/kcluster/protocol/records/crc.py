@@ -1,6 +1,6 @@
 """CRC-32C, the checksum of record batches.
 
-Owns: where the function comes from.  Never: called per record.  Kafka: Crc32C.
+Owns: the choice of the function.  Never: called per record.  Kafka: Crc32C.
 
 When imported, the crc32c package asks importlib.metadata for its version.  That takes 20 ms, a
 third of the time in which a cluster has to start.  So only its extension module is loaded.

@@ -14,9 +14,9 @@ from msgspec import Struct
 from kcluster.protocol.records.records import Batch, Record, build_batch, read_records
 
 _KEY: Final = Layout(">hh")
-"""Version, type."""
+"""The layout of a marker's key: version, type."""
 _VALUE: Final = Layout(">hi")
-"""Version, coordinator epoch."""
+"""The layout of a marker's value: version, coordinator epoch."""
 _VERSION: Final = 0
 _ABORT: Final = 0
 _COMMIT: Final = 1

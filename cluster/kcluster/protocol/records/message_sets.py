@@ -236,8 +236,8 @@ def up_convert(
     empty set.
 
     Raises InvalidRecords like `read_message_set`; INVALID_RECORD for a wrapper that is not alone
-    (unless the broker `takes_many`), INVALID_TIMESTAMP for messages with LogAppendTime, which only
-    brokers may set.
+    (unless the broker accepts several: `takes_many`), INVALID_TIMESTAMP for messages with
+    LogAppendTime, which only brokers may set.
     """
     opened = read_message_set(buffer, allowance)
     if not opened.records:
@@ -256,7 +256,7 @@ def down_convert(
 ) -> bytes:
     """v2 batches as a set of format `magic`, compressed with the same codecs.  As in Kafka, control
     batches are left out, and the records of uncompressed batches before `fetch_offset`.  The set
-    ends where `allowance`, that of the whole Fetch, is spent.
+    ends where `allowance`, the allowance of the whole Fetch, is spent.
 
     Raises InvalidRecords (UNSUPPORTED_COMPRESSION_TYPE) if the first batch is in zstd; a later
     one ends the set.
@@ -289,8 +289,8 @@ _32_BITS: Final = 0xFFFFFFFF
 
 
 def lz4_with_checksum(frame: bytes, of_magic_too: bool) -> bytes:
-    """A frame with the header checksum of old clients: before format v1 they included the frame's
-    magic number in it (KAFKA-3160).  Anything but a frame is returned unchanged."""
+    """A frame with the header checksum of old clients, which include the frame's magic number in
+    the checksum before format v1 (KAFKA-3160).  Anything but a frame is returned unchanged."""
     if not frame.startswith(_LZ4_MAGIC) or len(frame) < 7:
         return frame
     end = 14 if frame[4] & _LZ4_CONTENT_SIZE_BIT else 6

@@ -82,12 +82,12 @@ def build_batch(
     last_offset: int | None = None,
     delete_horizon_ms: int | None = None,
 ) -> bytearray:
-    """Return one batch as bytes.  `level`: of its compression; None: the codec's default.
+    """Return one batch as bytes.  `level`: the compression level; None: the codec's default.
 
     Without `last_offset`, records get the offsets `base_offset`, `base_offset + 1`, …, whatever
-    their own.  With `last_offset` they keep their offsets and any gaps, as in a compacted batch.
-    `delete_horizon_ms`: when compaction may drop the batch's tombstones (KIP-534).  It is stored as
-    the base timestamp, and the records' timestamps are relative to it.
+    offsets they have.  With `last_offset` they keep their offsets and any gaps, as in a compacted
+    batch.  `delete_horizon_ms`: the time at which compaction may drop the batch's tombstones
+    (KIP-534).  It is stored as the base timestamp, and the records' timestamps are relative to it.
     """
     codec = codecs.CODEC_IDS[compression] if isinstance(compression, str) else compression
     opened = list(records)
@@ -180,8 +180,9 @@ def read_records(
     """Return the records of `batch`.
 
     Raises InvalidRecords: INVALID_RECORD for bytes that are not the declared number of records, or
-    (in a compressed batch, unless it is 0) for one of more than `record_max` bytes; CORRUPT_MESSAGE
-    for a payload that cannot be decompressed, or only to more than `size_max` bytes.
+    for a record of more than `record_max` bytes in a compressed batch (0: no limit);
+    CORRUPT_MESSAGE for a payload that cannot be decompressed, or whose records have more than
+    `size_max` bytes.
     """
     payload = memoryview(batch.buffer)[HEADER_BYTES:]
     if batch.codec != codecs.NONE:

@@ -1,6 +1,6 @@
 """Walks over the bytes of a batch's records, as a leader reads them before it acks.
 
-Owns: what structure a record must have.  Never: decompresses, compares anything with a topic's
+Owns: the structure that a record must have.  Never: decompresses, compares anything with a topic's
 config (partition/log/validation.py does), makes objects of records (records.py does).
 Kafka: DefaultRecord.readFrom and readPartiallyFrom, RecordIterator, ByteUtils.
 
@@ -25,7 +25,8 @@ from kcluster.protocol.records.batches import InvalidRecords
 from kcluster.protocol.records.compression import Allowance
 
 GAVE_UP: Final = -1
-"""Returned by `newest_delta` for bytes that it cannot judge, which may still be a sound batch."""
+"""The result of `newest_delta` for bytes that `newest_delta` cannot judge, and which may be
+valid."""
 
 RECORD_MIN_BYTES: Final = 7
 
@@ -33,7 +34,7 @@ _VARINT_MAX_BYTES: Final = 5
 _VARLONG_MAX_BYTES: Final = 10
 
 WalkedRecord = tuple[int, int, bool]
-"""(timestamp delta, offset delta, whether there is a key)."""
+"""A record's (timestamp delta, offset delta, whether there is a key)."""
 
 
 # ------------------------------------------------------------------------------ plain records
@@ -112,7 +113,8 @@ def newest_delta(data: bytes, position: i64, count: i64, headers_max: i64, needs
 
 
 def _past_field(data: bytes, position: i64, stop: i64) -> i64:
-    """The position after a key or value; beyond `stop` if it does not fit, or is not plain."""
+    """The position after a key or value; beyond `stop` if the field does not fit, or is not
+    plain."""
     number: i64 = data[position]
     if number == 1:
         return position + 1
@@ -125,7 +127,7 @@ def _past_field(data: bytes, position: i64, stop: i64) -> i64:
 
 
 def _past_headers(data: bytes, position: i64, stop: i64) -> i64:
-    """The position after the number of headers and the headers."""
+    """The position after the headers of a record and the number before them."""
     left: i64 = data[position]
     position += 1
     if left & 1 or left > 0x7F:
@@ -154,11 +156,11 @@ def each_record(
 ) -> Iterator[WalkedRecord]:
     """The records that fill `data` from `position` on, one after the other.
 
-    `has_lengths` False: the lengths of records are read, but not checked; so Kafka skips keys and
-    values of compressed batches that it stores unchanged.  `record_max`: the greatest allowed
-    length; 0: lengths are not compared with it.  `allowance`: headers are spent from it. Raises
-    InvalidRecords instead of yielding a wrong record, and instead of the last one if bytes follow
-    it.
+    `has_lengths` False: the lengths of records are read, but not checked, as in Kafka for
+    compressed batches that are stored unchanged.  `record_max`: the greatest allowed length; 0:
+    lengths are not compared with it.  `allowance`: headers are spent from it.  Raises
+    InvalidRecords instead of yielding a wrong record, and instead of the last record if bytes
+    follow it.
     """
     walk = _Walk(data, position)
     for left in range(count - 1, -1, -1):
@@ -228,5 +230,5 @@ class _Walk:
 
 
 def invalid(text: str) -> InvalidRecords:
-    """The error that Kafka returns for records of a wrong structure."""
+    """The error that Kafka returns for malformed records."""
     return InvalidRecords(ErrorCode.INVALID_RECORD, text)

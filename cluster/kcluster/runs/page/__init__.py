@@ -1,1 +1,1 @@
-"""The files of the live page, and what makes one HTML file of them."""
+"""The files of the live page, and the code that makes one HTML file of them."""

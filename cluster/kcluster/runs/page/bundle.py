@@ -5,8 +5,8 @@ indentation.  Never: reads JavaScript beyond its imports, exports and comments, 
 tools/javascript/biome.json formats them.
 Kafka: no counterpart.
 
-Each module becomes a function that returns what it exports, and stands after the modules that it
-imports: scopes stay apart, as a browser would keep them.
+Each module becomes a function that returns the module's exports, and comes after the modules that
+it imports.  So their scopes stay apart, as in a browser.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COMMENT: Final = re.compile(r"^ *(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)\n", re.M)
 
 
 class BundleError(Exception):
-    """The modules do not fit together; its text names the file."""
+    """The error for modules that do not fit together; its text names the file."""
 
 
 def bundle(folder: Path) -> str:
@@ -41,7 +41,7 @@ def bundle(folder: Path) -> str:
 def _add(
     path: Path, modules: dict[Path, str], ordered: list[Path], importers: tuple[Path, ...]
 ) -> None:
-    """Append a module to `ordered`, after what it imports."""
+    """Append a module to `ordered`, after the modules that it imports."""
     if path in importers:
         circle = [*importers[importers.index(path) :], path]
         raise BundleError(" imports ".join(each.name for each in circle))
@@ -80,6 +80,6 @@ def _function(path: Path, modules: dict[Path, str], folder: Path) -> str:
 
 
 def _variable(path: Path, folder: Path) -> str:
-    """`$views_partition`."""
+    """The variable of a module, such as `$views_partition`."""
     inside = path.resolve().relative_to(folder.resolve()).with_suffix("")
     return "$" + "_".join(inside.parts)

@@ -1,9 +1,8 @@
 """The data that the page of a run carries: the run, its verdict, the rows that are drawn, clients'
 counts.
 
-Owns: these values, which rows are left out if there are too many, their packing.  Never: draws;
-decides how an event is shown (runs/note_values.py).
-Kafka: no counterpart.
+Owns: these values, the rows that are left out if there are too many, their packing.  Never: draws;
+decides on the form of an event (runs/note_values.py).  Kafka: no counterpart.
 
 A table travels as columns: JSON, compressed (zlib), in base64.  model.js makes rows of it.
 """
@@ -24,11 +23,12 @@ from kcluster.runs.note_values import notes_values
 from kcluster.runs.record import STREAMED, MoveRow, RunRecord
 
 MAX_POINTS: Final = 60_000
-"""The most moves of all replicas together; above it they are thinned, except for decreases."""
+"""The most moves of all replicas together; above it, they are thinned, except for decreases."""
 MAX_ROWS: Final = 60_000
-"""The most appends, and the most exchanges: the newest, as on the page of a running cluster."""
+"""The most appends, and the most exchanges.  The newest are kept, as on the page of a running
+cluster."""
 MAX_TIMES: Final = 4_000
-"""The most times of a client's sends or reads; above it adjacent times are merged."""
+"""The most times of a client's sends or reads; above it, adjacent times are merged."""
 
 Counts = dict[int, int]
 """Counts by time."""
@@ -40,7 +40,8 @@ class _Client(Struct):
     name: str
     sent: Counts = field(default_factory=dict)
     ended: dict[int, list[int]] = field(default_factory=dict)
-    """The outcomes by time: acked, failed, unknown, and the longest duration among them."""
+    """The outcomes by time: the numbers of acked, failed and unknown records, and the longest
+    duration among them."""
     reads: Counts = field(default_factory=dict)
     errors: dict[tuple[int, str, str, str], int] = field(default_factory=dict)
     """The errors by time, API, error and partition."""
@@ -53,7 +54,7 @@ def packed(record: RunRecord) -> str:
 
 
 def carried_values(record: RunRecord) -> dict[str, Any]:
-    """The values before they are packed; times are those of the cluster's clock."""
+    """The values of the data before it is packed; times are on the cluster's clock."""
     info = record.info
     cell_ms = max(1, (info.ended_ms - info.began_ms) // MAX_TIMES)
     rows: dict[str, Sequence[Struct]] = {name: getattr(record, name) for name in STREAMED}
@@ -99,8 +100,8 @@ def _columns_of_values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[o
 
 
 def thinned(moves: Sequence[MoveRow], length_ms: int) -> Sequence[MoveRow]:
-    """At most about MAX_POINTS of the moves: of each replica the last in each span of time, and
-    both ends of each decrease, which a reader looks for."""
+    """At most about MAX_POINTS of the moves: for each replica the last move in each span of time,
+    and both ends of each decrease, which readers look for."""
     if len(moves) <= MAX_POINTS:
         return moves
     replica = attrgetter("topic", "partition", "broker")
@@ -155,8 +156,8 @@ def _clients(record: RunRecord, cell_ms: int) -> Iterable[_Client]:
 
 
 def _client_values(client: _Client) -> dict[str, object]:
-    """Rows of (ms, count); `ended`: (ms, acked, failed, unknown, longest ms); `errors`: (ms, API,
-    error, partition, count)."""
+    """The values of a client: rows of (ms, count); `ended`: (ms, acked, failed, unknown, longest
+    ms); `errors`: (ms, API, error, partition, count)."""
     return {
         "name": client.name,
         "sent": sorted(client.sent.items()),
@@ -167,7 +168,7 @@ def _client_values(client: _Client) -> dict[str, object]:
 
 
 def _processed(record: RunRecord, cell_ms: int) -> dict[str, list[tuple[int, int]]]:
-    """Rows of (ms, how many records the application reported as processed), by topic."""
+    """By topic, rows of (ms, the number of records that the application reported as processed)."""
     counts: dict[str, Counts] = {}
     for row in record.processed:
         _count(counts.setdefault(row.topic, {}), _cell(row.at_ms, cell_ms))

@@ -1,10 +1,9 @@
 """The page of a cluster or of a run: one HTML file with its style and its script inside.
 
 Owns: assembling it, with escaping.  Never: serves it (web/api/), knows what is drawn: the modules
-beside this file draw rows, as the stream and run directories have them.
-Kafka: no counterpart.
+beside this file draw the rows of a stream or a run directory.  Kafka: no counterpart.
 
-The served page has no data: it asks for rows under its own address.  A page of a run carries them
+The served page has no data: it requests rows under its own address.  A page of a run carries them
 (carried.py), and needs no server.
 """
 
@@ -27,7 +26,7 @@ FOLDER: Final = Path(__file__).resolve().parent
 
 @cache
 def page_html(cluster_id: str, menu: str = "[]") -> str:
-    """The page of a cluster, which it asks under the page's own address.  `menu`: the actions that
+    """The page of a cluster; it sends its requests to its own address.  `menu`: the actions that
     it offers, as JSON (actions/menu.py)."""
     return _page(f"{cluster_id} - kcluster", "", menu)
 
@@ -39,11 +38,12 @@ def page_of_record(record: RunRecord) -> str:
 
 
 def _page(title: str, carried: str, menu: str) -> str:
-    """`carried`: letters, digits, +, / and = only; empty: none."""
+    """The HTML of a page.  `carried`: its data, of letters, digits, +, / and = only; empty:
+    none."""
     parts = {
         "title": html.escape(title),
         "carried": carried,
-        "menu": menu.replace("<", "\\u003c"),  # so that no text of it ends the element
+        "menu": menu.replace("<", "\\u003c"),  # so that no text in it ends the element
         **_own_parts(),
     }
     # One pass: a placeholder inside a value is not replaced.

@@ -1,7 +1,7 @@
 """Configs of the workload's clients, by Kafka's names: `config: {linger.ms: 5, acks: all}`.
 
-Owns: the names, reading them, the defaults of each profile.  Never: creates a client (workload.py).
-Kafka: ProducerConfig, ConsumerConfig.
+Owns: the names, their reading, the defaults of each profile.  Never: creates a client
+(workload.py).  Kafka: ProducerConfig, ConsumerConfig.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from kcluster.config.kafka.spelling import config_name
 FAST_FACTOR: Final = 100
 """Profile fast divides Kafka's time constants by this, the clients' too."""
 _KEPT: Final = frozenset({"linger_ms", "socket_connection_setup_timeout_ms"})
-"""Times that are not scaled: they do not affect how fast a failure is detected or survived."""
+"""Times that are not scaled: they have no effect on the detection of a failure, or on recovery."""
 _FLAGS: Final = {"true": True, "false": False}
 
 
 _WITHOUT_UNIT: Final = ("batch_size_bytes", "max_request_size_bytes", "buffer_memory_bytes")
-"""Fields with a unit in their name where Kafka's name has none."""
+"""Fields that have a unit in their names, while Kafka's names have none."""
 
 
 def kafka_name(field: str) -> str:
-    """`batch_size_bytes` -> `batch.size`, `fetch_min_bytes` -> `fetch.min.bytes`."""
+    """Kafka's name of a field: `batch_size_bytes` -> `batch.size`, `fetch_min_bytes` ->
+    `fetch.min.bytes`."""
     name = field.removesuffix("_bytes") if field in _WITHOUT_UNIT else field
     return name.replace("_", ".")
 

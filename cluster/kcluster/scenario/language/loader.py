@@ -41,7 +41,7 @@ _OPTION_KEYS: Final = tuple(field.key for field in fields_of(StepOptions))
 
 
 class ScenarioError(ProblemsError):
-    """A scenario, lesson or exercise has problems."""
+    """The error for a scenario, lesson or exercise that has problems."""
 
 
 def one_line(error: ScenarioError) -> str:
@@ -50,8 +50,8 @@ def one_line(error: ScenarioError) -> str:
 
 
 class Claims(Struct):
-    """The names that parts with problems would define if they were right.  A use of such a name is
-    not reported as a further problem."""
+    """The names that invalid parts of a file would define if they were valid.  A use of such a name
+    is not reported as a further problem."""
 
     clients: list[str] = []
     topics: list[str] = []
@@ -71,7 +71,7 @@ class Claims(Struct):
 
 
 def _short_or(node: Node, key: str) -> str | None:
-    """The text of an action's only value, or of its key."""
+    """The text of an action's only value, or of the key that is the action's short form."""
     return node.text if isinstance(node, Scalar) else text_of(node, key)
 
 
@@ -121,7 +121,7 @@ def _specs(
 
 def read_steps(reading: TreeReader, node: Node | None, claims: Claims) -> tuple[Step, ...]:
     """The steps of a scenario, without the steps that have problems; `claims` gets the names that
-    these would define."""
+    the left out steps would define."""
     steps: list[Step] = []
     at = MomentRange(0, 0)
     for index, item in enumerate(reading.items(node, "steps", "steps")):
@@ -182,7 +182,7 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
 
 
 def _strange_key(key: str, verbs: Sequence[str], known: Sequence[str]) -> str:
-    """The message for a key that no step has, but that may be a key of this step's action."""
+    """The message for a key that no step has, but that this step's action may have."""
     for verb in verbs:
         if any(field.key == key for field in fields_of(ACTIONS[verb])):
             return f"a key of {verb}; write it inside, as in {ACTIONS[verb].EXAMPLE}"
@@ -191,7 +191,8 @@ def _strange_key(key: str, verbs: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _without_colon(key: str) -> str | None:
-    """`isolate leader(orders-0)` -> `isolate: leader(orders-0)`; None if it is another mistake."""
+    """`isolate leader(orders-0)` -> `isolate: leader(orders-0)`; None if the text has a different
+    mistake."""
     verb, _, value = key.partition(" ")
     meant = verb if verb in ACTIONS else nearest(verb, ACTIONS)
     if not value or meant is None:

@@ -1,8 +1,7 @@
 """The parts of a scenario as checked values: workload, steps, checks.
 
-Owns: these types, what their keys may hold.  Never: reads files (scenario.py, loader.py), runs
-(runner.py).
-Kafka: no counterpart; Trogdor's task specs come nearest.
+Owns: these types, and the values that their keys may hold.  Never: reads files (scenario.py,
+loader.py), runs (runner.py).  Kafka: no counterpart; Trogdor's task specs come nearest.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ _EVENT: Final = Words("an event of the cluster", _event_name, brief="event such 
 
 
 class TransactionSpec(Struct, frozen=True):
-    """How a client uses transactions."""
+    """A client's use of transactions."""
 
     every: Annotated[int, Whole(1, 1_000_000), "Records per transaction."] = 20
     abort: Annotated[
@@ -106,7 +105,7 @@ class TransactionSpec(Struct, frozen=True):
 
 
 class ProducerSpec(Struct, frozen=True):
-    """A producer of the workload: what it sends, how fast, and its configs by Kafka's names."""
+    """A producer of the workload: its records, their rate, and its configs by Kafka's names."""
 
     topic: Annotated[str, text(), "The topic that it writes to."]
     name: Annotated[
@@ -154,7 +153,7 @@ class ProducerSpec(Struct, frozen=True):
     ] = {}
     """The configs, by the fields of ProducerSettings."""
     path: str = ""
-    """Where it is in the file, for messages: `workload.producers[1]`."""
+    """The producer's place in the file, for messages: `workload.producers[1]`."""
 
 
 class ConsumerSpec(Struct, frozen=True):
@@ -211,7 +210,7 @@ class ConsumerSpec(Struct, frozen=True):
         str | None, text(), "Kafka's client.rack: it may read from a follower in its rack."
     ] = None
     path: str = ""
-    """Where it is in the file, for messages: `workload.consumers[1]`."""
+    """The consumer's place in the file, for messages: `workload.consumers[1]`."""
 
 
 class ProcessorSpec(Struct, frozen=True):
@@ -249,7 +248,7 @@ class ProcessorSpec(Struct, frozen=True):
         "Other configs of its consumer by Kafka's names.",
     ] = {}
     path: str = ""
-    """Where it is in the file, for messages: `workload.processors[1]`."""
+    """The processor's place in the file, for messages: `workload.processors[1]`."""
 
 
 class WorkloadSpec(Struct, frozen=True):
@@ -261,7 +260,8 @@ class WorkloadSpec(Struct, frozen=True):
 
 
 class Trigger(Struct, frozen=True):
-    """When a step is played: once all its triggers have fired, one after the other."""
+    """The trigger of a step: the step is played once all parts of the trigger have fired, one after
+    the other."""
 
     at: Annotated[MomentRange | None, MOMENT, "Time since the start of the scenario."] = None
     after: Annotated[MomentRange | None, MOMENT, "Time since the step before it was done."] = None
@@ -283,9 +283,14 @@ class StepOptions(Struct, frozen=True):
     for_: Annotated[MomentRange | None, MOMENT, "Undo the action after this time."] = None
     as_: Annotated[str, text(), "A name for the affected brokers, for later steps."] = ""
 
+    @property
+    def undone_after_ms(self) -> int | None:
+        """The time of `for`, where nothing draws it."""
+        return None if self.for_ is None else self.for_.low_ms
+
 
 class Step(Struct, frozen=True):
-    """One action, and when it is performed."""
+    """One action, and the trigger on which it is performed."""
 
     verb: str
     action: Action
@@ -293,11 +298,11 @@ class Step(Struct, frozen=True):
     options: StepOptions = StepOptions()
     place: Place = Place(0, 0)
     path: str = ""
-    """Where it is in the file, for messages: `steps[3]`."""
+    """The step's place in the file, for messages: `steps[3]`."""
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the seed decides when the step is played, or on which nodes."""
+        """Whether the seed decides on the time of the step, or on its nodes."""
         trigger, action = self.trigger, self.action
         moments = (trigger.at, trigger.after, trigger.every)
         if any(moment is not None and moment.is_drawn for moment in moments):

@@ -1,7 +1,8 @@
-"""Whether everything that a scenario names exists: topics, partitions, brokers, racks, clients.
+"""The check that everything that a scenario names exists: topics, partitions, brokers, racks,
+clients.
 
-Owns: these checks, and those of the clients' settings.  Never: reads YAML (loader.py), resolves a
-target (operations/targets.py does, while the scenario runs).
+Owns: these checks, and the checks of the clients' settings.  Never: reads YAML (loader.py),
+resolves a target (operations/targets.py does, while the scenario runs).
 
 A topic, broker or name that any step creates exists for all steps.
 """
@@ -40,8 +41,8 @@ from kcluster.scenario.play.workload import (
 def names_of(
     topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...], claims: Claims
 ) -> Names:
-    """Everything that a scenario may name.  What any step creates exists for all steps; what a
-    part with problems would create counts too."""
+    """All names that a scenario may use.  A topic, broker or name that any step creates exists for
+    all steps; the names that an invalid part would create count too."""
     actions = [step.action for step in steps]
     topics: dict[str, int | None] = {
         name: len(topic.assignment or ()) or topic.partitions
@@ -98,8 +99,8 @@ def check_names(
 
 
 def _step_problems(names: Names, step: Step) -> Iterator[str]:
-    """The problems with the names of one step.  Where brokers are meant, a client's name is a
-    problem."""
+    """The problems with the names of one step.  A client's name is a problem where brokers are
+    required."""
     for part in (step.action, step.trigger):
         for field in fields_of(type(part)):
             for value in _values(getattr(part, field.name)):

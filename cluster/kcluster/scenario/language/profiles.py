@@ -1,6 +1,6 @@
 """Profiles of random faults from files and from steps.
 
-Owns: where profiles are searched, their keys.  Never: plays one (nemesis.py).
+Owns: the places where profiles are searched, their keys.  Never: plays one (nemesis.py).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _WEIGHT: Final = Whole(1, 1_000)
 
 class ProfileKind(Struct, frozen=True):
     """A profile by name, such as `one_failure_at_a_time`, or as a mapping.  The file is searched
-    beside the scenario, in `profiles` there, in `../profiles`, and among the profiles that ship
-    with kcluster."""
+    beside the scenario, in `profiles` and `../profiles` from there, and among the profiles that
+    ship with kcluster."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> Profile | None:
         if isinstance(node, Map):

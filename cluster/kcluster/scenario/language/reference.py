@@ -1,7 +1,7 @@
 """The reference of scenario files: a page for each part and each action, from the same classes as
 the JSON Schema.
 
-Owns: which pages there are, and what is on them.  Never: lays out text (reference_text.py).
+Owns: the list of pages, and their content.  Never: lays out text (reference_text.py).
 Kafka: no counterpart; kafka-configs.sh --help lists the configs it takes.
 """
 
@@ -34,7 +34,7 @@ from kcluster.scenario.play.nemesis import Profile
 
 
 class KeyLine(NamedTuple):
-    """A key: the form of its value, its default ("" for none), its meaning."""
+    """A key of the reference: the form of its value, its default ("" for none), its meaning."""
 
     key: str
     form: str
@@ -80,7 +80,7 @@ def action_lines() -> tuple[tuple[str, str], ...]:
 
 
 def _parts() -> Iterator[Page]:
-    """The parts of a file."""
+    """The pages about the parts of a file."""
     yield Page(
         "file",
         "The keys of a scenario file.",
@@ -143,7 +143,7 @@ def _parts() -> Iterator[Page]:
 
 
 def _words() -> Iterator[Page]:
-    """The words that stand in the parts."""
+    """The pages about the words that the parts use."""
     yield Page(
         "actions",
         "What a step can do; each has its own page.",

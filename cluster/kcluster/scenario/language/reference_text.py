@@ -1,6 +1,6 @@
 """The pages of the reference as text for a terminal, and as one Markdown file.
 
-Owns: the layout.  Never: knows what is on a page (reference.py).
+Owns: the layout.  Never: knows the content of a page (reference.py).
 Kafka: no counterpart.
 """
 
@@ -75,7 +75,8 @@ def _default(line: KeyLine, before: str, after: str) -> str:
 
 
 def _plain(words: str) -> str:
-    """One space after each sentence; a terminal shows no marks of code."""
+    """The text with one space after each sentence, and without the marks of code, for a
+    terminal."""
     return " ".join(words.split())
 
 

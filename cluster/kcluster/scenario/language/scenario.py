@@ -1,6 +1,6 @@
 """A whole scenario as a checked value, from a file or a text.
 
-Owns: Scenario, the keys of a scenario, reading the file that it is given.  Every problem is
+Owns: Scenario, the keys of a scenario, reading a scenario's file.  Every problem is
 reported with its place and the nearest name.  Never: runs anything; steps and workload are
 loader.py's.
 Kafka: no counterpart; Trogdor's task specs come nearest.
@@ -85,9 +85,9 @@ class Scenario(Struct, frozen=True):
     """Undo every fault before the verdict: heal links, start brokers, remove rules."""
     seed: int | None = None
     clocks: tuple[str, ...] = ("virtual", "live")
-    """The clocks on which the scenario is meaningful."""
+    """The clocks on which the scenario may run."""
     may_edit: tuple[str, ...] = ()
-    """Paths of an exercise that a student may change; a run does not use them."""
+    """The paths that a student may change in an exercise; a run does not use them."""
     source: str = ""
     text: str = ""
     """The file's text, for run directories."""
@@ -105,7 +105,7 @@ class Scenario(Struct, frozen=True):
 
     @classmethod
     def parse(cls, yaml_text: str | bytes, source: str = "scenario.yaml") -> Scenario:
-        """Read YAML text; `source` stands in messages for the file."""
+        """Read YAML text; `source` stands for the file in messages."""
         return _scenario(*SCENARIO_FILE.parse(yaml_text, source), source, {})
 
 
@@ -165,7 +165,7 @@ def read_scenario(
 
 
 def _duration(workload: WorkloadSpec, steps: tuple[Step, ...]) -> int:
-    """The default duration: the sum of the steps' times, and some time after them."""
+    """The default duration: the sum of the steps' times, plus some time after them."""
     at_ms = 0
     for step in steps:
         trigger, undo = step.trigger, step.options.for_
@@ -194,5 +194,5 @@ def _topology(reading: TreeReader, node: Node | None, root: Map, source: str) ->
 
 
 def join_path(head: str, tail: str) -> str:
-    """`topology` and `brokers[0]` -> `topology.brokers[0]`."""
+    """The path of a key within a part: `topology` and `brokers[0]` -> `topology.brokers[0]`."""
     return f"{head}.{tail}" if tail else head

@@ -27,17 +27,18 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def keys_schema(word: str, struct: type[Struct]) -> Schema:
-    """A kind of file that is a mapping of a Struct's keys; `word`: what it is called."""
+    """The schema of a kind of file that is a mapping of a Struct's keys; `word`: the name of the
+    kind."""
     return {"$schema": DIALECT, "title": f"kcluster {word}", **struct_schema(struct)}
 
 
 def topology_schema() -> Schema:
-    """A topology file."""
+    """The schema of a topology file."""
     return keys_schema("topology", TopologyKeys)
 
 
 def scenario_schema() -> Schema:
-    """A scenario file."""
+    """The schema of a scenario file."""
     return {
         "$schema": DIALECT,
         "title": "kcluster scenario",
@@ -55,7 +56,7 @@ def scenario_schema() -> Schema:
 
 
 def step_schema() -> Schema:
-    """A single action, as in a step."""
+    """The schema of a single action, as in a step."""
     return _step()
 
 
@@ -71,7 +72,7 @@ def _workload() -> Schema:
 
 
 def _step() -> Schema:
-    """An action with its trigger, or the action's verb alone."""
+    """The schema of an action with its trigger, or of the action's verb alone."""
     shared = struct_schema(Trigger)["properties"] | struct_schema(StepOptions)["properties"]
     actions = {verb: struct_schema(cls, cls.SHORT) for verb, cls in sorted(ACTIONS.items())}
     mapping: Schema = {

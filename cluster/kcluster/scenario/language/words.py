@@ -1,8 +1,8 @@
 """The small words of scenario files: moments, counts, conditions.
 
-Owns: MomentRange, CountCheck, reading them; what a file may say for each word.  Never: looks at a
-cluster, knows the words for nodes and conditions (operations/).  Raises
-ValueError, with the right form, for text that is none of them.  Kafka: no counterpart.
+Owns: MomentRange, CountCheck, reading them; the forms that a file may have for each word.  Never:
+looks at a cluster, knows the words for nodes and conditions (operations/).  Raises ValueError, with
+the right form, for text that is none of them.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _MOMENT: Final = f"a time like 250ms, 5s, 2m or 5s..20s; the units are {UNITS_SH
 
 
 class MomentRange(Struct, frozen=True):
-    """A time, or one between two times, drawn by the seed."""
+    """A time, or a range from which the seed draws a time."""
 
     low_ms: int
     high_ms: int
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it is between two times."""
+        """Whether the range has two different ends, so that the seed draws."""
         return self.low_ms < self.high_ms
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class CountCheck(Struct, frozen=True):
 
 
 def moment(text: str) -> MomentRange:
-    """`5s`, or `5s..20s` for a time between them, drawn by the seed."""
+    """The range in a text: `5s`, or `5s..20s` for a time between these two, drawn by the seed."""
     low, dots, high = text.partition("..")
     low_ms = milliseconds(low, _MOMENT)
     high_ms = milliseconds(high, _MOMENT) if dots else low_ms
@@ -62,7 +62,7 @@ def moment(text: str) -> MomentRange:
 
 
 def count(text: str) -> CountCheck:
-    """`3`, `>= 1`, `< 10`, `some`, `none`."""
+    """The check in a text: `3`, `>= 1`, `< 10`, `some`, `none`."""
     text = text.strip()
     if text in ("some", "none"):
         return CountCheck(">=" if text == "some" else "==", 1 if text == "some" else 0)
@@ -80,7 +80,7 @@ def _count_number(text: str) -> int:
 
 
 def time_check(text: str) -> CountCheck:
-    """`< 1s`, `300ms`, `some`, `none`: what a time must be, in ms."""
+    """The check of a time, in ms, in a text: `< 1s`, `300ms`, `some`, `none`."""
     text = text.strip()
     if text in ("some", "none"):
         return count(text)

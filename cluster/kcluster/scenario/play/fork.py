@@ -1,10 +1,10 @@
 """Two futures of one moment of a run in virtual time: without a choice, and with it.
 
-Owns: playing a run again up to a moment, performing the choice there, how both futures end.  Never:
-decides what a live cluster's past was (scenario/forking.py does).
-Kafka: no counterpart; only in virtual time can the same past be played again.
+Owns: playing a run again up to a moment, performing the choice there, the end of both futures.
+Never: reconstructs a live cluster's past (scenario/forking.py does).  Kafka: no counterpart; only
+in virtual time can the same past be played again.
 
-Both futures have the same seed, so they are the same run up to the moment, to the last row.  From
+Both futures have the same seed, so up to the moment their records are equal, row by row.  From
 there on no further step of the scenario is played: actions in progress still end, and the clients
 go on.
 """
@@ -29,8 +29,8 @@ LONGEST_MS: Final = 600_000
 
 
 class Future(Struct, frozen=True):
-    """One future.  `record`: its whole run, from the start; `problems`: the reasons why actions
-    could not be performed in it, one line each."""
+    """One future of a moment.  `record`: the record of its whole run, from the start; `problems`:
+    the reasons why actions in it could not be performed, one line each."""
 
     record: RunRecord
     verdict: Verdict
@@ -42,8 +42,8 @@ class Future(Struct, frozen=True):
 
 
 class Futures(Struct, frozen=True):
-    """Both futures from `at_ms` (the clock of the run) on: `here` without and `there` with the
-    choice.  `assumptions`: the reasons why the played past differs from the real one, one line
+    """Both futures of a moment, `at_ms` on the clock of the run: `here` without and `there` with
+    the choice.  `assumptions`: the reasons why the played past differs from the real one, one line
     each; empty if it is exact."""
 
     at_ms: int
@@ -76,8 +76,8 @@ def check_moment(scenario: Scenario, at_ms: int) -> None:
 
 
 class _Played(Struct, frozen=True):
-    """One future, the moment on the clock of the run, and the steps before it that could not be
-    performed."""
+    """One future, with the moment on the clock of the run, and the steps before the moment that
+    could not be performed."""
 
     future: Future
     moment_ms: int
@@ -97,6 +97,6 @@ def _future(
     played.stage.run_until(at_ms + for_ms)
     result = played.finish()
     record = result.record()
-    # The scenario's checks are about its own run.
+    # The scenario's checks apply to its own run only.
     record.info.passed, record.info.failures, record.info.replay = True, list(problems), ""
     return _Played(Future(record, result.verdict, tuple(problems)), moment_ms, past_problems)

@@ -26,8 +26,8 @@ from kcluster.scenario.play.running_stage import RunningStage
 LATE_MS: Final = 10_000
 """Extra time, for a busy machine."""
 LOOK_S: Final = 0.002
-"""The interval at which conditions are tested; some of their changes are announced by no event,
-such as counts of acks."""
+"""The interval at which conditions are tested; some changes, such as counts of acks, are announced
+by no event."""
 LOOK_FOR_END_S: Final = 0.01
 """The interval at which the end of a stage is tested; nothing depends on its exact time."""
 
@@ -42,9 +42,9 @@ class LiveStage(RunningStage):
         self.driver: LiveDriver = driver
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._looker: gevent.Greenlet | None = None
-        """A greenlet that runs while there are conditions to test."""
+        """The greenlet that tests conditions, while there are any."""
         self._ender: gevent.Greenlet | None = None
-        """A greenlet that runs while the end of a stage is waited for."""
+        """The greenlet that tests for the end of a stage, while that is waited for."""
         self._over = Event()
 
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
@@ -95,8 +95,8 @@ class LiveStage(RunningStage):
         limit_ms: int,
         progress: Callable[[int], object] = lambda now_ms: None,
     ) -> bool:
-        """Wait until `is_over()`, at most `limit_ms` of the cluster's clock; returns whether it
-        holds.  `progress(now_ms)` is called a few times per second."""
+        """Wait until `is_over()` holds, at most `limit_ms` on the cluster's clock; returns whether
+        it holds.  `progress(now_ms)` is called a few times per second."""
         self._over.clear()
         self.driver.call(lambda: self._look_for_end(is_over))
         until_ms = self.driver.clock_ms() + limit_ms

@@ -1,4 +1,4 @@
-"""Random faults within bounds: which, when, and for how long are drawn by the seed.
+"""Random faults within bounds: the seed draws the faults, their times and their durations.
 
 Owns: Profile, playing one on a stage.  Never: performs a fault itself (actions/), reads files
 (profiles.py).
@@ -11,8 +11,8 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kcluster.actions.base import Action, Undo
-from kcluster.actions.stage import Stage
+from kcluster.actions.base import Action
+from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, StoryText, Whole
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.words import MOMENT, MomentRange
@@ -25,11 +25,11 @@ class FaultKind(Struct, frozen=True):
     action: Action
     weight: int = 1
     repair: MomentRange | None = None
-    """The time until it is undone; None: the profile's."""
+    """The time until the fault is undone; None: the profile's."""
 
 
 class Profile(Struct, frozen=True):
-    """Random faults: how often, how long, and within which bounds."""
+    """Random faults: their rate, their durations, and their bounds."""
 
     kinds: tuple[FaultKind, ...]
     story: Annotated[str, StoryText(), "What the profile is for."] = ""
@@ -56,7 +56,7 @@ class Nemesis:
         self._is_stopped = False
 
     def start(self) -> None:
-        """Schedule the first fault, after one `every`."""
+        """Schedule the first fault, `every` after the start."""
         self._stage.at(self._stage.now_ms + self._draw(self._profile.every), self._turn)
 
     def stop(self) -> None:
@@ -90,7 +90,7 @@ class Nemesis:
         try:
             undo = fault.action.do(self._stage)
         except ClusterError:
-            return  # there is no target for it now
+            return  # the fault has no target now
         self.begun += 1
         if undo is None:
             return

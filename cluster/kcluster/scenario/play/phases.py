@@ -1,8 +1,8 @@
 """One run of a scenario on a stage: its phases, and its result.
 
 Owns: the order of the phases (workload, steps, quiescence, verdict), the result.  Never: advances
-time (virtual.py and live.py do), knows what an action does (actions/) or what is wrong with an
-outcome (checks/, outcome.py).  Kafka: no counterpart; Jepsen's test runner is the model.
+time (virtual.py and live.py do), knows what an action does (actions/) or judges an outcome
+(checks/, outcome.py).  Kafka: no counterpart; Jepsen's test runner is the model.
 
 The cluster starts; for `duration` clients run and steps are played; then producers stop, every
 fault is undone (unless `heal: false`), and everything in flight completes.
@@ -38,13 +38,14 @@ a hundredth of it."""
 ARRIVAL_MS: Final = 1_000
 """The time after which records sent with acks=0 have arrived; no answer shows when."""
 SHARE_CALM_MS: Final = 1_000
-"""The time without a delivery or a load after which a share group is at rest, if everything else
-is. In virtual time the duration of a lock is added, if records are in flight."""
+"""The time without a delivery or a load after which a share group counts as at rest, once
+everything else is at rest.  In virtual time the duration of a lock is added, if records are in
+flight."""
 MAX_UNFINISHED: Final = 10
-"""The number of unfinished things that a report shows."""
+"""The number of lines that a report shows about unfinished work."""
 
 Progress = Callable[[int, int], None]
-"""(ms passed, ms in total)"""
+"""Called with (ms passed, ms in total)."""
 
 
 def replay_command(scenario: Scenario, clock: str, seed: int) -> str:
@@ -55,7 +56,8 @@ def replay_command(scenario: Scenario, clock: str, seed: int) -> str:
 
 
 class RunCrash(Struct, frozen=True):
-    """A run that a bug in kcluster ended.  `error` in one line; `traceback` with all its lines."""
+    """A run that was ended by a bug in kcluster.  `error`: in one line; `traceback`: all of its
+    lines."""
 
     scenario: Scenario
     clock: str
@@ -84,7 +86,7 @@ class RunResult(Struct):
     recorder: Recorder
     began_ms: int
     first_note: int
-    """Index of the first note after the cluster's start."""
+    """The index of the first note after the cluster's start."""
     duration_ms: int
     wall_s: float
     has_problems: bool = False
@@ -108,7 +110,7 @@ class RunResult(Struct):
         return replay_command(self.scenario, self.clock, self.seed)
 
     def record(self) -> RunRecord:
-        """The run as written to a run directory."""
+        """The record of the run, as written to a run directory."""
         scenario = self.scenario
         info = RunInfo(
             scenario.name,
@@ -145,11 +147,11 @@ class ScenarioRun:
         self._consumers: list[WorkloadConsumer] = []
         self._began_ms = self._first_note = 0
         self._readers: dict[str, list[WorkloadConsumer]] = {}
-        """The readers by group; a consumer without a group by its name."""
+        """The consumers by group; a consumer without a group by its own name."""
         self._sharing: list[ShareConsumer] = []
         self._arrived_ms: int | None = None
         self._shared_ms: int | None = None
-        """The time since when only share groups may have something left to do."""
+        """The time since which only share groups may have work left."""
 
     def begin(self) -> None:
         """Start the clients and the first step."""
@@ -183,7 +185,7 @@ class ScenarioRun:
         return next(self.unfinished(), None) is None
 
     def unfinished(self) -> Iterator[str]:
-        """The things that the run still waits for, one line each."""
+        """The work for which the run still waits, one line each."""
         for producer in self._producers:
             if not producer.is_done:
                 yield f"producer {producer.name} has sends without an outcome"
@@ -206,7 +208,7 @@ class ScenarioRun:
 
     def _undecided(self) -> Iterator[str]:
         """A line for each partition in which a transaction has no marker, though its coordinator
-        must send one."""
+        must send the marker."""
         if not self.stage.ledger.transactions:
             return
         for topic, number in self.stage.topic_partitions():
@@ -217,7 +219,8 @@ class ScenarioRun:
 
     def _unread(self) -> Iterator[str]:
         """A line for each partition that a group, or a consumer without one, has not read to the
-        end.  In a group one member must: each partition has a reader again after a rebalance."""
+        end.  In a group, one member must read it: after a rebalance each partition has a reader
+        again."""
         for readers in self._readers.values():
             present = [reader for reader in readers if not reader.is_done]
             for reader in present:
@@ -238,7 +241,7 @@ class ScenarioRun:
 
     def _unshared(self) -> Iterator[str]:
         """A line for each share group or share partition that may still be working: no answer shows
-        which records were not delivered."""
+        that all records were delivered."""
         present = [consumer for consumer in self._sharing if not consumer.is_done]
         if not present:
             return
@@ -293,9 +296,9 @@ class ScenarioRun:
         return list(wanted)
 
     def _end_of(self, partition: Partition, reader: WorkloadConsumer) -> int:
-        """The offset up to which a partition must be read: the log end, since the high watermark
-        lags after an election.  If faults remain it is the high watermark, because the records
-        above it may never be committed."""
+        """The offset up to which a partition must be read: the log end, because the high watermark
+        lags after an election; but the high watermark if faults remain, because the records above
+        it may never be committed."""
         stage = self.stage
         if self.scenario.heal and reader.settings.isolation_level == READ_COMMITTED:
             return stage.stable_end(*partition)
@@ -323,8 +326,8 @@ class ScenarioRun:
         trace_hash: str,
         may_be_unknown: bool = False,
     ) -> RunResult:
-        """Judge the run.  `unfinished`: what the run still waited for when its time was over.
-        `may_be_unknown`: the verdict may be unknown, unless a check names it."""
+        """Judge the run.  `unfinished`: the work for which the run still waited when its time was
+        over.  `may_be_unknown`: whether the verdict may be unknown, unless a check names it."""
         stage, scenario = self.stage, self.scenario
         is_quiet = not unfinished
         verdict = judge(

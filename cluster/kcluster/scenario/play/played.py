@@ -1,6 +1,6 @@
 """A run that is over, presented as a cluster: its whole record, its clock, its forks.
 
-Owns: PlayedRun, what `kcluster play` serves to the page.  Never: serves anything itself.
+Owns: PlayedRun, which `kcluster play` serves to the page.  Never: serves anything itself.
 Kafka: no counterpart.
 """
 
@@ -35,7 +35,7 @@ class PlayedRun:
 
     @property
     def record(self) -> RunRecord:
-        """The whole record; made once."""
+        """The whole record, read once and kept."""
         if self._record is None:
             self._record = self._result.record()
         return self._record
@@ -50,12 +50,13 @@ class PlayedRun:
         return self._result.verdict
 
     def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
-        """The rows after this moment, and until when they are complete: the end of the run."""
+        """The rows after this moment, and the moment up to which they are complete: the end of the
+        run."""
         ended_ms = self.info.ended_ms
         return rows_between(self._result.recorder, after_ms, ended_ms + 1), ended_ms
 
     def clock(self) -> ClockStatus:
-        """The clock at the end, where it stands; there are no further events to step to."""
+        """The clock, which stands at the end of the run; no further event can be stepped to."""
         return ClockStatus(self.info.ended_ms, True, 1.0, ())
 
     def fork(self, actions: Sequence[Step], at_ms: int | None, for_ms: int) -> Futures:

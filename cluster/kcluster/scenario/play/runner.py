@@ -1,11 +1,12 @@
 """Plays a scenario's steps on a stage: triggers, actions, undoing, repetition, the final repair.
 
-Owns: the order of steps, the list of what was played.  Never: waits, knows its clock, knows what an
-action does (actions/), judges the result (outcome.py).
-Kafka: Trogdor's coordinator; TigerBeetle's and FoundationDB's workload runners are the model.
+Owns: the order of steps, the list of performed actions.  Never: waits, knows its clock, knows what
+an action does (actions/), judges the result (outcome.py).  Kafka: Trogdor's coordinator;
+TigerBeetle's and FoundationDB's workload runners are the model.
 
-Steps are played in order: a step waits for its trigger once the step above it is done.  A step with
-`every` counts as done after its first time.  `for` undoes an action later, while other steps run.
+Steps are played in order: a step begins to wait for its trigger when the step before it is done.  A
+step with `every` counts as done after its first time.  `for` undoes an action later, while other
+steps run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.actions.base import Undo, repair_all
+from kcluster.actions.base import repair_all
+from kcluster.actions.stage import Undo
 from kcluster.config.files.problems import Place
 from kcluster.events.steps import StepSkipped
 from kcluster.operations.errors import ClusterError
@@ -30,8 +32,8 @@ NOWHERE: Final = Place(0, 0)
 
 
 class Played(Struct, frozen=True):
-    """An action that was performed.  `index`: of its step, from 0; -1 if it is no step of the
-    scenario.  `nodes`: the nodes that it named."""
+    """An action that was performed.  `index`: the index of its step, from 0; -1 if it is not a step
+    of the scenario.  `nodes`: the nodes that it named."""
 
     at_ms: int
     index: int
@@ -40,7 +42,7 @@ class Played(Struct, frozen=True):
 
 
 class Runner:
-    """One run of a scenario's steps, from `start` until `is_done`."""
+    """The play of a scenario's steps, from `start` until `is_done`."""
 
     def __init__(self, scenario: Scenario, stage: ScenarioStage) -> None:
         self.scenario = scenario
@@ -79,8 +81,8 @@ class Runner:
         return len(self.scenario.steps) - self._next + (self._waits_for is not None)
 
     def end(self, may_be_left: bool = False) -> None:
-        """Play no more steps; undo everything if `heal` is set.  Remaining steps, including one
-        that waits, are a problem, unless `may_be_left`."""
+        """Play no more steps; undo everything if `heal` is set.  Remaining steps, including a
+        waiting one, are a problem, unless `may_be_left`."""
         self.is_ended = True
         waiting = self._waits_for
         if may_be_left:
@@ -175,11 +177,8 @@ class Runner:
     def _do(self, index: int, step: Step) -> None:
         stage = self.stage
         try:
-            nodes = step.action.about_to_affect(stage)
-            if step.options.as_:
-                stage.remember(step.options.as_, nodes)
             at_ms = stage.now_ms
-            undo = step.action.do(stage)
+            nodes, undo = stage.begin(step.action, step.options.as_)
             self.played.append(Played(at_ms, index, self._name(step), nodes))
         except ClusterError as error:
             self._not_done(step, error)
@@ -203,9 +202,9 @@ class Runner:
             self._not_done(step, error, is_undoing=True)
 
     def _not_done(self, step: Step, error: ClusterError, *, is_undoing: bool = False) -> None:
-        """Report that a step could not be performed.  In a step that the seed has drawn it is no
-        problem: it may meet the effects of another one, for instance a dead broker.  In a fixed
-        step it is a mistake in the file."""
+        """Report that a step could not be performed.  That is no problem if the seed has drawn the
+        step, which may meet the effects of another step, such as a dead broker.  If the step is
+        fixed, the file is wrong."""
         refusal = str(error)
         if step.is_drawn:
             skipped = StepSkipped(step.verb, step.place.line, refusal, is_undoing)

@@ -1,7 +1,7 @@
-"""Runs a scenario on the clock that is asked for.
+"""Runs a scenario on the requested clock.
 
-Owns: the choice of the clock, and keeping a bug of ours in one run from ending the program. Never:
-plays or judges (virtual.py, live.py and phases.py do).  Kafka: no counterpart.
+Owns: the choice of the clock, and keeping a bug of kcluster in one run from ending the program.
+Never: plays or judges (virtual.py, live.py and phases.py do).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUGS: Final = (
     TypeError,
     ValueError,
 )
-"""The exceptions that show a bug; failed asserts of the core and endless loops are among them."""
+"""The exceptions that show a bug; such as failed asserts of the core, and endless loops."""
 
 
 def _no_progress(passed_ms: int, all_ms: int) -> None:

@@ -1,33 +1,33 @@
-"""The stage on a cluster that others run: the part that is independent of the clock.
+"""The stage on a cluster that is already running: the part that is independent of the clock.
 
-Owns: the time since the stage was set up, clients that stand for those from outside.  Never: lets
+Owns: clients that stand for those from outside.  Never: lets
 time pass, waits.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.serving import SocketDriver
 from kcluster.handle.cluster_verbs import ClusterVerbs
+from kcluster.handle.stage import DriverClock
 from kcluster.scenario.play.stage import ScenarioStage
 
 DONE_LOOK_MS: Final = 100
-"""How often a client that was stopped is checked for being done."""
+"""The interval at which a stopped client is checked for being done."""
 
 
 class StoppableClient(ClientStateMachine, Protocol):
-    """A client that can be stopped.  `is_done`: it has nothing left to send or to commit."""
+    """A client that can be stopped.  `is_done`: whether it has nothing left to send or to
+    commit."""
 
     @property
     def is_done(self) -> bool: ...
 
     def stop(self, now_ms: int) -> None:
-        """End its application."""
+        """End the client's application."""
 
 
 class StageClients(Protocol):
@@ -38,10 +38,10 @@ class StageClients(Protocol):
         client keeps a ledger."""
 
     def remove_client(self, client_id: int) -> None:
-        """Close the connections of a client that is done; it is not notified."""
+        """Close the connections of a client that is done; the client is not notified."""
 
     def leave(self) -> None:
-        """Run what is due after a call of a client."""
+        """Do the work that is due after a call of a client."""
 
 
 class RunningStage(ScenarioStage):
@@ -55,31 +55,21 @@ class RunningStage(ScenarioStage):
         seed: int,
         ledger: Ledger,
     ) -> None:
-        super().__init__(cluster.plan, driver.dispatcher, cluster.verbs, ledger, seed)
+        clock = DriverClock(cluster.driver, self.refuse)
+        super().__init__(cluster.plan, driver.dispatcher, cluster.verbs, clock, ledger, seed)
         self.driver: SocketDriver = driver
         self._clients = clients
-        self._began_ms = driver.now_ms()
-
-    @property
-    def now_ms(self) -> int:
-        return self.driver.now_ms() - self._began_ms
-
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
-        self.driver.at((self._began_ms + at_ms) * 1000, callback)
-
-    @abstractmethod
-    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None: ...
 
     def _add(self, client: ClientStateMachine) -> Wire:
         return self._clients.add_client(client)
 
     def add_outside_client(self, name: str, client: ClientStateMachine) -> None:
-        """Start a client whose client.id is its name.  It counts as a client from outside: it keeps
-        no ledger for the verdict.  Targets may name it."""
+        """Start a client whose client.id is its name.  The client counts as one from outside: it
+        keeps no ledger for the verdict.  Targets may name it."""
         self.clients[name] = self._clients.add_client(client, kafka_id=name).client_id
 
     def stop_outside_client(self, name: str, client: StoppableClient) -> None:
-        """Stop it and, when it is done, close its connections."""
+        """Stop the client and, when it is done, close its connections."""
         client.stop(self.driver.now_ms())
         client_id = self.clients[name]
 

@@ -1,17 +1,16 @@
 """The stage of a scenario: a stage with conditions, notes, and the clients of a workload.
 
-Owns: what the stages of both clocks share: conditions, notes, clients.
-Never: owns a clock (virtual.py, live.py do).
-Kafka: no counterpart.
+Owns: the common part of the stages of both clocks: conditions, notes, clients.  Never: has a clock
+(virtual.py, live.py do).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
 
-from kcluster.actions.stage import Stage
+from kcluster.actions.stage import Stage, StageClock
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.wire import ClientStateMachine, Wire
@@ -25,18 +24,25 @@ from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
 
-class ScenarioStage(Stage):
+class ScenarioStage(ABC, Stage):
     """One cluster, as a scenario's steps see it.  All of it is called in the driver's thread.
 
-    `may_await_locks`: waiting costs nothing, so a run may wait for the end of a lock of 30 s.
+    `may_await_locks`: whether waiting costs nothing, so that a run may wait 30 s for the end of a
+    lock.
     """
 
     may_await_locks = False
 
     def __init__(
-        self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, seed: int
+        self,
+        plan: Plan,
+        dispatcher: Dispatcher,
+        verbs: Verbs,
+        clock: StageClock,
+        ledger: Ledger,
+        seed: int,
     ) -> None:
-        super().__init__(plan, dispatcher, verbs, seed)
+        super().__init__(plan, dispatcher, verbs, clock, seed)
         self.ledger = ledger
         self._notes: list[Note] = []
         self._facts = ConditionFacts(dispatcher, verbs, self._notes, partial(counted, ledger))
@@ -59,11 +65,12 @@ class ScenarioStage(Stage):
         return condition.holds(self._facts, since)
 
     def is_whole(self) -> bool:
-        """Whether all brokers serve, and every replica is in sync."""
+        """Whether all brokers serve and every replica is in sync."""
         return SETTLED.holds(self._facts)
 
     def value_text(self, condition: Condition) -> str:
-        """` (it is 2)`: the number that a condition compares, for messages; or nothing."""
+        """The current number that a condition compares, for messages: ` (it is 2)`; "" if it
+        compares none."""
         value = condition.value(self._facts)
         return "" if value is None else f" (it is {value})"
 
@@ -83,11 +90,11 @@ class ScenarioStage(Stage):
         return [partition for name in names for partition in self.partitions(name)]
 
     def high_watermark(self, topic: str, partition: int) -> int:
-        """The high watermark at a partition's leader; 0 if it has none."""
+        """The high watermark at a partition's leader; 0 without a leader."""
         return self._facts.high_watermark(topic, partition)
 
     def log_end(self, topic: str, partition: int) -> int:
-        """The log end offset of a partition's leader; 0 if it has none."""
+        """The log end offset of a partition's leader; 0 without a leader."""
         return self._facts.log_end(topic, partition)
 
     def stable_end(self, topic: str, partition: int) -> int:
@@ -104,12 +111,13 @@ class ScenarioStage(Stage):
 
     def shared_in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
         """The share partitions whose leader may deliver records later without a further event:
-        (key, whether it is still loading; else records are in flight)."""
+        (key, whether the leader is still loading).  A leader that has loaded is listed if records
+        are in flight."""
         for node in self.dispatcher.brokers():
             yield from node.share_partitions.in_motion()
 
     def lock_duration_ms(self) -> int:
-        """The longest that a member of a share group may keep a record."""
+        """The longest time for which a member of a share group may keep a record."""
         locks = [
             node.config.group_share_record_lock_duration_ms for node in self.dispatcher.brokers()
         ]
@@ -121,7 +129,8 @@ class ScenarioStage(Stage):
 
 
 def counted(ledger: Ledger, word: str, client: str) -> int:
-    """How many records were sent or read with this outcome, by a client or, for "", by all."""
+    """The number of records that were sent or read with this outcome, by one client or, for "", by
+    all."""
     if word == "read":
         return sum(not client or read.consumer == client for read in ledger.reads)
     sends = ledger.sends

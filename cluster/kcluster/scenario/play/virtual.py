@@ -1,6 +1,6 @@
 """The stage in virtual time, and a run on it.
 
-Owns: the virtual driver of one run, the conditions that steps wait for.  Never: reads a clock,
+Owns: the virtual driver of one run.  Never: reads a clock,
 except to report how long a run took.
 """
 
@@ -32,32 +32,22 @@ class VirtualStage(ScenarioStage):
 
     def __init__(self, driver: VirtualDriver, seed: int, ledger: Ledger) -> None:
         self.driver = driver
-        super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)
+        super().__init__(driver.plan, driver.dispatcher, driver.verbs, driver, ledger, seed)
         self.livelock: LivelockError | None = None
-        """The reason why time cannot advance any more."""
+        """The reason why time can no longer advance."""
 
     def start(self) -> None:
-        """Start the cluster.  The scenario's time begins when it serves."""
+        """Start the cluster.  The scenario's time begins when the cluster serves."""
         self.driver.open()
         self.driver.run_until_condition(self.verbs.settled.has_started, 120_000)
-        self._began_ms = self.driver.now_ms
-
-    @property
-    def now_ms(self) -> int:
-        return self.driver.now_ms - self._began_ms
-
-    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
-        self.driver.at(self._began_ms + at_ms, callback)
-
-    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
-        self.driver.when(holds, callback)
+        self.began_ms = self.driver.now_ms
 
     def _add(self, client: ClientStateMachine) -> Wire:
         return self.driver.add_client(client)
 
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:
         """Advance time until `is_over()`, at most `limit_ms`; returns whether it holds.  After a
-        livelock it never does."""
+        livelock, it never holds."""
         return self.guarded(lambda: self.driver.run_until_condition(is_over, limit_ms))
 
     def guarded(self, callback: Callable[[], bool | None]) -> bool:
@@ -73,7 +63,7 @@ class VirtualStage(ScenarioStage):
     def run_until(self, until_ms: int) -> None:
         """Advance time to this moment, in ms since the scenario began."""
         self.run(_never, until_ms - self.now_ms)
-        self.guarded(lambda: self.driver.run_until(self._began_ms + until_ms))
+        self.guarded(lambda: self.driver.run_until(self.began_ms + until_ms))
 
 
 def _never() -> bool:
@@ -87,7 +77,7 @@ def _nothing_to_watch(stage: ScenarioStage) -> None:
 class VirtualRun:
     """A run of a scenario on its own cluster in virtual time, from its start: `advance`, then
     `finish`.  `watch` is called when the cluster serves, before the first client starts: it may ask
-    the stage to call it at certain times."""
+    the stage for calls at certain times."""
 
     def __init__(
         self,
@@ -108,8 +98,8 @@ class VirtualRun:
         recorder.guard_time(max(LEAST_STEPS, STEPS_EACH * parties))
 
     def advance(self, until_ms: int, progress: Progress = lambda now_ms, all_ms: None) -> None:
-        """Play from the start until this moment.  All runs of a scenario stop at the same moments
-        on their way, so they are equal until then."""
+        """Play from the start until this moment.  All runs of a scenario stop at equal moments on
+        their way, so they are equal up to the moment."""
         duration_ms = self._scenario.duration_ms
         for at in range(1, PROGRESS_SLICES + 1):
             slice_ms = duration_ms * at // PROGRESS_SLICES

@@ -14,9 +14,8 @@ from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import NEVER, READ_COMMITTED, ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.processor import Processor
-from kcluster.clients.producer.producer import Producer
+from kcluster.clients.producer.producer import Producer, TransactionalProducer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
-from kcluster.clients.producer.transactional import TransactionalProducer
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.scenario.language.client_configs import ClientSettings, defaults_of
@@ -38,7 +37,7 @@ _DIRECT: Final = {
     "retry_backoff_ms": "retry_backoff_ms",
     "batch_size_bytes": "batch_size_bytes",
 }
-"""Keys of a producer in a scenario file, and the settings that they set."""
+"""A producer's keys in a scenario file that set one of its settings, and that setting."""
 
 
 class WorkloadProducer(ClientStateMachine, Protocol):
@@ -48,7 +47,7 @@ class WorkloadProducer(ClientStateMachine, Protocol):
     is_done: bool
 
     def stop(self, now_ms: int) -> None:
-        """Create no more records; send those that exist."""
+        """Create no more records, but send the existing ones."""
 
 
 class WorkloadConsumer(ClientStateMachine, Protocol):
@@ -64,7 +63,7 @@ class WorkloadConsumer(ClientStateMachine, Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether its application has nothing left to do with what it has read."""
+        """Whether the application has nothing left to do with the records that it has read."""
 
     @property
     def assignment(self) -> tuple[Partition, ...]:
@@ -109,7 +108,7 @@ def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
     settings = structs.replace(ProducerSettings(), **values)
     shortest_ms = settings.linger_ms + settings.request_timeout_ms
     if "delivery_timeout_ms" not in spec.config and spec.delivery_timeout_ms is None:
-        # As Kafka does if it is not set: raise it to the minimum.
+        # Like Kafka for an unset value, raise it to the minimum.
         values["delivery_timeout_ms"] = max(settings.delivery_timeout_ms, shortest_ms)
     return structs.replace(ProducerSettings(), **values)
 
@@ -208,7 +207,7 @@ def make_readers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Workl
 
 
 def names_of_members(name: str, members: int) -> list[str]:
-    """The names of the members: a single one has the name itself; several are called name-1,
+    """The names of the members: a single member has the name itself; several are called name-1,
     name-2, ..."""
     if members == 1:
         return [name]

@@ -1,13 +1,10 @@
 """The stage in virtual time beside real client code.
 
-Owns: the conditions that steps wait for, the project's own clients on it.  Never: lets time pass
+Owns: the project's own clients on it.  Never: lets time pass
 (the world of the clients' threads does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine
@@ -16,25 +13,12 @@ from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.scenario.play.running_stage import RunningStage
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
 
 class WorldStage(RunningStage):
     """A stage on an open WorldCluster."""
 
     def __init__(self, cluster: WorldCluster, seed: int, ledger: Ledger) -> None:
         super().__init__(cluster, cluster.driver, _WorldClients(cluster), seed, ledger)
-
-    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
-        def run(future: Future[None]) -> None:
-            error = future.exception()
-            if error is None:
-                self.driver.at(self.driver.dispatcher.now_us, callback)
-            else:
-                self.problems.append(str(error))
-
-        self.driver.when(holds).add_done_callback(run)
 
 
 class _WorldClients:
@@ -56,4 +40,4 @@ class _WorldClients:
         self._wires.pop(client_id).disconnect_all()
 
     def leave(self) -> None:
-        """Do nothing: VirtualTime looks at every client in its next pass."""
+        """Do nothing: VirtualTime gives every client a turn in its next pass."""

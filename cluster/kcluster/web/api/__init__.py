@@ -1,6 +1,6 @@
 """The routes of the HTTP API, a module per subject.
 
-Owns: which module has the routes of a path.  Never: knows a route.
+Owns: the module that has the routes of a path.  Never: knows a route.
 Kafka: no counterpart.
 
 A module registers its routes when it is imported: with the first request about its subject, so that
@@ -29,11 +29,11 @@ _OTHERS: Final = {
     "wait": "waiting",
     "openapi.json": "openapi",
 }
-"""Modules with another name than the first part of the path below the cluster, by that part."""
+"""The modules whose name is not the first part of the path below the cluster, by that part."""
 
 
 def load_for(method: str, path: str) -> None:
-    """Register the routes that a request may need, and the others of their modules."""
+    """Register the routes that a request may need, and the other routes of their modules."""
     for module in modules_of(method, path):
         _load(module)
 

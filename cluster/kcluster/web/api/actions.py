@@ -1,7 +1,7 @@
 """Actions on a cluster, in the grammar of scenarios: perform one, undo one, undo all.
 
 Owns: these routes, the numbers of actions, what is answered about one.  Never: performs an action
-itself (scenario/perform.py does).
+itself (actions/stage.py does).
 Kafka: an operator with kill -9, iptables and kafka-leader-election.
 """
 
@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from kcluster.actions.base import repair_all
-from kcluster.actions.performing import Performed
+from kcluster.actions.stage import Performed
 from kcluster.config.files.tree import Scalar
 from kcluster.contract import Note
 from kcluster.events.render import ECHOES, fold, folded_line, note_values
@@ -33,7 +33,6 @@ from kcluster.scenario.language.loader import parse_action, read_action
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.schema import step_schema
 from kcluster.scenario.language.words import moment
-from kcluster.scenario.perform import late_problem, perform_step, undo
 from kcluster.web.api.waiting import not_in_time, settle_limit_s, wait_for_condition
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import HeldCluster
@@ -57,7 +56,7 @@ NO_WAIT: Final = "no"
 
 
 class ActionParameters(Struct, rename={"for_": "for"}):
-    """What an action is followed by."""
+    """The events for which the answer to an action waits, and its undoing."""
 
     wait: Annotated[
         str,
@@ -203,8 +202,10 @@ def perform_action(call: ApiCall) -> ActionAnswer | ApiAnswer:
 
 
 def _perform(call: ApiCall, held: HeldCluster, step: Step) -> _Taken:
+    options = step.options
     try:
-        return _actions(held).add(step, perform_step(held.cluster, step))
+        performed = held.cluster.perform_action(step.action, options.as_, options.undone_after_ms)
+        return _actions(held).add(step, performed)
     finally:
         if call.query.resume:
             held.cluster.resume_clock()
@@ -213,7 +214,14 @@ def _perform(call: ApiCall, held: HeldCluster, step: Step) -> _Taken:
 def _wait_for_end(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
     with call.while_client_stays():
         wait_after(call, cluster, taken)
-    if (problem := late_problem(cluster)) is not None:
+    _refuse_late(cluster)
+
+
+def _refuse_late(cluster: Cluster) -> None:
+    """Report why an action could not be performed, if that became known only meanwhile."""
+    problems = cluster.stage.problems
+    problem = cluster.call(lambda: problems.pop() if problems else None)
+    if problem is not None:
         raise ClusterError(problem)
 
 
@@ -230,8 +238,7 @@ def streamed(call: ApiCall, step: Step) -> Iterator[bytes]:
             waits_s = waiting_s(call, cluster)
             inbox.put(ActionProgress(performed=action_answer(held, taken, (), waits_s)))
             wait_after(call, cluster, taken)
-            if (problem := late_problem(cluster)) is not None:
-                raise ClusterError(problem)
+            _refuse_late(cluster)
             inbox.put(ActionProgress(answer=action_answer(held, taken, ())))
         except EXPECTED as error:
             inbox.put(ActionProgress(problem=refusal_of(error).document))
@@ -256,7 +263,7 @@ def streamed(call: ApiCall, step: Step) -> Iterator[bytes]:
 
 
 def _shown(items: list[Note | ActionProgress], held: HeldCluster) -> Iterator[ActionProgress]:
-    """Lines for the notes, in order, with the rest between them."""
+    """The lines for the notes, in order, with the remaining lines between them."""
     for is_note, group in groupby(items, lambda item: isinstance(item, Note)):
         if is_note:
             notes = [x for x in group if isinstance(x, Note) and not isinstance(x.event, ECHOES)]
@@ -270,7 +277,7 @@ def wait_after(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
     """Wait for the consequences of an action, if the request asks for it."""
     wait, limit_s = call.query.wait, settle_limit_s(cluster, call.query.within)
     if cluster.clock().paused:
-        return  # nothing would follow
+        return  # there would be no consequences
     if wait == SETTLED:
         if not cluster.wait_until_settled(timeout_s=limit_s, after=taken.performed.is_over):
             raise not_in_time(cluster, limit_s, taken.number)
@@ -279,7 +286,7 @@ def wait_after(call: ApiCall, cluster: Cluster, taken: _Taken) -> None:
 
 
 def waiting_s(call: ApiCall, cluster: Cluster) -> float:
-    """How long `wait_after` waits at most; 0 if it does not."""
+    """The longest time for which `wait_after` waits; 0 if it does not wait."""
     if call.query.wait == NO_WAIT or cluster.clock().paused:
         return 0
     if call.query.wait == SETTLED and cluster.is_settled():
@@ -342,7 +349,7 @@ def action_answer(
 
 
 def offline_without(dispatcher: Dispatcher, brokers: tuple[int, ...]) -> list[str]:
-    """Partitions that are offline, because their only replica is on one of these brokers."""
+    """The partitions that are offline because their only replica is on one of these brokers."""
     return [
         f"{topic}-{one.partition}"
         for topic, one in offline_partitions(dispatcher)
@@ -374,7 +381,7 @@ def undo_action(call: ApiCall) -> ActionAnswer:
         raise ClusterError(f"action {taken.number} ({taken.text}) is undone already")
     held = call.held
     with noted(held.cluster) as notes, call.while_client_stays():
-        undo(held.cluster, taken.performed)
+        held.cluster.call(taken.performed.undo)
         wait_after(call, held.cluster, taken)
     return action_answer(held, taken, notes)
 
@@ -407,7 +414,7 @@ def heal_cluster(call: ApiCall) -> HealAnswer:
     ]
     with noted(cluster) as notes:
         for taken in in_force:
-            undo(cluster, taken.performed)
+            cluster.call(taken.performed.undo)
         problems = cluster.call(lambda: repair_all(cluster.verbs))
         if problems:
             raise ClusterError("; ".join(problems))

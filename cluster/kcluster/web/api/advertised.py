@@ -1,4 +1,4 @@
-"""The addresses that clients are given, where they differ from those of the listeners.
+"""The addresses for clients, if they differ from those of the listeners.
 
 Owns: this route.  Never: forwards a connection.
 Kafka: advertised.listeners.

@@ -1,6 +1,6 @@
-"""Producers and consumers of the project's own, on a running cluster.
+"""The project's own producers and consumers on a running cluster.
 
-Owns: these routes.  Never: knows what a client does (scenario/started.py).
+Owns: these routes.  Never: runs a client (scenario/started.py).
 Kafka: kafka-console-producer.sh and kafka-console-consumer.sh.
 """
 

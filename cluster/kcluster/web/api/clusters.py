@@ -1,7 +1,7 @@
 """Clusters: create, delete, write their runs.
 
-Owns: these routes, where requests may write.  Never: starts a broker itself (Cluster does).
-Kafka: kafka-server-start.sh.
+Owns: these routes, the places where requests may write.  Never: starts a broker itself (Cluster
+does).  Kafka: kafka-server-start.sh.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def read_topology(node: Node, path: str) -> Topology:
 
 
 def lease_seconds(text: str) -> float:
-    """The requested lease."""
+    """The lease that a request asks for, in seconds."""
     try:
         lease_ms = milliseconds(text)
     except ValueError as error:
@@ -178,7 +178,7 @@ def delete_cluster(call: ApiCall) -> DeletedCluster:
 
 def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObject]:
     """The run directory that was written, and its verdict; a refusal if it cannot be written.
-    `path`: of the directory in the request."""
+    `path`: that of the directory in the request."""
     parent = place_of_file(call, directory, path)
     with writing(path, parent):
         run = write_run(parent, record_of_run(call.held)).resolve()
@@ -186,8 +186,8 @@ def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObjec
 
 
 def finished_run(own: OwnRun, out: str | None) -> tuple[Path, dict[str, Any]]:
-    """The complete run directory of a cluster that writes one anyway, and its verdict.  A run is
-    written once: a refusal if another place is requested."""
+    """The complete run directory of a cluster that is keeping one, and its verdict.  A run is
+    written to one place: a refusal if another place is requested."""
     if out not in (None, str(own.path.parent.resolve())):
         text = (
             f"up --out writes this run to {own.path.resolve()}; leave out --out here, or copy the"
@@ -201,8 +201,8 @@ def finished_run(own: OwnRun, out: str | None) -> tuple[Path, dict[str, Any]]:
 
 @contextmanager
 def writing(path: str, place: Path) -> Iterator[None]:
-    """Write files below `place`; a refusal if that is not possible.  `path`: of the place in the
-    request."""
+    """A context for writing files below `place`; a refusal if that is not possible.  `path`: that
+    of the place in the request."""
     try:
         yield
     except OSError as error:
@@ -211,8 +211,8 @@ def writing(path: str, place: Path) -> Iterator[None]:
 
 
 def place_of_file(call: ApiCall, given: str, path: str) -> Path:
-    """The path of a file to write: for a local request any that its user may write, for others one
-    below the server's runs."""
+    """The path of a file to write: a local request may name any path that its user may write; other
+    requests, a path below the server's runs."""
     if call.is_local:
         if "\0" in given:
             raise wrong_value(path, f"{given!r}: a path has no NUL")
@@ -222,7 +222,7 @@ def place_of_file(call: ApiCall, given: str, path: str) -> Path:
 
 def place_of_runs(base: Path | None, directory: str, path: str) -> Path:
     """The path of a request's run directory: below `base`, after links are resolved.  A refusal for
-    any other path, and if there is no base: a token permits no writes."""
+    any other path, and if there is no base, because a token alone permits no writes."""
     if base is None:
         detail = (
             "this server writes no files: kcluster save DIR does, on its machine;"

@@ -1,6 +1,6 @@
 """The events of a cluster: as a list, as lines of JSON, as server-sent events.
 
-Owns: this route, what is answered about an event.  Never: words an event (events/words/).
+Owns: this route, the answer about an event.  Never: words an event (events/words/).
 Kafka: the controller's and the brokers' logs.
 """
 
@@ -114,7 +114,7 @@ def sequence_of(cluster: Cluster, since: str) -> int:
     if since.isascii() and since.isdecimal():
         return min(int(since), sys.maxsize)
     if not since or since == NOW:
-        return cluster.sequence_at(-1) if since else 0  # all that is not in the future
+        return cluster.sequence_at(-1) if since else 0  # every event that is not in the future
     try:
         return cluster.sequence_at(milliseconds(since, _SINCE))
     except ValueError as error:
@@ -146,9 +146,9 @@ def followed(
     read_past: Callable[[], list[NoteEntry]],
     kinds: tuple[str, ...],
 ) -> Iterator[list[NoteEntry]]:
-    """The past events, then new ones as they happen."""
+    """The past events, then new ones when they happen."""
     inbox: Inbox[NoteEntry] = Inbox(call.server.call_soon)
-    end = cluster.subscribe(inbox.put)  # here: a stream that nobody reads never comes this far
+    end = cluster.subscribe(inbox.put)  # only here: a stream without a reader never comes this far
     try:
         past = call.in_thread(read_past)
         last = past[-1].sequence if past else 0
@@ -161,7 +161,7 @@ def followed(
 
 
 def event_answer(entry: NoteEntry) -> EventAnswer:
-    """An event for JSON."""
+    """The values of an event for JSON."""
     sentence = sentence_of(entry.note.event)
     return EventAnswer(sequence=entry.sequence, sentence=sentence, **note_values(entry.note))
 

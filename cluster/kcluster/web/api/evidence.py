@@ -1,4 +1,4 @@
-"""What was recorded of a cluster, and what it proves: verdict, run directory, timeline page.
+"""The record of a cluster, and its evidence: verdict, run directory, timeline page.
 
 Owns: these routes.  Never: judges (checks/verdict.py), draws (runs/page/).
 Kafka: no counterpart.

@@ -83,7 +83,7 @@ def fork_cluster_at(call: ApiCall) -> ForkAnswer:
 
 
 def read_steps(actions: list[dict[str, object] | str]) -> list[Step]:
-    """Actions as steps; a refusal with every problem and its path."""
+    """The steps of the actions; a refusal with every problem and its path."""
     steps, problems = [], []
     for number, action in enumerate(actions):
         try:
@@ -103,10 +103,10 @@ def read_steps(actions: list[dict[str, object] | str]) -> list[Step]:
 
 
 def future_answer(future: Future, at_ms: int, with_rows: bool) -> FutureAnswer:
-    """A future for JSON."""
+    """The values of a future for JSON."""
     rows: Rows = {}
     if with_rows:
-        # What is chosen happens at the moment itself.
+        # The chosen actions happen at the moment itself.
         found = rows_from(future.record, at_ms)
         rows = {field: of_table for field, of_table in found.items() if of_table}
         rows["notes"] = notes_values(future.record.notes, future.record.info.began_ms)

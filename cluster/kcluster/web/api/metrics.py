@@ -28,7 +28,7 @@ def show_metrics(call: ApiCall) -> ApiAnswer:
             try:
                 found[held.id] = samples_of(held)
             except ClusterError:
-                continue  # it has just stopped
+                continue  # the cluster has just stopped
     return ApiAnswer(body=exposition(found), media_type=FORMAT)
 
 

@@ -1,4 +1,4 @@
-"""/openapi.json: the routes as an OpenAPI 3.1 document.
+"""The routes as an OpenAPI 3.1 document, /openapi.json.
 
 Owns: the document, made from the table of routes and the types named there.  Never: adds facts
 about a route to its types and its docstring.
@@ -61,7 +61,7 @@ def openapi_text() -> bytes:
 
 
 def openapi() -> Document:
-    """The document."""
+    """The document as values."""
     load_all()
     structs: list[object] = [ProblemDocument]
     for each in ROUTES:
@@ -90,17 +90,17 @@ def openapi() -> Document:
 
 
 def is_struct(kind: object) -> bool:
-    """Whether it is a Struct, and so has a schema by its name."""
+    """Whether a type is a Struct, and so has a schema under its name."""
     return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def path_of(each: Route) -> str:
-    """`/v1/clusters/{id}`."""
+    """The path of a route in the document: `/v1/clusters/{id}`."""
     return re.sub(r"<(\w+)>", r"{\1}", each.path)
 
 
 def operation(each: Route) -> Document:
-    """A route."""
+    """The values of a route in the document."""
     found: Document = {
         "operationId": each.name,
         "tags": [each.handler.__module__.rpartition(".")[2]],
@@ -134,7 +134,7 @@ def parameters(each: Route) -> list[Document]:
 
 
 def responses(each: Route) -> Document:
-    """The answer, and the refusals."""
+    """The answer of a route, and its refusals."""
     success: Document = {"description": HTTPStatus(each.status).phrase}
     if isinstance(each.answer, str):
         success["content"] = {each.answer: {"schema": {"type": "string"}}}
@@ -158,7 +158,7 @@ def responses(each: Route) -> Document:
 
 
 def schema_of(kind: Any) -> Document:
-    """A type's schema, by reference; a schema is itself."""
+    """A type's schema, by reference; a schema stays as it is."""
     if is_struct(kind):
         return {"$ref": _REF.format(name=kind.__name__)}
     schema: Document = kind

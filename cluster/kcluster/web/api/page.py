@@ -17,7 +17,7 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:;"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""One file that asks its own server only."""
+"""The page's content security policy: one file that may only request its own server."""
 
 
 class PageWanted(Struct):

@@ -1,6 +1,6 @@
-"""Questions about what an action will lead to.
+"""Questions about the consequences of an action.
 
-Owns: this route, whether the answers are shown.  Never: predicts (scenario/predicting.py).
+Owns: this route, the decision to show the answers.  Never: predicts (scenario/predicting.py).
 Kafka: no counterpart.
 """
 
@@ -82,7 +82,7 @@ def predict_action(call: ApiCall) -> QuestionList:
 
 
 def question_answer(values: JsonObject, shown: bool) -> QuestionAnswer:
-    """A question for JSON."""
+    """The values of a question for JSON."""
     kept = {key: value for key, value in values.items() if shown or key not in _SECRET}
     kept["choices"] = [ChoiceAnswer(**choice) for choice in values["choices"]]
     return QuestionAnswer(**kept)

@@ -141,7 +141,7 @@ def judge_processed(call: ApiCall) -> ProcessingAnswer:
 
 
 def record_of_run(held: HeldCluster) -> RunRecord:
-    """The whole run so far, with what applications have reported."""
+    """The whole run so far, with the applications' reports."""
     cluster, reports = held.cluster, reports_of(held)
     recorder = cluster.recorder
 

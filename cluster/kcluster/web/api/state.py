@@ -1,6 +1,6 @@
-"""Clusters as they stand now: the list of them, and the state of one.
+"""The present state of clusters: the list of all, and the state of one.
 
-Owns: these routes, what is answered about a cluster.  Never: changes one (clusters.py, actions.py).
+Owns: these routes, the answer about a cluster.  Never: changes one (clusters.py, actions.py).
 Kafka: kafka-topics --describe.
 """
 
@@ -114,12 +114,12 @@ def show_cluster(call: ApiCall) -> ClusterAnswer:
 
 
 def lease_text(held: HeldCluster) -> str | None:
-    """`60s`."""
+    """The lease in a cluster's answer: `60s`."""
     return None if held.lease_s is None else f"{held.lease_s:g}s"
 
 
 def cluster_answer(call: ApiCall, held: HeldCluster, topic: str | None = None) -> ClusterAnswer:
-    """The answer about a cluster.  `topic`: only its partitions."""
+    """The answer about a cluster.  `topic`: the topic to whose partitions the answer is limited."""
     cluster = held.cluster
     status, clock = cluster.status(), cluster.driver.clock
     if topic is not None:

@@ -1,4 +1,4 @@
-"""The stream under the page: the rows of the record as they come, as server-sent events.
+"""The stream under the page: the new rows of the record, as server-sent events.
 
 Owns: this route, the watchers of each cluster and the readings that they share. Never: records
 (evidence/), blocks a cluster while it encodes: rows are read in the cluster's thread, and encoded
@@ -28,9 +28,9 @@ from kcluster.web.streams import sse_event
 
 EVERY_S: Final = 0.1
 KEPT_MS: Final = 1_000
-"""How long a reading is kept for other watchers."""
+"""The time for which a reading is kept for other watchers."""
 CLOCK_S: Final = 1.0
-"""The interval at which the time is sent: a stream to which it cannot be written has no reader."""
+"""The interval at which the time is sent.  If writing it fails, the stream has no reader."""
 
 
 class StreamParameters(Struct):
@@ -42,7 +42,8 @@ class StreamParameters(Struct):
 
 
 class Reading(Struct, gc=False):
-    """The rows of the record after some time.  `text`: as a `rows` event, None without rows."""
+    """The rows of the record after some time.  `text`: the rows as a `rows` event, None without
+    rows."""
 
     until_ms: int
     text: bytes | None
@@ -79,7 +80,8 @@ class Feed:
 
 
 def rows_text(rows: Rows, until_ms: int, began_ms: int) -> bytes | None:
-    """The `rows` event for these rows; None if there are none.  `began_ms`: of the run."""
+    """The `rows` event for these rows; None if there are none.  `began_ms`: the beginning of the
+    run."""
     shown = {field: found for field, found in rows.items() if found}
     if not shown:
         return None
@@ -148,7 +150,7 @@ class Watcher:
         return b"".join(parts)
 
     def _read_present(self, until_ms: int) -> bytes:
-        """The rows of the moment in which the clock is paused, whenever there are more of them.
+        """Read the rows of the moment in which the clock is paused, whenever there are new ones.
         They are sent again when the moment is over."""
         if self._held.is_complete or not self._held.source.clock().paused:
             return b""
@@ -175,4 +177,4 @@ def watched(call: ApiCall, watcher: Watcher, first: bytes) -> Iterator[bytes]:
             if parts := call.in_thread(watcher.read):
                 yield parts
     except ClusterError:
-        return  # it has stopped
+        return  # the cluster has stopped

@@ -1,6 +1,6 @@
 """Wait until a condition of a cluster holds.
 
-Owns: this route, what is answered when a condition does not hold in time.  Never: tests a condition
+Owns: this route, the answer if a condition does not hold in time.  Never: tests a condition
 (operations/conditions.py).
 Kafka: the loop around kafka-topics.sh --describe.
 """
@@ -78,8 +78,8 @@ def wait_for_condition(
     since: int | None = None,
     action: int | None = None,
 ) -> None:
-    """Wait until a condition holds.  `path`: of the condition in the request; `action`: the number
-    of the action before."""
+    """Wait until a condition holds.  `path`: that of the condition in the request; `action`: the
+    number of the action before the wait."""
     words = " ".join(text.split())
     try:
         condition(words)
@@ -92,7 +92,7 @@ def wait_for_condition(
 
 
 def not_in_time(cluster: Cluster, limit_s: float, action: int | None = None) -> RefusedRequest:
-    """The refusal if the cluster has not settled in time, with what is missing."""
+    """The refusal if the cluster has not settled in time, with the conditions that are missing."""
     state = cluster.call(lambda: list(cluster.verbs.settled.unsettled()))
     text = f"not settled within {limit_s:g} s"
     detail = f"{text}: {'; '.join(state)}" if state else text
@@ -100,12 +100,12 @@ def not_in_time(cluster: Cluster, limit_s: float, action: int | None = None) -> 
 
 
 def settle_limit_s(cluster: Cluster, within: str | None) -> float:
-    """How long to wait until the cluster has settled."""
+    """The time for which to wait until the cluster has settled."""
     return cluster.settle_limit_s if within is None else seconds(within, "within")
 
 
 def seconds(text: str, path: str) -> float:
-    """A duration with its unit; a refusal if it is none."""
+    """The seconds of a duration with its unit; a refusal if the text is none."""
     try:
         return milliseconds(text) / 1000
     except ValueError as error:

@@ -1,6 +1,6 @@
 """The metrics: their names in Prometheus, Kafka's names by JMX, and their meaning.
 
-Owns: the table, which the reference page is made from.  Never: counts.
+Owns: the table from which the reference page is made.  Never: counts.
 Kafka: the MBeans of 4.3.1, under the names that the usual rules of the JMX exporter give them:
 lower case, `PerSec` as a counter `_total`, percentiles as `quantile`.
 """

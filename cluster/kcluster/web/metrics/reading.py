@@ -1,6 +1,6 @@
 """The values of the metrics of one cluster, read between two dispatches.
 
-Owns: what each metric is at this moment.  Never: changes anything, makes text of it
+Owns: the value of each metric at this moment.  Never: changes anything, makes text of it
 (exposition.py).
 Kafka: ReplicaManager, KafkaController and BrokerTopicStats, each in one process.
 """
@@ -45,8 +45,8 @@ _UNCLEAN: Final = (ElectionKind.UNCLEAN, ElectionKind.LAST_KNOWN_LEADER)
 
 
 class Sample(NamedTuple):
-    """One value.  `name`: of the metric in names.py; `labels`: besides cluster and broker;
-    `quantile`: of a summary, -1: its count."""
+    """One value of a metric.  `name`: the metric's name in names.py; `labels`: those besides
+    cluster and broker; `quantile`: the quantile of a summary; -1 for its count."""
 
     name: str
     broker: int
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 
 
 class EventCounts:
-    """How often each kind of event that Kafka counts has happened in a cluster, from its start."""
+    """The counts of the events that Kafka counts, by kind, since a cluster's start."""
 
     def __init__(self) -> None:
         self.counted = 0
@@ -64,7 +64,7 @@ class EventCounts:
         self._counts: Counter[tuple[str, int]] = Counter()
 
     def count(self, entries: Iterable[NoteEntry]) -> None:
-        """Count the events that are newer than those counted before."""
+        """Count the events that are newer than the events counted before."""
         for entry in entries:
             if entry.sequence <= self.counted:
                 continue
@@ -82,8 +82,8 @@ class EventCounts:
                 self._count_isr(event)
 
     def _count_isr(self, event: IsrChange) -> None:
-        """Count a change of an ISR for the leader, who proposes it.  No broker counts what the
-        controller decides itself."""
+        """Count a change of an ISR for the leader, who proposes it.  A change that the controller
+        decides itself is counted by no broker."""
         if isinstance(event, IsrShrunk) and isinstance(event.reason, OutOfSync):
             name = "kafka_server_replicamanager_isrshrinks"
         elif isinstance(event, IsrExpanded) and isinstance(event.reason, CaughtUp):
@@ -93,7 +93,7 @@ class EventCounts:
         self._counts[name, event.reason.leader] += 1
 
     def samples(self, controller: int, brokers: Iterable[int]) -> Iterator[Sample]:
-        """The counts; 0 where nothing has happened."""
+        """The counts; 0 for kinds that have not happened."""
         for name in (
             "kafka_controller_controllerstats_uncleanleaderelections",
             "kafka_controller_controllerstats_electionfromeligibleleaderreplicas",
@@ -188,7 +188,7 @@ def broker_samples(node: BrokerNodeView, image: MetadataImage) -> Iterator[Sampl
 
 
 def producer_ids(replica: Replica) -> int:
-    """How many producer ids a replica knows."""
+    """The number of producer ids that a replica knows."""
     table = replica.log.producer_table
     return 0 if table is None else len(table.states)
 
@@ -210,7 +210,7 @@ def partition_samples(broker: int, replica: Replica) -> Iterator[Sample]:
 
 
 def coordinator_samples(node: BrokerNodeView) -> Iterator[Sample]:
-    """How many groups and transactional ids a broker coordinates."""
+    """The numbers of groups and transactional ids that a broker coordinates."""
     broker = node.node_id
     kinds = Counter(group.kind for group in node.coordinator.groups)
     prefix = "kafka_coordinator_group_groupmetadatamanager_"
@@ -235,7 +235,7 @@ def coordinator_samples(node: BrokerNodeView) -> Iterator[Sample]:
 
 
 def request_samples(times: RequestTimes) -> Iterator[Sample]:
-    """The number of clients' requests, and how long they took."""
+    """The number of clients' requests, and the time that they took."""
     by_request: dict[tuple[int, str], Counter[int]] = {}
     for (api, _, broker, took_ms), count in times.items():
         name = api_name(api)
@@ -254,7 +254,7 @@ def request_samples(times: RequestTimes) -> Iterator[Sample]:
 
 
 def quantiles(took: Counter[int], total: int) -> Iterator[tuple[float, int]]:
-    """The times below which these shares of the requests stayed."""
+    """For each share, the time below which that share of the requests stayed."""
     ordered = sorted(took.items())
     for quantile in QUANTILES:
         seen = 0

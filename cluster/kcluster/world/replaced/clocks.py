@@ -98,9 +98,9 @@ _TAKEN: Final = ("now", "utcnow", "today")
 
 def methods_taken() -> list[Replacement]:
     """Methods of datetime and date that a program has taken from their class, as in
-    `default_factory=datetime.now`: each is an object of its own, bound to its class."""
+    `default_factory=datetime.now`: each such method is a separate object, bound to its class."""
     classes: list[type] = [calendar.date]
-    for cls in classes:  # grows
+    for cls in classes:  # `classes` grows meanwhile
         classes += cls.__subclasses__()
     known = set(classes)
     taken = {}
@@ -150,5 +150,5 @@ def replace_calendar(undo: ExitStack) -> None:
 
 
 def _as(cls: Any, value: calendar.datetime) -> Any:
-    """The moment in a subclass of datetime."""
+    """A moment as an object of a subclass of datetime."""
     return cls.combine(value.date(), value.timetz())

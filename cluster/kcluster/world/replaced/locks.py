@@ -4,9 +4,9 @@ Owns: acquire and release for a thread of a world.  Never: the classes built on 
 Event, Semaphore, Barrier, Queue and pools are the standard library's own. Kafka: no counterpart;
 pthread_mutex.
 
-The methods are replaced in the types, and so for every lock, including locks that modules made at
-their import and locks that outlive a world.  A method that was bound to its lock before the world
-is not replaced (`Condition.acquire` of an older condition).
+The methods are replaced in the types, so they are replaced in every lock, including locks that
+modules made at their import and locks that outlive a world.  A method that was bound to its lock
+before the world is not replaced (`Condition.acquire` of an older condition).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _acquire_of(kind: Any) -> Acquire:
         scheduler = thread.scheduler
         if timeout != -1:
             if not blocking or timeout < 0:
-                return bool(real(lock, blocking, timeout))  # a ValueError
+                return bool(real(lock, blocking, timeout))  # raises a ValueError
             blocking = timeout > 0
         if blocking and scheduler.is_random:
             caller = sys._getframe(1)
@@ -92,8 +92,7 @@ def _acquire_of(kind: Any) -> Acquire:
 
 
 def _is_look(caller: FrameType) -> bool:
-    """Whether code that did not get a lock only tests whether it is free, and may repeat the
-    test."""
+    """Whether code that did not get a lock only tests for a free lock, and may repeat the test."""
     if IS_OWNED.is_at(caller):
         return False
     if CONDITION_WAIT.is_at(caller) and caller.f_back is not None:  # called by Semaphore.acquire
@@ -126,11 +125,11 @@ def _wait(real: Acquire, lock: object, thread: WorldThread, timeout: float) -> b
 
 
 def _by_others(real: Acquire, lock: object, blocking: bool, timeout: float) -> bool:
-    """Acquire a lock in a thread outside of the world; returns whether it was acquired."""
+    """Acquire a lock for a thread outside of the world; returns whether it was acquired."""
     scheduler = scheduler_of_process()
     if scheduler is None:
         return bool(real(lock, blocking, timeout))
-    # Noted before the thread holds the lock: it may be interrupted at once.
+    # The lock is noted before the thread holds it, because the thread may be interrupted at once.
     scheduler.lines.by_others[lock] = None
     is_mine = bool(real(lock, blocking, timeout))
     if not is_mine:
@@ -153,7 +152,7 @@ def _release_of(kind: Any, is_still_held: Callable[[object], bool]) -> Callable[
             return
         lines = scheduler.lines
         if not lines.by_others and lock not in lines.waiting:
-            return  # the usual case: no thread waits
+            return  # usually, no thread waits
         if is_still_held(lock):
             return
         if scheduler.thread_here() is None:

@@ -72,7 +72,7 @@ def getaddrinfo(
 
 
 def gethostname() -> str:
-    """Replaces socket.gethostname; returns the same name on each machine."""
+    """Replaces socket.gethostname; returns one name on all machines."""
     return _gethostname() if scheduler_here() is None else CLIENT_HOST
 
 

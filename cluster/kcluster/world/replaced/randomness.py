@@ -21,7 +21,7 @@ NODE: Final = 0x02_00_00_00_00_01
 _urandom: Final = os.urandom
 _seed: Final = random.Random.seed
 _seed_of_all: Final = random.seed
-"""The seed of the generator behind the functions of random."""
+"""The function that seeds the generator behind the functions of random."""
 
 
 def urandom(size: int, /) -> bytes:

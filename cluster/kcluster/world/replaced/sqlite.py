@@ -5,9 +5,8 @@ replaces anything else of SQLite: its files, its locks and its random numbers ar
 Kafka: no counterpart; https://sqlite.org/c3ref/vfs.html.
 
 The tables belong to the library, so this affects every connection, however its time-out was set.
-While one thread waits in this way, its connection is locked: another thread that uses the same
-connection blocks in C, which the watchdog reports.  Where Python's SQLite shows no table, nothing
-changes.
+While a thread waits in this way, its connection is locked: another thread that uses the connection
+blocks in C, which the watchdog reports.  Where Python's SQLite shows no table, nothing changes.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ _FOR_LOCK: Final = Waiting(WaitFor.TIME, "SQLite's lock")
 _JULIAN_EPOCH_MS: Final = 210_866_760_000_000
 """1970-01-01 in milliseconds since noon in Greenwich on November 24, 4714 B.C."""
 _FIRST_WITH_TIME_IN_MS: Final = 2
-"""The first version of the table that has a clock in ms.  Only in older ones SQLite calls the other
-clock, in days."""
+"""The first version of the table that has a clock in ms.  Only in older versions, SQLite calls the
+other clock, in days."""
 
 _Sleep: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 _Time: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))
@@ -60,7 +59,7 @@ def _tables() -> Iterator[_Table]:
     try:
         find: Any = ctypes.CDLL(file).sqlite3_vfs_find
     except (AttributeError, OSError):
-        return  # it is linked into the interpreter, without names
+        return  # SQLite is linked into the interpreter, without names
     find.argtypes, find.restype = [ctypes.c_char_p], ctypes.POINTER(_Table)
     table = find(None)
     while table:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.streams.holders import Holders
 from kcluster.broker.coordinator.streams.reconciliation import (
     MemberProgress,
     StreamsMemberState,
     next_step,
 )
-from kcluster.broker.coordinator.streams.tasks import NOTHING, HeldTasks, Task, Tasks
+from kcluster.broker.coordinator.streams.tasks import NOTHING, HeldTasks, Holders, Task, Tasks
 
 ZERO, ONE, TWO = (Task("0", partition) for partition in range(3))
 STABLE = MemberProgress(4, 3, StreamsMemberState.STABLE, HeldTasks({ZERO: 3, ONE: 4}), HeldTasks())

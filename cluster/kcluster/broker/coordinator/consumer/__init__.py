@@ -1,6 +1,6 @@
 """Consumer groups (KIP-848): members with epochs, assigned by the coordinator.
 
-Owns: such groups.  Never: reads or writes the log itself (shard.py does).
+Owns: consumer groups with epochs.  Never: reads or writes the log itself (shard.py does).
 Kafka: coordinator.group.modern.consumer, GroupMetadataManager.consumerGroup*.
 
 The path of a ConsumerGroupHeartbeat:
@@ -11,5 +11,5 @@ The path of a ConsumerGroupHeartbeat:
     reconcile.py      the partitions that the member may have or must revoke on its way there
     log_shard.py      the records are appended and replayed; timers; the answer, when committed
 
-member.py: a member's value and its records.  records.py: the records.
+member.py: a member's value and its records.
 """

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerGroupClassicSide:
-    """A consumer group's interface for classic members, which is that of ClassicGroup."""
+    """The requests of classic members to a consumer group: the interface that ClassicGroup has."""
 
     def __init__(self, group: ConsumerGroup) -> None:
         self.group = group
@@ -100,7 +100,7 @@ class ConsumerGroupClassicSide:
         return None
 
     def _supports(self, protocols: dict[str, bytes]) -> bool:
-        """Whether all classic members know one of these."""
+        """Whether all classic members know one of these protocols."""
         others = [one for one in self.group.members.values() if one.is_classic]
         if not others:
             return bool(protocols)
@@ -238,7 +238,7 @@ class ConsumerGroupClassicSide:
 
 
 class ClassicJoin(ConsumerChange):
-    """A JoinGroup that is not refused."""
+    """A JoinGroup of a classic member that is not refused."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class ClassicJoin(ConsumerChange):
         self.owned = assignment_by_id(getattr(subscription, "owned_partitions", ()), image)
 
     def find(self, member_id: str) -> ConsumerMember | ErrorCode:
-        """The member before the request; a new one if it joins."""
+        """The member before the request; a new member if it joins."""
         group, call = self.group, self.call
         if call.instance_id is None:
             return group.members.get(member_id) or ConsumerMember(member_id)
@@ -292,8 +292,8 @@ class ClassicJoin(ConsumerChange):
             self._answer(reconciled, error)
 
         if group.write(self.records, settled, self.now_ms):
-            # DIFFERS: Kafka sets these timers when the write is committed; a member whose write
-            # timed out has no session there, and stays for ever if it does not come back.
+            # DIFFERS: Kafka sets these timers when the write is committed. Its member whose write
+            # timed out has no session, and stays for ever if it does not come back.
             self.note_written(reconciled)
             group.timers.end_of_member("join", reconciled.member_id)
             group.start_session(reconciled.member_id, self.now_ms)

@@ -53,7 +53,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember) -> m.ConsumerGroupDesc
 
 
 def _assignment(group: ConsumerGroup, *parts: Mapping[bytes, Iterable[int]]) -> _Assignment:
-    """All these partitions that belong to existing topics."""
+    """The partitions that belong to existing topics, by topic."""
     names = group.broker.image.topic_names
     partitions: dict[bytes, list[int]] = {}
     for part in parts:

@@ -22,11 +22,6 @@ from kcluster.broker.coordinator.consumer.migration import (
     downgraded,
     upgraded_members,
 )
-from kcluster.broker.coordinator.consumer.records import (
-    TYPES,
-    ConsumerGroupPartitionMetadata,
-    ConsumerGroupRegularExpression,
-)
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import CoordinatorResult, GroupHome, RequestRefused
@@ -35,6 +30,11 @@ from kcluster.broker.coordinator.modern.assignors.range import assign_ranges
 from kcluster.broker.coordinator.modern.assignors.uniform import assign_uniformly
 from kcluster.broker.coordinator.modern.group import RETRY_MS, ToJoin
 from kcluster.broker.coordinator.modern.partition_group import PartitionGroup
+from kcluster.broker.coordinator.modern.records import (
+    CONSUMER,
+    ConsumerGroupPartitionMetadata,
+    ConsumerGroupRegularExpression,
+)
 from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.events.clients import Departure
 from kcluster.events.rebalance_reasons import Leaver, MembersLeft
@@ -67,7 +67,7 @@ class ResolvedRegex(Struct, frozen=True):
 
     topics: frozenset[str]
     version: int
-    """The metadata offset at which it was resolved."""
+    """The metadata offset at which the expression was resolved."""
     timestamp_ms: int
 
 
@@ -82,7 +82,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
     interval_config = "consumer.assignment.interval.ms"
     heartbeat_config = "consumer.heartbeat.interval.ms"
     size_config = "group.consumer.max.size"
-    record_types = TYPES
+    record_types = CONSUMER
     member_type = ConsumerMember
     yields_to_classic = True
 
@@ -183,8 +183,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return member.topics if resolved is None else resolved.topics.union(member.topics)
 
     def subscribed_topics(self, *changes: tuple[ConsumerMember, int]) -> set[str]:
-        """The topics of all members, by name and by regular expression, after these subscriptions
-        have come (1) or gone (-1)."""
+        """The topics to which any member subscribes, by name and by regular expression, if the
+        subscriptions given as 1 had come and those given as -1 had gone."""
         by_name, by_regex = Counter(self.topic_counts), Counter(self.regex_counts)
         for member, by in changes:
             for name in member.topics:
@@ -392,7 +392,7 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
 
 
 def _stale(member: ConsumerMember) -> ErrorCode:
-    """The error for an epoch that is not the current one, in the member's protocol."""
+    """The error for an epoch other than the current one, in the member's protocol."""
     return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
 

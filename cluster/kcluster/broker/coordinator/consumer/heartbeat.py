@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.consumer.member import AssignedPartitions, ConsumerMember
 from kcluster.broker.coordinator.consumer.reconcile import Destination, Owned, reconcile
-from kcluster.broker.coordinator.consumer.records import ConsumerGroupPartitionMetadata
 from kcluster.broker.coordinator.consumer.regexes import RegexChange, change_regex, resolve_if_due
 from kcluster.broker.coordinator.interface import CoordinatorResult, RequestRefused
 from kcluster.broker.coordinator.modern.group import JOIN_EPOCH, ToJoin
@@ -26,6 +25,7 @@ from kcluster.broker.coordinator.modern.heartbeat import (
     decide_leave,
     refuse_if_full,
 )
+from kcluster.broker.coordinator.modern.records import ConsumerGroupPartitionMetadata
 from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.contract import Request
 from kcluster.protocol import messages as m

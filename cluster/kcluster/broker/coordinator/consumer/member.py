@@ -59,9 +59,10 @@ class ConsumerMember(Struct, frozen=True):
     client_host: str = ""
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] = ()
-    """The names that it subscribes to, sorted."""
+    """The names of the topics to which the member subscribes, sorted."""
     regex: str | None = ""
-    """The regular expression to which it also subscribes; "" (and None, in records): none."""
+    """The regular expression to which the member also subscribes; "" (and None, in records) for
+    none."""
     assignor: str | None = None
     classic: ClassicMetadata | None = None
     """The classic protocol's fields, while the member speaks that."""
@@ -77,11 +78,12 @@ class ConsumerMember(Struct, frozen=True):
         return self.classic is not None
 
     def has_reached(self, target_epoch: int) -> bool:
-        """Whether it has exactly the partitions of the target assignment."""
+        """Whether the member has exactly the partitions of the target assignment."""
         return self.state is ConsumerMemberState.STABLE and self.epoch == target_epoch
 
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """The epoch since which it has a partition; None if it does not have it."""
+        """The epoch since which the member has a partition; None if it does not have the
+        partition."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
 
@@ -93,7 +95,7 @@ class ConsumerMember(Struct, frozen=True):
     # ------------------------------------------------------------------------- its records
 
     def has_metadata_of(self, other: ConsumerMember) -> bool:
-        """Whether its metadata record would be equal."""
+        """Whether the metadata record of another member would be equal to this one's."""
         return self.metadata() == other.metadata()
 
     def metadata(self) -> ConsumerGroupMemberMetadataValue:

@@ -17,9 +17,9 @@ from typing import Final
 
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup, ResolvedRegex
 from kcluster.broker.coordinator.consumer.member import ConsumerMember
-from kcluster.broker.coordinator.consumer.records import ConsumerGroupRegularExpression
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import RequestRefused
+from kcluster.broker.coordinator.modern.records import ConsumerGroupRegularExpression
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.patterns import InvalidPattern, Pattern, compile_pattern

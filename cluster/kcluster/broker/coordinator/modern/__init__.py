@@ -18,10 +18,10 @@ leadership: the next leader loads the rest of the log.  Timers are the only othe
     members           each with its own epoch: that of the target it has reached, and its partitions
 
 group.py: ModernGroup, for a kind to extend; partition_group.py: one that assigns partitions.
-heartbeat.py: the steps of a heartbeat in every kind.  records.py: the form of the records.
+heartbeat.py: the steps of a heartbeat in every kind.  records.py: the records of all kinds.
 topics.py: the topics' metadata for these groups.  configs.py: a group's own configs.  refusals.py:
 the refusals of a heartbeat.
 
-A new kind adds a package: its records (with READERS), its member, its group, its heartbeat; and a
-row in group_records.py, rows in group_kinds.py, and a handler.
+A new kind adds a package: its member, its group, its heartbeat; and its records in records.py, rows
+in group_kinds.py, and a handler.
 """

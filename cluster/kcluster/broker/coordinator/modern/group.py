@@ -88,12 +88,12 @@ class Member(Protocol):
         """The time that it has to give up partitions or tasks; None: it has none to give up."""
 
     def metadata(self) -> Any:
-        """The value of its first record."""
+        """The value of the member's first record."""
 
     def with_metadata(self, value: Any) -> Self: ...
 
     def current(self) -> Any:
-        """The value of its second record."""
+        """The value of the member's second record."""
 
     def with_current(self, value: Any | None) -> Self:
         """The member with this assignment; None: its assignment was deleted, and the member will be
@@ -140,7 +140,7 @@ class ModernGroup(Group, Generic[M, T]):
     """The broker config with the limit of members: "group.consumer.max.size"."""
     record_types: ClassVar[RecordTypes]
     member_type: ClassVar[type[Any]]
-    """The class of its members; a new member is made from its id."""
+    """The class of the group's members; a new member is made from its id."""
     nothing: ClassVar[Any]
     """The target of a member without one."""
 
@@ -180,7 +180,7 @@ class ModernGroup(Group, Generic[M, T]):
     @property
     @abstractmethod
     def max_size(self) -> int:
-        """The most members that it may have."""
+        """The most members that the group may have."""
 
     @abstractmethod
     def hash_without(self, leavers: Collection[M]) -> int:

@@ -46,7 +46,8 @@ class MemberChange(ABC, Generic[G, M, T]):
     """A member's request; each step adds to `records`."""
 
     def __init__(self, group: G, first: Sequence[LogRecord], now_ms: int) -> None:
-        """`first`: records that turn another group into this one."""
+        """A member's request to `group`.  `first`: records that turn another group into this
+        one."""
         self.group = group
         self.now_ms = now_ms
         self.records = list(first)
@@ -150,8 +151,8 @@ class Heartbeat(MemberChange[G, M, T]):
 def refuse_if_full(
     group: AnyModernGroup, member_id: str, instance_id: str | None
 ) -> RequestRefused | None:
-    """`member_id`: the request's, "" if it has none.  From 4.4 on, a static member that comes back
-    needs no additional place."""
+    """Refuse a member that joins a full group.  `member_id`: the request's, "" if it has none.
+    From 4.4 on, a static member that comes back needs no additional place."""
     if len(group.members) < group.max_size or member_id in group.members:
         return None
     if group.is_of_4_4 and group.static_member(instance_id) is not None:

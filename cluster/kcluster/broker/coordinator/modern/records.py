@@ -1,7 +1,9 @@
-"""The form of the records of groups with epochs: the key names a group, or a part of one.
+"""The records of groups with epochs on __consumer_offsets, in Kafka's formats: the key names a
+group, or a part of one.
 
-Owns: writing and reading such records.  Never: knows one (<kind>/records.py).  Kafka:
-GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde.
+Owns: the records of all kinds of such groups, writing and reading them.  Never: decides what is
+written.  Kafka: CoordinatorRecordType 3-8, 10-17 and 19-23, GroupCoordinatorRecordHelpers,
+StreamsCoordinatorRecordHelpers, GroupCoordinatorRecordSerde.
 
     class ConsumerGroupMemberMetadata(MemberMetadata, frozen=True):
         kind = 5
@@ -16,7 +18,7 @@ TargetMember, CurrentMember.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct
@@ -58,7 +60,7 @@ class MessageRecord(GroupRecord, frozen=True):
 
     @classmethod
     def value_type(cls) -> Any:
-        """The message class of its value."""
+        """The message class of the record's value."""
         return getattr(m, f"{cls.__name__}Value")
 
 
@@ -103,8 +105,146 @@ class RecordTypes(Struct, frozen=True):
     target: type[TargetMetadata]
     target_member: type[TargetMember]
     current: type[CurrentMember]
+    others: tuple[type[MessageRecord], ...]
+    """Those that only this kind of group has."""
+
+    @property
+    def all(self) -> tuple[type[MessageRecord], ...]:
+        """All classes of the kind."""
+        common = self.group, self.member, self.target, self.target_member, self.current
+        return *common, *self.others
 
 
-def readers_of(records: Iterable[type[MessageRecord]]) -> Mapping[int, Reader]:
-    """Kind of key -> the reader of such records."""
-    return {record.kind: record.read for record in records}
+# ---------------------------------------------------------------------------------- consumer groups
+
+
+class ConsumerGroupMetadata(GroupMetadata, frozen=True):
+    kind = 3
+
+
+class ConsumerGroupPartitionMetadata(GroupValue, frozen=True):
+    """The topics' metadata, before 4.1; only its tombstone is written."""
+
+    kind = 4
+
+
+class ConsumerGroupMemberMetadata(MemberMetadata, frozen=True):
+    kind = 5
+
+
+class ConsumerGroupTargetAssignmentMetadata(TargetMetadata, frozen=True):
+    kind = 6
+
+
+class ConsumerGroupTargetAssignmentMember(TargetMember, frozen=True):
+    kind = 7
+
+
+class ConsumerGroupCurrentMemberAssignment(CurrentMember, frozen=True):
+    kind = 8
+
+
+class ConsumerGroupRegularExpression(MessageRecord, frozen=True):
+    """The topics that match a regular expression."""
+
+    kind = 16
+
+    regular_expression: str
+    value: Any
+
+
+CONSUMER: Final = RecordTypes(
+    ConsumerGroupMetadata,
+    ConsumerGroupMemberMetadata,
+    ConsumerGroupTargetAssignmentMetadata,
+    ConsumerGroupTargetAssignmentMember,
+    ConsumerGroupCurrentMemberAssignment,
+    (ConsumerGroupPartitionMetadata, ConsumerGroupRegularExpression),
+)
+
+
+# ------------------------------------------------------------------------------------- share groups
+
+
+class ShareGroupMemberMetadata(MemberMetadata, frozen=True):
+    kind = 10
+
+
+class ShareGroupMetadata(GroupMetadata, frozen=True):
+    kind = 11
+
+
+class ShareGroupTargetAssignmentMetadata(TargetMetadata, frozen=True):
+    kind = 12
+
+
+class ShareGroupTargetAssignmentMember(TargetMember, frozen=True):
+    kind = 13
+
+
+class ShareGroupCurrentMemberAssignment(CurrentMember, frozen=True):
+    kind = 14
+
+
+class ShareGroupStatePartitionMetadata(GroupValue, frozen=True):
+    """The share partitions that are being initialized, are initialized, or deleted."""
+
+    kind = 15
+
+
+SHARE: Final = RecordTypes(
+    ShareGroupMetadata,
+    ShareGroupMemberMetadata,
+    ShareGroupTargetAssignmentMetadata,
+    ShareGroupTargetAssignmentMember,
+    ShareGroupCurrentMemberAssignment,
+    (ShareGroupStatePartitionMetadata,),
+)
+
+
+# ----------------------------------------------------------------------------------- streams groups
+
+
+class StreamsGroupMetadata(GroupMetadata, frozen=True):
+    """The group's own record, which also has the configs of the assignment, and the validated
+    topology's epoch."""
+
+    kind = 17
+
+
+class StreamsGroupMemberMetadata(MemberMetadata, frozen=True):
+    kind = 19
+
+
+class StreamsGroupTargetAssignmentMetadata(TargetMetadata, frozen=True):
+    kind = 20
+
+
+class StreamsGroupTargetAssignmentMember(TargetMember, frozen=True):
+    kind = 21
+
+
+class StreamsGroupCurrentMemberAssignment(CurrentMember, frozen=True):
+    kind = 22
+
+
+class StreamsGroupTopology(GroupValue, frozen=True):
+    """The topology of the group."""
+
+    kind = 23
+
+
+STREAMS: Final = RecordTypes(
+    StreamsGroupMetadata,
+    StreamsGroupMemberMetadata,
+    StreamsGroupTargetAssignmentMetadata,
+    StreamsGroupTargetAssignmentMember,
+    StreamsGroupCurrentMemberAssignment,
+    (StreamsGroupTopology,),
+)
+
+
+READERS: Final[Mapping[int, Reader]] = {
+    record.kind: record.read for kind in (CONSUMER, SHARE, STREAMS) for record in kind.all
+}
+"""Kind of key -> the reader of such records."""

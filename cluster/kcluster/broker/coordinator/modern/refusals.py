@@ -45,8 +45,8 @@ def unknown_member(group_id: str, member_id: str) -> RequestRefused:
 def known_static_member(
     holder: MemberT | None, instance_id: str, member_id: str
 ) -> MemberT | RequestRefused:
-    """`holder`: the member with this instance id, None if there is none.  Returns it if its id is
-    `member_id`."""
+    """Check that a static member may use its instance id.  `holder`: the member with that instance
+    id, None if there is none; it is returned if its id is `member_id`."""
     if holder is None:
         message = f"the group has no static member {instance_id}"
         return RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, message)

@@ -4,7 +4,6 @@ Owns: members, the assignment, and the list of share partitions with a state.  N
 (share_state/ does), delivers a record (the share-partition leader does).  Kafka: modern.share;
 GroupMetadataManager's part about share groups.
 
-    records.py            the records on __consumer_offsets
     member.py             a member, as a value
     state_partitions.py   which share partitions are being initialized, are initialized, or deleted
     assignor.py           the simple assignor: a partition may go to several members

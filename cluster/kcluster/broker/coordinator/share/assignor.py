@@ -3,9 +3,10 @@
 Owns: that decision.  Never: knows a group's records.
 Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAssignmentBuilder.
 
-With more members than partitions a partition has several members, with more partitions a member has
-several.  Members keep their partitions, as far as the balance allows.  If all subscribe to the same
-topics, their partitions are balanced as one; otherwise each topic by itself.
+A partition has several members if there are more members than partitions; a member has several
+partitions if there are more partitions.  Members keep their partitions, as far as the balance
+allows.  If all members subscribe to the same topics, the partitions of all topics are balanced
+together; otherwise each topic is balanced by itself.
 
 DIFFERS: Kafka's order of members and partitions is that of its hash maps; here it is the order in
 which members joined, and that of the topics' names.
@@ -24,12 +25,12 @@ _Partition = tuple[bytes, int]
 
 
 class ShareMemberSpec(Struct, frozen=True):
-    """One member, for the assignor."""
+    """A member of a share group, in the form that the assignor needs."""
 
     topic_ids: tuple[bytes, ...]
-    """The existing topics that it subscribes to, in order of their names."""
+    """The existing topics that the member subscribes to, in order of their names."""
     assigned: Assignment
-    """Its part of the last target assignment."""
+    """The member's part of the last target assignment."""
 
 
 def assign_simply(
@@ -85,7 +86,7 @@ def _balance(
 
 
 def _wanted_counts(members: int, places: int) -> list[int]:
-    """The number of places that each member takes."""
+    """The number of partitions that each member takes."""
     each = places / members
     return [ceil(each * (index + 1)) - ceil(each * index) for index in range(members)]
 
@@ -105,7 +106,8 @@ def _fill(
             turn %= len(lacking)
             member_id = lacking[turn]
             if member_id in their:
-                # It has this partition already; other partitions may be left for it.
+                # The member has this partition already; other partitions may be left for the
+                # member.
                 turn, passed = turn + 1, passed + 1
                 continue
             their.append(member_id)

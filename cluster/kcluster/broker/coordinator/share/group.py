@@ -14,10 +14,10 @@ from kcluster.broker.coordinator.group import Committer
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import GroupHome, Settled
 from kcluster.broker.coordinator.modern.partition_group import PartitionGroup
+from kcluster.broker.coordinator.modern.records import SHARE, ShareGroupStatePartitionMetadata
 from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 from kcluster.broker.coordinator.share.assignor import ShareMemberSpec, assign_simply
 from kcluster.broker.coordinator.share.member import ShareMember
-from kcluster.broker.coordinator.share.records import TYPES, ShareGroupStatePartitionMetadata
 from kcluster.broker.coordinator.share.state_partitions import (
     StatePartitions,
     Topics,
@@ -45,13 +45,13 @@ class ShareGroup(PartitionGroup[ShareMember]):
     interval_config = "share.assignment.interval.ms"
     heartbeat_config = "share.heartbeat.interval.ms"
     size_config = "group.share.max.size"
-    record_types = TYPES
+    record_types = SHARE
     member_type = ShareMember
 
     def __init__(self, group_id: str, home: GroupHome) -> None:
         super().__init__(group_id, home)
         self.states: StatePartitions | None = None
-        """The states of its share partitions; None if there is no record about them."""
+        """The states of the group's share partitions; None if there is no record about them."""
         self._states_written_ms = 0
         self._is_unloaded = False
 
@@ -67,7 +67,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
     # ------------------------------------------------------------------------- questions
 
     def subscribed_topics(self, members: Iterable[ShareMember]) -> set[str]:
-        """The topics of all these members."""
+        """The topics to which any of these members subscribes."""
         return {name for member in members for name in member.topics}
 
     def names_of(self, member: ShareMember) -> Iterable[str]:
@@ -171,8 +171,8 @@ class ShareGroup(PartitionGroup[ShareMember]):
     # ------------------------------------------------------------------ share partitions
 
     def states_to_initialize(self, names: Iterable[str], now_ms: int) -> Topics:
-        """The share partitions of these topics that the persister must initialize, including those
-        of requests long ago."""
+        """The share partitions of these topics that the persister must initialize, including share
+        partitions whose last request has gone unanswered for too long."""
         interval_ms = self.broker.config.group_share_initialize_retry_interval_ms
         retries = now_ms - self._states_written_ms >= interval_ms
         states = StatePartitions() if self.states is None else self.states
@@ -239,7 +239,7 @@ class ShareGroup(PartitionGroup[ShareMember]):
         self.write([self.states_record(changed)], written, now_ms)
 
     def without_deleted_topics(self) -> list[LogRecord]:
-        """Nothing: share coordinators delete the states of such topics by themselves."""
+        """No records: share coordinators delete the states of deleted topics by themselves."""
         if self.states is None:
             return []
         names = self.broker.image.topic_names

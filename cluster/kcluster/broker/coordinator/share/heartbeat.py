@@ -82,7 +82,7 @@ class ShareHeartbeat(Heartbeat[ShareGroup, ShareMember, Assignment]):
         return CoordinatorResult(self.records, self._answer(member, moved), written, committed)
 
     def _updated(self, member: ShareMember) -> ShareMember:
-        """The member with this heartbeat's report about itself."""
+        """The member, changed by the report in this heartbeat."""
         body, names = self.body, self.body.subscribed_topic_names
         return replace(
             member,
@@ -93,7 +93,7 @@ class ShareHeartbeat(Heartbeat[ShareGroup, ShareMember, Assignment]):
         )
 
     def _update_epoch(self, names: set[str], bump: bool) -> bool:
-        """Whether the group epoch increases."""
+        """Decide whether the group epoch increases."""
         group = self.group
         hashed = group.hash_of(names)
         if bump or hashed != group.metadata_hash:
@@ -104,7 +104,7 @@ class ShareHeartbeat(Heartbeat[ShareGroup, ShareMember, Assignment]):
         return bump
 
     def _update_target(self, updated: ShareMember) -> tuple[int, Assignment]:
-        """The epoch of the target assignment, and this member's part."""
+        """The epoch of the target assignment, and this member's part of it."""
         group, member_id = self.group, updated.member_id
         if group.target_epoch >= self.epoch or not group.can_assign(self.now_ms):
             return group.target_epoch, group.targets.get(member_id, NO_PARTITIONS)

@@ -27,14 +27,14 @@ _STABLE: Final = 0
 
 
 class ShareMember(Struct, frozen=True):
-    """One member."""
+    """A member of a share group."""
 
     member_id: str
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
     topics: tuple[str, ...] = ()
-    """The names that it subscribes to, sorted."""
+    """The names that the member subscribes to, sorted."""
 
     epoch: int = 0
     previous_epoch: int = -1

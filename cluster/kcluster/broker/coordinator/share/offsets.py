@@ -110,8 +110,8 @@ def _show_errors(
     answer: m.AlterShareGroupOffsetsResponse,
     errors: dict[SharePartition, ErrorCode],
 ) -> None:
-    """Put the persister's refusals into the answer.  Their share partitions stay initializing, for
-    a later attempt."""
+    """Add the persister's refusals to the answer.  The refused share partitions stay initializing,
+    for a later attempt."""
     for row in answer.responses:
         for cell in row.partitions:
             key = SharePartition(group.group_id, row.topic_id, cell.partition_index)
@@ -136,7 +136,7 @@ class _Deleting(Struct):
     """The decision on a DeleteShareGroupOffsets request."""
 
     states: StatePartitions
-    """The group's states, with these topics as deleting."""
+    """The states of the group's share partitions, with these topics as deleting."""
     partitions: dict[bytes, frozenset[int]]
     """The share partitions whose state must be deleted, by topic id."""
     refused: list[m.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]

@@ -4,7 +4,7 @@ Owns: `StatePartitions`, its changes and its record.  Never: has a state initial
 (group.py does), keeps one (share_state/ does).
 Kafka: ShareGroup.ShareGroupStatePartitionMetadataInfo, GroupMetadataManager.combineInitMaps.
 
-    initializing   the persister has been asked; asked again after
+    initializing   the persister is asked, and asked again after
                    group.share.initialize.retry.interval.ms
     initialized    may be assigned to members
     deleting       the persister has been asked to delete the states of a topic
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kcluster.broker.coordinator.modern.records import ShareGroupStatePartitionMetadata
 from kcluster.broker.coordinator.modern.topics import Assignment
-from kcluster.broker.coordinator.share.records import ShareGroupStatePartitionMetadata
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
 

@@ -18,7 +18,7 @@ from kcluster.protocol.names import SHARE_GROUP_STATE_TOPIC
 
 
 class ShareCoordinator(ShardedCoordinator[ShareStateShard]):
-    """The share coordinator.  `shards`: by partition of __share_group_state."""
+    """The share coordinator.  `shards`: the shards by partition of __share_group_state."""
 
     topic = SHARE_GROUP_STATE_TOPIC
     _has_timers = False

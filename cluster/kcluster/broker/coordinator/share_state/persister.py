@@ -1,4 +1,4 @@
-"""What a broker uses to keep the state of share partitions.
+"""The interface by which a broker keeps the state of share partitions.
 
 Owns: the `SharePersister` interface, and NoPersister, which stores nothing.  Never: sends a request
 (remote_persister.py does), stores a state (share_state_shard.py does).
@@ -24,18 +24,17 @@ from kcluster.broker.coordinator.share_state.state import (
 from kcluster.protocol.errors import ErrorCode
 
 OnWritten = Callable[[ErrorCode, int], None]
-"""(error, now_ms)."""
+"""Called with (error, now_ms)."""
 OnRead = Callable[[ReadState | ErrorCode, int], None]
-"""(state or error, now_ms)."""
+"""Called with (state or error, now_ms)."""
 OnErrors = Callable[[dict[SharePartition, ErrorCode], int], None]
-"""(error of each share partition, now_ms)."""
+"""Called with (error of each share partition, now_ms)."""
 OnSummaries = Callable[[dict[SharePartition, ShareSummary | ErrorCode], int], None]
-"""(summary or error of each share partition, now_ms)."""
+"""Called with (summary or error of each share partition, now_ms)."""
 
 
 class SharePersister(ABC):
-    """Keeps the state of share partitions, of any group.  The share-partition leader reads and
-    writes the state; the group coordinator calls all other methods.
+    """Keeps the states of share partitions, of any group.
 
     The share-partition leader reads and writes; the group coordinator does the rest.
     """
@@ -45,8 +44,8 @@ class SharePersister(ABC):
         self, partition: SharePartition, leader_epoch: int, on_read: OnRead, now_ms: int
     ) -> None:
         """Read the state, for the leader of `leader_epoch`: writes of older leaders are refused
-        from now on.  FENCED_LEADER_EPOCH if a newer leader has read it; INVALID_REQUEST if it has
-        not been initialized."""
+        from now on.  FENCED_LEADER_EPOCH if a newer leader has read it; INVALID_REQUEST if the
+        state has not been initialized."""
 
     @abstractmethod
     def write(
@@ -68,18 +67,18 @@ class SharePersister(ABC):
     def initialize(
         self, partitions: Mapping[SharePartition, tuple[int, int]], on_done: OnErrors, now_ms: int
     ) -> None:
-        """Replace each state by a new one with this (state epoch, start offset).  All are of one
-        group."""
+        """Replace each state by a new one, with the given (state epoch, start offset).  All share
+        partitions are of one group."""
 
     @abstractmethod
     def delete(self, partitions: Iterable[SharePartition], on_done: OnErrors, now_ms: int) -> None:
-        """Delete the states.  All are of one group."""
+        """Delete the states.  All share partitions are of one group."""
 
     @abstractmethod
     def summarize(
         self, partitions: Iterable[SharePartition], on_done: OnSummaries, now_ms: int
     ) -> None:
-        """Read the states without their batches.  All are of one group."""
+        """Read the states without their batches.  All share partitions are of one group."""
 
 
 class NoPersister(SharePersister):

@@ -5,10 +5,10 @@ Never: stores anything (share_state_shard.py does, on whichever broker).
 Kafka: DefaultStatePersister, PersisterStateManager.
 
 Requests go over the fabric, also to a coordinator on the same broker, so a fault can hit them.
-Writes of one share partition are sent one after the other.  Writes that come meanwhile are sent
-together, in one request, when the last one is answered: they take effect in order, and ten
-acknowledgements do not cost ten round trips.  A read waits for the writes before it, because its
-answer must include them.
+Writes of one share partition are sent one after the other.  Writes that arrive before the answer
+are sent together, in one request, after it: they take effect in order, and ten acknowledgements do
+not cost ten round trips.  A read waits for the writes before it, because its answer must include
+them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from kcluster.protocol.messages import Message
 MAX_ATTEMPTS: Final = 5
 """Kafka: PersisterStateManager.MAX_FIND_COORD_ATTEMPTS."""
 _BACKOFFS_PER_TIMEOUT: Final = 30
-"""Kafka's first backoff is 1 s, a 30th of request.timeout.ms; profiles scale both."""
+"""The number of backoffs in request.timeout.ms: Kafka's first backoff is 1 s, a 30th of it, and
+profiles scale both."""
 _MAX_BACKOFFS: Final = 30
 
 _RETRIABLE: Final = (
@@ -56,10 +57,10 @@ _RETRIABLE: Final = (
 )
 
 Build = Callable[[str, dict[bytes, list[Message]]], Message]
-"""(group id, the request's rows by topic id) -> the request."""
+"""Makes a request from the group id and the request's rows by topic id."""
 
 Results = dict[SharePartition, Any]
-"""A response's row of each share partition, or an ErrorCode."""
+"""The row of each share partition in a response, or an ErrorCode."""
 
 
 class _StateWrite(Struct):
@@ -106,8 +107,9 @@ class RemotePersister(SharePersister):
         self, partition: SharePartition, leader_epoch: int, on_read: OnRead, now_ms: int
     ) -> None:
         if partition in self._writing:
-            # DIFFERS: in Kafka a read can overtake a write of the share partition that was dropped
-            # here before, and what that acknowledges is delivered again.
+            # DIFFERS: in Kafka a read can overtake an earlier write of a share partition that this
+            # broker no longer leads, and the records that the write acknowledges are delivered
+            # again.
             behind = self._reads_behind.setdefault(partition, [])
             behind.append(lambda at_ms: self.read(partition, leader_epoch, on_read, at_ms))
             return

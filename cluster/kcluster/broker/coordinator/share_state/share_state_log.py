@@ -139,7 +139,7 @@ def _read_update(key: bytes, value: bytes) -> UpdateRecord:
 
 
 def batches_of(messages: Iterable[Any]) -> tuple[StateBatch, ...]:
-    """The batches of any message that has some."""
+    """The batches in a message of any class that has batches."""
     return tuple(
         StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
         for one in messages

@@ -28,7 +28,7 @@ from kcluster.protocol.records.records import Batch
 
 
 class ShareStateShard(LogShard[StateRecord]):
-    """One partition of __share_group_state.  `states`: the states as its log has them, committed or
+    """One partition of __share_group_state.  `states`: the states in its log, committed or
     not."""
 
     topic = SHARE_GROUP_STATE_TOPIC
@@ -104,7 +104,7 @@ class ShareStateShard(LogShard[StateRecord]):
             self.append(records, ignore_outcome, now_ms, at_once=True)
 
     def forget_deleted_topics(self, now_ms: int) -> None:
-        """Delete the states of share partitions whose topic does not exist any more."""
+        """Delete the states of share partitions whose topic no longer exists."""
         image = self.broker.image
         records: list[StateRecord] = [
             SnapshotRecord(partition, None)
@@ -120,4 +120,4 @@ class ShareStateShard(LogShard[StateRecord]):
         """Do nothing: the share coordinator has the timers."""
 
     def forget(self, now_ms: int) -> None:
-        """Do nothing: no request is parked here except for writes."""
+        """Do nothing: only writes are parked here, and the log shard answers them."""

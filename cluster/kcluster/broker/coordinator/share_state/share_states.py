@@ -50,18 +50,18 @@ READ_OF_UNINITIALIZED: Final = "read before it was initialized"
 
 
 Decided = CoordinatorResult[ShareState | None] | RequestRefused
-"""A decision whose response is a state; None: an answer without a state."""
+"""A decision whose response is a state, or None for an answer without a state."""
 
 
 class _Entry(Struct):
-    """A share partition's state, with what its next record depends on."""
+    """A share partition's state, and the counts on which its next record depends."""
 
     state: ShareState
     leader_epoch: int
     """The highest leader epoch seen; an initialization does not reset it."""
     state_epoch: int
     updates: int = 0
-    """The number of updates since the last snapshot that was made because of their number."""
+    """The number of updates since the last snapshot that was written because of that number."""
 
 
 class ShareStates:
@@ -81,7 +81,7 @@ class ShareStates:
     def initialize(
         self, partition: SharePartition, state_epoch: int, start_offset: int, now_ms: int
     ) -> Decided:
-        """Begin with a new state."""
+        """Start a new state."""
         entry = self.entries.get(partition)
         if partition.partition < 0:
             return invalid(NEGATIVE_PARTITION)
@@ -203,7 +203,7 @@ class ShareStates:
         """The record of a change: an update, or a snapshot after a number of updates."""
         known = entry.state
         if self._is_strict:
-            # Writes may come in another order than they were made: there is no way back.
+            # Writes may arrive out of order; progress never goes back.
             if start_offset < known.start_offset:
                 delivery_complete_count = known.delivery_complete_count
             elif start_offset == known.start_offset:
@@ -261,7 +261,7 @@ class ShareStates:
     def _put_update(self, update: UpdateRecord) -> None:
         entry = self.entries.get(update.partition)
         if entry is None:
-            return  # its snapshot was deleted: the log began in between
+            return  # its snapshot was deleted, because the log began after it
         known = entry.state
         start = known.start_offset if update.start_offset == UNINITIALIZED else update.start_offset
         epoch = known.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch

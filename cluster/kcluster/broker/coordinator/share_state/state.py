@@ -17,7 +17,7 @@ from msgspec import Struct
 from kcluster.protocol.uuids import read_uuid, uuid_text
 
 UNINITIALIZED: Final = -1
-"""The start offset of a share partition whose leader has still to choose one, by
+"""The start offset of a share partition whose leader has yet to choose one, by
 share.auto.offset.reset."""
 NO_COUNT: Final = -1
 NO_EPOCH: Final = -1
@@ -25,7 +25,7 @@ _INT: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class SharePartition(NamedTuple):
-    """A partition, as read by one group.  Kafka: SharePartitionKey."""
+    """A partition, as one group reads it.  Kafka: SharePartitionKey."""
 
     group_id: str
     topic_id: bytes
@@ -48,7 +48,7 @@ def is_share_key(key: str) -> bool:
 
 
 class StateBatch(NamedTuple):
-    """The records of `first_offset` to `last_offset` (inclusive) are in this state.
+    """The delivery state of the records from `first_offset` to `last_offset` (inclusive).
 
     `delivery_state`: 0 available, 2 acknowledged, 4 archived.
     """
@@ -60,8 +60,8 @@ class StateBatch(NamedTuple):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The progress of a batch.  Of two batches about one record, the batch with more progress
-        is right."""
+        """The progress of a batch.  Of two batches with one record, the batch with more progress is
+        right."""
         return self.delivery_count, self.delivery_state
 
     def part(self, first_offset: int, last_offset: int) -> StateBatch:
@@ -72,9 +72,9 @@ class StateBatch(NamedTuple):
 class ShareState(Struct, frozen=True):
     """The stored state of one share partition.
 
-    `state_epoch`: of its initialization.  `leader_epoch`: of the share-partition leader that wrote
-    last.  `delivery_complete_count`: records from `start_offset` on that need no further delivery;
-    -1 if not known.
+    `state_epoch`: the epoch of its initialization.  `leader_epoch`: that of the share-partition
+    leader that wrote last.  `delivery_complete_count`: the number of records from `start_offset` on
+    that need no further delivery; -1 if unknown.
     """
 
     snapshot_epoch: int
@@ -102,15 +102,15 @@ class ReadState(Struct, frozen=True):
 
     state_epoch: int
     start_offset: int
-    """-1: share.auto.offset.reset decides it."""
+    """The start offset; -1 if share.auto.offset.reset decides it."""
     batches: tuple[StateBatch, ...]
 
 
 def combine(
     known: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Put the batches of `new` over those of `known` (which have no overlaps), and drop offsets
-    before `start_offset`.
+    """Put the batches of `new` over the batches of `known` (which have no overlaps), and drop
+    offsets before `start_offset`.
 
     Where two batches overlap, the batch with more progress wins.  Neighbours in the same state
     become one.  `start_offset` -1: nothing is dropped.

@@ -12,6 +12,6 @@ The path of a StreamsGroupHeartbeat:
     assignor.py                        which member should have which task
     reconciliation.py                  the member's next step towards its target
 
-topology.py: what the application declares.  tasks.py: sets of tasks.  member.py: one member.
-records.py: the records.  internal_topics.py: creating repartition and changelog topics.
+topology.py: what the application declares.  tasks.py: sets of tasks, and who holds them.
+member.py: one member.  internal_topics.py: creating repartition and changelog topics.
 """

@@ -4,11 +4,12 @@ Owns: `assign_tasks`, a pure function of members, their previous targets and the
 waits for a task to be free (reconciliation.py), reads a config.
 Kafka: StickyTaskAssignor, ProcessState; KIP-1071.
 
-Active tasks go, in this order: to the member that had them, unless it has its share; to the least
-loaded member that had them as standby, unless it has its share; to the least loaded process.
-Standbys go to the member that had the task, then to the least loaded process, never to a process
-that has the task already.  The load of a process is its number of tasks per member.  Equals are in
-the order of Java's collections, so that a group's assignment is equal to Kafka's.
+An active task goes, in this order: to the member that had it, unless that member has its share
+already; to the least loaded member that had them as standby, unless it has its share; to the least
+loaded process.  Standbys go to the member that had the task, then to the least loaded process,
+never to a process that has the task already.  The load of a process is its number of tasks per
+member.  Ties are broken by the order of Java's collections, so that a group's assignment is equal
+to Kafka's.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from kcluster.protocol.java import JavaPriorityQueue, hash_order, java_hash_code
 
 
 class AssignedMember(Struct, frozen=True):
-    """The assignor's facts about a member."""
+    """A member of a streams group, in the form that the assignor needs."""
 
     process_id: str
     """Members of one process share its state directory."""
     previous: Tasks
     offsets: Mapping[Task, int] | None = None
-    """The progress of the task states that it has (from 4.4 on); None: as before 4.4."""
+    """The progress of the task states that the member has (from 4.4 on); None for the rule before
+    4.4."""
 
 
 class TaskGroup(Struct, frozen=True):
@@ -37,7 +39,7 @@ class TaskGroup(Struct, frozen=True):
     subtopology_id: str
     count: int
     is_stateful: bool
-    """Whether they have a state, and so standbys."""
+    """Whether the tasks have a state, and so have standbys."""
 
 
 def assign_tasks(
@@ -48,7 +50,8 @@ def assign_tasks(
 
 
 class _Quota:
-    """The share of tasks of a member; other members take the tasks that one cannot."""
+    """The number of active tasks that each member may take; other members take the tasks that a
+    member cannot."""
 
     __slots__ = ("members_left", "per_member", "tasks_left")
 
@@ -62,8 +65,8 @@ class _Quota:
         self.per_member = -(-self.tasks_left // self.members_left) if self.members_left else 0
 
     def member_has(self, tasks: int) -> None:
-        """Count a further task of a member, `tasks` now.  If the member is full, the rest is shared
-        without it."""
+        """Count a further task of a member, `tasks` now.  If the member is full, the other members
+        share the rest."""
         if tasks == self.per_member:
             self.members_left -= 1
             self.tasks_left -= tasks
@@ -88,7 +91,7 @@ class _Process:
         return sum(self.counts.values()) / len(self.counts)
 
     def add(self, member_id: str, task: Task, is_active: bool) -> int:
-        """Give a task to a member; returns the number of tasks that it has now."""
+        """Give a task to a member; returns the member's new number of tasks."""
         self._by_load = None
         return self._add(member_id, task, is_active)
 
@@ -100,8 +103,8 @@ class _Process:
         return self.counts[member_id]
 
     def add_to_least_loaded(self, task: Task, is_active: bool) -> int:
-        """Give a task to the member with the fewest tasks; returns the number of tasks that it has
-        now."""
+        """Give a task to the member with the fewest tasks; returns that member's new number of
+        tasks."""
         by_load = self._by_load
         if by_load is None:
             by_load = self._by_load = JavaPriorityQueue(self.counts.__getitem__)
@@ -131,7 +134,8 @@ class _Assignment:
         self._previous_standby: dict[Task, list[str]] = {}
         """The members that have a copy of a task's state, the best first."""
         self._ranks: dict[Task, list[tuple[bool, int, str]]] = {}
-        """(whether it was not a standby, minus its offsets, member), from 4.4 on."""
+        """By task: (whether the member did not have the task as standby, minus its offsets,
+        member), from 4.4 on."""
         self._is_of_4_4 = any(one.offsets is not None for one in members.values())
         active = sum(group.count for group in groups)
         stateful = sum(group.count for group in groups if group.is_stateful)
@@ -242,7 +246,7 @@ class _Assignment:
                 process_load = process.load
                 member_load = process.counts[member_id]
                 chosen = member_id
-        # Kafka's rule: the first one decides whether any of them may have it.
+        # Kafka's rule: the first member decides for all of them.
         return None if without is not None and without in first.tasks else chosen
 
     def _least_loaded_of_4_4(self, members: list[str], without: Task | None) -> str | None:
@@ -275,8 +279,8 @@ class _Assignment:
                     break
 
     def _give_standby(self, task: Task) -> bool:
-        """Give a standby to the member that had the task active, or as a standby; returns whether
-        one of them took it."""
+        """Give a standby to a member that had the task, active or as a standby; returns whether
+        such a member took it."""
         active = self._previous_active.get(task)
         is_free = active is not None and task not in self._process_of[active].tasks
         if active is not None and is_free and self._take_standby(active, task):

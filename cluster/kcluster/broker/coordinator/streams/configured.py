@@ -32,7 +32,8 @@ PartitionCounts = Mapping[str, int]
 
 
 class StreamsStatus(IntEnum):
-    """A member's information besides its tasks.  Kafka: StreamsGroupHeartbeatResponse.Status."""
+    """A status that a member is told besides its tasks.  Kafka:
+    StreamsGroupHeartbeatResponse.Status."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -51,7 +52,7 @@ class StatusDetail(Struct, frozen=True):
 
 
 class InvalidTopology(Struct, frozen=True):
-    """No cluster could run this topology: the heartbeat is refused."""
+    """A topology that no cluster could run: the heartbeat is refused."""
 
     error: ErrorCode
     message: str | None
@@ -63,7 +64,8 @@ class ConfiguredSubtopology(Struct, frozen=True):
     subtopology: Subtopology
     task_count: int
     partitions: dict[str, int]
-    """The number of partitions of each internal topic that it reads or restores from."""
+    """The number of partitions of each internal topic that the subtopology reads or restores
+    from."""
 
     @property
     def is_stateful(self) -> bool:
@@ -71,7 +73,7 @@ class ConfiguredSubtopology(Struct, frozen=True):
 
     @property
     def internal_topics(self) -> Iterator[InternalTopic]:
-        """The repartition topics that it reads, and its changelogs."""
+        """The repartition topics that the subtopology reads, and its changelogs."""
         yield from self.subtopology.repartition_source_topics
         yield from self.subtopology.state_changelog_topics
 
@@ -86,7 +88,7 @@ class ConfiguredTopology(Struct, frozen=True):
     missing_topics: dict[str, InternalTopic]
     """The internal topics to create, by name, with their numbers of partitions."""
     problem: StatusDetail | None
-    """The reason why there are no tasks yet; None: the topology is ready."""
+    """The reason why there are no tasks yet; None if the topology is ready."""
 
     @property
     def is_ready(self) -> bool:
@@ -94,7 +96,7 @@ class ConfiguredTopology(Struct, frozen=True):
 
 
 class _Stop(Exception):
-    """Ends `configure`; never leaves this module."""
+    """The exception that ends `configure`, which catches it."""
 
     def __init__(self, reason: StatusDetail | InvalidTopology) -> None:
         super().__init__(reason)
@@ -130,8 +132,8 @@ def configure(
 
 
 def _in_order(topology: StreamsTopology) -> list[Subtopology]:
-    """Subtopologies in Kafka's order of iteration, since the first one may decide a number of
-    partitions."""
+    """Subtopologies in Kafka's order of iteration, since an earlier subtopology may decide a number
+    of partitions."""
     by_id = {each.subtopology_id: each for each in topology.subtopologies}
     return [by_id[id_] for id_ in hash_order(by_id, java_hash_code)]
 
@@ -174,8 +176,9 @@ def _check_sources(subtopologies: Iterable[Subtopology], existing: PartitionCoun
 def _repartition_counts(
     subtopologies: list[Subtopology], existing: PartitionCounts
 ) -> dict[str, int]:
-    """The number of partitions of each repartition topic.  A topic that one subtopology writes may
-    decide for the next one."""
+    """The number of partitions of each repartition topic.  The number for one topic may decide the
+    number of tasks of the subtopology that reads it, and so the number for a topic that this
+    subtopology writes."""
     decided = {
         topic.name: topic.partitions
         for each in subtopologies
@@ -243,8 +246,8 @@ def _enforce_copartitioning(
     decided: dict[str, int],
     existing: PartitionCounts,
 ) -> None:
-    """Set the repartition topics of each group to one number, or name the reason why that cannot
-    be."""
+    """Set the repartition topics of each group to one number, or return the reason why that is
+    impossible."""
     fixed: set[str] = set()
     flexible: set[str] = set()
     for each in subtopologies:
@@ -295,7 +298,7 @@ def _same(counts: list[int], shown: dict[str, int]) -> int:
 
 
 def _count(topic: str, decided: PartitionCounts, existing: PartitionCounts) -> int:
-    """The number of partitions of a topic: an existing one's own, before a decided one."""
+    """The number of partitions of a topic: its own if it exists, else the decided number."""
     count = existing.get(topic) or decided.get(topic)
     if count is None:
         raise _server_error()

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def described_group(group: StreamsGroup) -> Description.DescribedGroup:
-    """The whole group, and the topology with its numbers of partitions, once it is ready."""
+    """The whole group, and the topology with its numbers of partitions, once the topology is
+    ready."""
     return m.StreamsGroupDescribeResponse.DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name,

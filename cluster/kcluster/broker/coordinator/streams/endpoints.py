@@ -33,8 +33,8 @@ def endpoints(
     """The endpoints of all members that have one, with their partitions.  `updated`: the member of
     this heartbeat, which comes last.
 
-    `replaced`: the id of the static member whose place it takes.  Returns None if a member has an
-    endpoint, but the topology has no tasks or a topic is gone.  Kafka fails then
+    `replaced`: the id of the static member whose place that member takes.  Returns None if a member
+    has an endpoint, but the topology has no tasks or a topic is gone.  Kafka fails then
     (UNKNOWN_SERVER_ERROR).
     """
     rows: list[EndpointRow] = []
@@ -64,7 +64,7 @@ def _partitions(
     is_of_4_4: bool,
 ) -> list[TopicRow] | None:
     """The partitions that the tasks read; a smaller topic does not have all of them.  Before 4.4
-    its last ones were left out, whatever their numbers."""
+    the last of the tasks' partitions were left out, whatever their numbers."""
     row = m.StreamsGroupHeartbeatResponse.TopicPartition
     rows: list[TopicRow] = []
     for subtopology_id, partitions in by_subtopology(tasks).items():

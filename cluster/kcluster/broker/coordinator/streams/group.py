@@ -20,22 +20,28 @@ from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import GroupHome, RequestRefused, ignore_outcome
 from kcluster.broker.coordinator.modern.configs import group_config
 from kcluster.broker.coordinator.modern.group import FIRST_EPOCH, ModernGroup, ToJoin
-from kcluster.broker.coordinator.modern.records import GroupMetadata
-from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
-from kcluster.broker.coordinator.streams.holders import Holders
-from kcluster.broker.coordinator.streams.member import StreamsMember, TaskOffsets
-from kcluster.broker.coordinator.streams.records import (
-    TYPES,
+from kcluster.broker.coordinator.modern.records import (
+    STREAMS,
+    GroupMetadata,
     StreamsGroupMetadata,
     StreamsGroupTopology,
 )
+from kcluster.broker.coordinator.streams.configured import ConfiguredTopology
+from kcluster.broker.coordinator.streams.member import StreamsMember, TaskOffsets
 from kcluster.broker.coordinator.streams.target import (
     RACK_AWARE_TAGS,
     STANDBYS,
     new_targets,
     read_partitions,
 )
-from kcluster.broker.coordinator.streams.tasks import NOTHING, Task, Tasks, by_subtopology, tasks_of
+from kcluster.broker.coordinator.streams.tasks import (
+    NOTHING,
+    Holders,
+    Task,
+    Tasks,
+    by_subtopology,
+    tasks_of,
+)
 from kcluster.broker.coordinator.streams.topology import StreamsTopology
 from kcluster.events.clients import AssignedPartitions
 from kcluster.protocol import messages as m
@@ -71,7 +77,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     interval_config = "streams.assignment.interval.ms"
     heartbeat_config = "streams.heartbeat.interval.ms"
     size_config = "group.streams.max.size"
-    record_types = TYPES
+    record_types = STREAMS
     member_type = StreamsMember
     nothing = NOTHING
     yields_to_classic = True
@@ -98,8 +104,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     def find_to_join(
         cls, current: Group | None, group_id: str, home: GroupHome, now_ms: int
     ) -> ToJoin[StreamsGroup] | RequestRefused:
-        """Find the group of a member that joins; it takes the place of a classic group without
-        members."""
+        """Find the group of a member that joins; a streams group takes the place of a classic group
+        without members."""
         if isinstance(current, ClassicGroup) and current.is_unused:
             return ToJoin(cls(group_id, home), current.tombstones())
         return super().find_to_join(current, group_id, home, now_ms)
@@ -180,7 +186,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         )
 
     def hash_without(self, leavers: Collection[StreamsMember]) -> int:
-        """The hash of the topology's topics, which do not depend on members."""
+        """The hash of the topology's topics; members have no effect on it."""
         return self.metadata_hash
 
     def tombstones_of(self, member_ids: Iterable[str]) -> list[LogRecord]:
@@ -292,8 +298,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return ErrorCode.NONE
 
     def check_commit_of(self, committer: Committer, topic_id: bytes, partition: int) -> ErrorCode:
-        """Check a commit: a member of an older epoch may commit tasks that it was assigned in that
-        epoch or before it."""
+        """Check a commit: a member of an older epoch may commit tasks that were assigned to it in
+        that epoch or an earlier one."""
         member = self.members.get(committer.member_id)
         if member is None or committer.generation == member.epoch or self.topology is None:
             return ErrorCode.NONE

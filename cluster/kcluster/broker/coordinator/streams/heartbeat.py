@@ -137,7 +137,8 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         return CoordinatorResult(self.records, answer, written, committed)
 
     def _keep(self, configured: ConfiguredTopology) -> None:
-        """Keep the state that is not in the log, for a group that existed before."""
+        """Keep the part of the group's state that is not in the log, for a group that existed
+        before."""
         group, body = self.group, self.body
         group.configured = configured
         group.endpoint_epoch = self._endpoint_epoch
@@ -148,7 +149,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
     # ---------------------------------------------------------------------- the member
 
     def _full(self) -> RequestRefused | None:
-        """Refuse if the group is full; before 4.4, even a known member that joins again."""
+        """Refuse if the group is full; before 4.4, also refuse a known member that joins again."""
         body = self.body
         if not self.joins:
             return None
@@ -170,7 +171,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         )
 
     def _reported(self, member: StreamsMember) -> StreamsMember:
-        """The member with this heartbeat's report about itself."""
+        """The member, changed by the report in this heartbeat."""
         body, request = self.body, self.request
         is_endpoint_whole = self.group.is_of_4_4 and self.joins
         client = request.client_id or "", f"/{request.client_host}"
@@ -261,7 +262,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
     def _update_target(
         self, member: StreamsMember, configured: ConfiguredTopology, starts_delay: bool
     ) -> tuple[int, Tasks]:
-        """The epoch of the target assignment, and this member's part."""
+        """The epoch of the target assignment, and this member's part of it."""
         group = self.group
         if starts_delay or group.is_delayed:
             self._add_delay("streams.initial.rebalance.delay.ms")
@@ -334,7 +335,8 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         return response
 
     def _shows_tasks(self, before: StreamsMember, after: StreamsMember) -> bool:
-        """Whether the answer has tasks: if the member joins, or they have changed."""
+        """Whether the answer has tasks: it does if the member joins, or if its tasks have
+        changed."""
         return self.joins or before.progress.assigned != after.progress.assigned
 
     def _add_endpoints(

@@ -35,7 +35,7 @@ class InternalTopics:
         message)."""
 
     def create(self, topics: Mapping[str, InternalTopic], errors_ms: int, now_ms: int) -> None:
-        """Have the controller create `topics`; remember errors for `errors_ms`."""
+        """Have the controller create `topics`; remember the errors for `errors_ms`."""
         self._forget_expired(now_ms)
         wanted = {
             name: topic

@@ -84,8 +84,8 @@ class StreamsMember(Struct, frozen=True):
         return self.rebalance_timeout_ms if must_revoke else None
 
     def is_relevantly_other(self, before: StreamsMember) -> bool:
-        """Whether the change of a static member needs a new assignment.
-        Kafka: hasEpochRelevantMemberConfigChanged."""
+        """Whether the static member has changed in a way that needs a new assignment.  Kafka:
+        hasEpochRelevantMemberConfigChanged."""
         return (self.topology_epoch, self.rack_id, self.client_tags, self.process_id) != (
             before.topology_epoch, before.rack_id, before.client_tags, before.process_id
         )  # fmt: skip
@@ -192,7 +192,7 @@ def _active_ids(tasks: Mapping[Task, int]) -> list[CurrentTaskIds]:
 
 
 def _with_epochs(listed: Iterable[CurrentTaskIds], member_epoch: int) -> dict[Task, int]:
-    """Tasks from a record, with epochs; records of older releases have none."""
+    """The tasks in a record, with their epochs; records of older releases have no epochs."""
     tasks: dict[Task, int] = {}
     for ids in listed:
         epochs = ids.assignment_epochs

@@ -4,10 +4,10 @@ Owns: `next_step`, a pure function that finds the tasks to revoke first, the tas
 member or process still holds, and the tasks to assign now.  Never: decides the target
 (assignor.py), writes a record.  Kafka: CurrentAssignmentBuilder, MemberState; KIP-1071.
 
-The rule that keeps a task in one place: an active task is given out only when no process has it as
-active, and a process has a task in one role at a time, because its state directory is one.  From
-4.4 on a member that changes its own role in a task keeps the state meanwhile: a standby stays a
-standby until the task is active there, and an active task that becomes a standby does so at once.
+Two rules keep a task in one place.  An active task is assigned only when no process has it as
+active.  A process has a task in one role at a time, because it has one state directory.  From 4.4
+on a member that changes its own role in a task keeps the state meanwhile: a standby stays a standby
+until the task is active there, and an active task that becomes a standby does so at once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from enum import IntEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.broker.coordinator.streams.holders import Holders
-from kcluster.broker.coordinator.streams.tasks import HeldTasks, Tasks
+from kcluster.broker.coordinator.streams.tasks import HeldTasks, Holders, Tasks
 
 
 class StreamsMemberState(IntEnum):
@@ -57,8 +56,8 @@ def next_step(
     holders: Holders,
     is_of_4_4: bool,
 ) -> MemberProgress | None:
-    """The member's next tasks; `owned`: the tasks that it reports to have, None if it does not
-    report.
+    """The member's next tasks; `owned`: the tasks that the member reports as its own, None if it
+    reports none.
 
     Returns None if the member's state is of a newer Kafka: it must join again without tasks.
     """

@@ -18,7 +18,8 @@ from kcluster.metadata.image import MetadataImage
 
 STANDBYS: Final = "num.standby.replicas"
 RACK_AWARE_TAGS: Final = "rack.aware.assignment.tags"
-"""The configs of the assignment.  The second has no effect on it, as in 4.4.0."""
+"""The configs of the assignment.  The second config has no effect on the assignment, as in
+4.4.0."""
 
 
 def new_targets(

@@ -67,7 +67,7 @@ class Subtopology(Struct, frozen=True):
 
     @property
     def required_topics(self) -> Iterator[str]:
-        """All topics that its tasks read or restore from."""
+        """The topics whose partitions become tasks."""
         yield from self.read_topics
         for log in self.state_changelog_topics:
             yield log.name
@@ -105,7 +105,7 @@ class StreamsTopology(Struct, frozen=True):
         }
 
     def encoded(self) -> StreamsGroupTopologyValue:
-        """The value of its record."""
+        """The value of the topology's record."""
         value = m.StreamsGroupTopologyValue
         return value(
             epoch=self.epoch,

@@ -18,7 +18,7 @@ from kcluster.events.transactions import AbortReason
 from kcluster.protocol.errors import ErrorCode
 
 Identified = ProducerIdentity | RequestRefused
-"""Takes the producer's identity from now on, or the error."""
+"""Called with the producer's new identity, or with the error."""
 
 
 class TransactionChange(Struct, frozen=True):
@@ -48,7 +48,7 @@ class TransactionChange(Struct, frozen=True):
 
 
 class StartProducer(TransactionChange, frozen=True):
-    """An InitProducerId.  `expected`: the producer's previous identity (KIP-360)."""
+    """An InitProducerId, as a change.  `expected`: the producer's previous identity (KIP-360)."""
 
     timeout_ms: int
     expected: ProducerIdentity | None
@@ -71,14 +71,14 @@ class StartProducer(TransactionChange, frozen=True):
         return AbortReason.NEW_PRODUCER
 
     def answer(self, new: Transaction) -> Identified:
-        """The answer: the producer asks again when the transaction that was open has ended."""
+        """The answer; the producer must ask again once the transaction that was open has ended."""
         if new.is_prepared:
             return RequestRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return super().answer(new)
 
 
 class EndTransaction(TransactionChange, frozen=True):
-    """An EndTxn, answered when the decision is committed; the markers follow."""
+    """An EndTxn, as a change: it is answered when the decision is committed; the markers follow."""
 
     producer: ProducerIdentity
     is_commit: bool

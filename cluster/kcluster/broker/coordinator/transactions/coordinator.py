@@ -44,7 +44,7 @@ def ignore_answer(_answer: Identified, _now_ms: int) -> None:
 
 
 class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
-    """The transaction coordinator.  `shards`: by partition of __transaction_state."""
+    """The transaction coordinator.  `shards`: the shards by partition of __transaction_state."""
 
     topic = TRANSACTION_STATE_TOPIC
 
@@ -92,8 +92,8 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         new_producer_id: int | None = None,
     ) -> None:
         """Decide on a change and write the decision; answer with the producer's new identity.  A
-        change that needs a producer id is decided again once it has one, on the state at that
-        time."""
+        change that needs a producer id is decided again, on the state at that time, once the id is
+        known."""
         shard = self.ready_shard(change.transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             on_answer(RequestRefused(shard), now_ms)
@@ -147,8 +147,8 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         on_settled: Settled,
         now_ms: int,
     ) -> None:
-        """Add partitions for AddPartitionsToTxn, AddOffsetsToTxn: NONE when they are in the
-        transaction."""
+        """Add partitions for AddPartitionsToTxn or AddOffsetsToTxn; the answer is NONE when they
+        are in the transaction."""
         shard = self.ready_shard(transactional_id, now_ms)
         if isinstance(shard, ErrorCode):
             on_settled(shard, now_ms)

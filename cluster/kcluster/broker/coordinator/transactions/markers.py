@@ -5,7 +5,7 @@ a marker (the partition's leader does: handlers/transactions/write_markers.py), 
 Kafka: TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
 
 DIFFERS: one request for each transaction and broker, sent at once; Kafka collects the markers of
-many transactions.  Kafka retries with its sender's next turn, this after RETRY_MS.
+many transactions.  Kafka retries in its sender's next turn; this sender after RETRY_MS.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class _Sending(Struct):
 
 
 class MarkerSender:
-    """The markers of one shard's transactions.  `on_written(transaction, now_ms)`: every partition
-    has its marker."""
+    """The markers of one shard's transactions.  `on_written(transaction, now_ms)` is called when
+    every partition has its marker."""
 
     def __init__(self, broker: CoordinatorBroker, shard: int, on_written: OnWritten) -> None:
         self._broker = broker
@@ -61,8 +61,8 @@ class MarkerSender:
         self._send(sending, now_ms)
 
     def complete_later(self, transaction: Transaction, now_ms: int) -> None:
-        """Call `on_written` again after a pause: the markers are written, but not yet the record
-        that they are."""
+        """Call `on_written` again after a pause: the markers are written, but the record of that is
+        not."""
         sending = self._sendings.get(transaction.transactional_id)
         if sending is not None:
             self._retry(sending, now_ms)

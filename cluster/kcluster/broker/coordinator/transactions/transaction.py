@@ -97,13 +97,13 @@ class Transaction(Struct, frozen=True, kw_only=True):
     next_producer_id: int = NO_PRODUCER_ID
     """The producer id of the next transaction, if the epochs of this one are used up."""
     last_producer_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch before the current one; not in the log."""
+    """The epoch before the current one; the log does not have it."""
     client_version: int = 0
-    """The transaction version of the client that changed it last."""
+    """The transaction version of the client that last changed the transaction."""
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it is decided, and not all markers are written."""
+        """Whether the transaction is decided, and some markers are not yet written."""
         return self.state in PREPARED
 
     @property
@@ -128,7 +128,7 @@ class Transaction(Struct, frozen=True, kw_only=True):
 
 
 class NeedsProducerId(Struct, frozen=True):
-    """The decision needs a new producer id, and must be repeated with one."""
+    """The decision needs a new producer id, and must be made again with one."""
 
 
 class RetriedRequest(Struct, frozen=True):
@@ -139,7 +139,7 @@ class RetriedRequest(Struct, frozen=True):
 
 NEEDS_PRODUCER_ID: Final = NeedsProducerId()
 Decision = Transaction | ErrorCode | NeedsProducerId
-"""The next state to write; or the reason why there is none."""
+"""The next state to write, or the reason why there is none."""
 
 
 # ----------------------------------------------------------------------------- InitProducerId
@@ -154,9 +154,9 @@ def init(
     server_version: int,
     now_ms: int,
 ) -> Decision:
-    """The start of a producer: Empty, with the epoch incremented.  PrepareAbort, if a transaction
-    is open: the producer must ask again when that is complete.  `expected`: its previous identity
-    (KIP-360)."""
+    """The start of a producer: Empty, with the epoch incremented; or, if a transaction is open,
+    PrepareAbort, after which the producer must ask again.  `expected`: the producer's previous
+    identity (KIP-360)."""
     if known is None:
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
@@ -189,7 +189,7 @@ def init(
     if known.is_exhausted:
         if expected is not None and expected.producer_epoch != epoch:
             # Kafka's prepareIncrementProducerEpoch throws before it looks at the epoch of the
-            # request, even where that is a repetition of the last one.
+            # request, even if the request repeats the last one.
             return ErrorCode.UNKNOWN_SERVER_ERROR
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
@@ -202,7 +202,7 @@ def init(
     if expected.producer_epoch == epoch:
         return replace(started, producer_epoch=epoch + 1, last_producer_epoch=epoch)
     if expected.producer_epoch == known.last_producer_epoch:
-        return started  # it asks again, because the answer was lost
+        return started  # the producer asks again, because the answer was lost
     return ErrorCode.PRODUCER_FENCED
 
 
@@ -348,8 +348,8 @@ def fence(
 def _prepare_v2(
     known: Transaction, is_commit: bool, version: int, new_producer_id: int | None, now_ms: int
 ) -> Transaction | NeedsProducerId:
-    """Prepare with an incremented epoch; if it was the last one, the next transaction has a new
-    id."""
+    """Prepare with an incremented epoch; if that was the last epoch, the next transaction has a new
+    producer id."""
     if known.is_exhausted and new_producer_id is None:
         return NEEDS_PRODUCER_ID
     return replace(
@@ -392,7 +392,7 @@ def complete(prepared: Transaction, now_ms: int) -> Transaction:
 
 
 def is_timed_out(known: Transaction, now_ms: int) -> bool:
-    """Whether it has been open for longer than its producer allowed."""
+    """Whether the transaction has been open for longer than its producer allowed."""
     return known.state is ONGOING and known.start_ms + known.timeout_ms < now_ms
 
 

@@ -5,7 +5,7 @@ Never: decides a transition (transaction.py), sends a marker (markers.py).  Kafk
 TransactionStateManager, TransactionMetadata.pendingState.
 
 A transaction changes when its record is committed.  Until then it has a pending transition, and
-every other request about it is CONCURRENT_TRANSACTIONS.
+every other request about it is answered CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from kcluster.protocol.records.records import Batch
 
 
 class TransactionShard(LogShard[TransactionRecord]):
-    """`transactions`: the committed ones, by transactional id; `pending`: transitions that are
-    being written."""
+    """The transactions of one partition.  `transactions`: the committed states by transactional id;
+    `pending`: transitions that are being written."""
 
     topic = TRANSACTION_STATE_TOPIC
 
@@ -61,7 +61,7 @@ class TransactionShard(LogShard[TransactionRecord]):
     # ----------------------------------------------------------------------- writing
 
     def record_of(self, transactional_id: str, new: Transaction | None) -> TransactionRecord:
-        """The next state of a transaction; None: a tombstone."""
+        """The record of a transaction's next state; None: a tombstone."""
         return TransactionRecord(transactional_id, new, min(1, self.server_version))
 
     def append(

@@ -1,7 +1,7 @@
 """GetTelemetrySubscriptions (71, v0) and PushTelemetry (72, v0): clients' own metrics.
 
-Owns: both answers.  Never: decides which client may ask or push now (broker/telemetry.py), stores
-pushed metrics.  Kafka: ClientMetricsManager.process…Request, KafkaApis; KIP-714.
+Owns: both answers.  Never: decides whether a client may ask or push now (broker/telemetry.py),
+stores pushed metrics.  Kafka: ClientMetricsManager.process…Request, KafkaApis; KIP-714.
 
 ApiVersions lists both only while there are subscriptions.
 """
@@ -39,8 +39,8 @@ def get_telemetry_subscriptions(
     """The metrics that a client must push, and the interval.
 
     Behaviour:
-    - all subscriptions whose patterns match the client together: every metric, the shortest
-      interval;
+    - the subscriptions whose patterns match the client count together: all of their metrics, at the
+      shortest interval;
     - a client without an id gets one;
     - THROTTLING_QUOTA_EXCEEDED less than an interval after the last request or push, unless
       subscriptions have changed.
@@ -75,7 +75,7 @@ def push_telemetry(broker: Broker, request: Request, now_ms: int) -> m.PushTelem
     - UNKNOWN_SUBSCRIPTION_ID when subscriptions have changed;
     - UNSUPPORTED_COMPRESSION_TYPE;
     - TELEMETRY_TOO_LARGE;
-    - INVALID_RECORD if it does not decompress.
+    - INVALID_RECORD if the metrics do not decompress.
     Versions:
     - v0: KIP-714
     """
@@ -141,7 +141,7 @@ def _attributes(broker: Broker, request: Request, instance_id: bytes) -> Mapping
         "client_software_name": software,
         "client_software_version": version,
         "client_source_address": request.client_host,
-        # DIFFERS: no client_source_port: requests do not have their port.
+        # DIFFERS: no client_source_port: a request does not carry its client's port.
     }
 
 

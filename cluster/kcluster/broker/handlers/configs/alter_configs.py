@@ -34,13 +34,13 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
 
 BROKER_LOGGER_RESOURCE: Final = 8
-"""A resource type like those of metadata/records.py, but never in the metadata."""
+"""A resource type, as in metadata/records.py, that never occurs in the metadata."""
 
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
-"""Kafka's AlterConfigOp.OpType codes; the latter two are for lists."""
+"""Kafka's AlterConfigOp.OpType codes; the last two are for lists."""
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _INCREMENTAL_RESOURCE: Final = m.IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -128,7 +128,7 @@ def _alter(
 def _verdicts(
     broker: Broker, resources: Sequence[_Resource], validate_only: bool
 ) -> list[ResourceResult | None]:
-    """The broker's own result for each resource of an alter request; None: the controller
+    """The broker's own result for each resource of an alter request; None if the controller
     decides."""
     times = Counter(_name_of(resource) for resource in resources)
     return [
@@ -172,8 +172,8 @@ def _change_loggers(
 
 
 def _check_broker(broker: Broker, resource: _Resource) -> ResourceResult | None:
-    """Check a change of a broker's configs, or (no name) of all brokers': as in Kafka, this broker
-    refuses changes that it cannot apply while it runs, for itself alone."""
+    """Check a change of a broker's configs, or (without a name) of all brokers' configs.  As in
+    Kafka, this broker refuses a change that it cannot apply while it runs, but only for itself."""
     problem = other_broker(resource.resource_name, broker.node_id)
     if problem is not None:
         return _refused(problem)
@@ -220,8 +220,8 @@ def _with_changes(
 
 
 def other_broker(resource_name: str, broker_id: int) -> str | None:
-    """The reason why this broker may not change the configs of `resource_name`; None: it may ("":
-    of all)."""
+    """The reason why this broker may not change the configs of `resource_name`; None if it may (""
+    stands for all brokers)."""
     if not resource_name:
         return None
     if not _INTEGER.fullmatch(resource_name):
@@ -250,8 +250,8 @@ def _answer(
     verdicts: Sequence[ResourceResult | None],
     results: dict[tuple[int, str], ResourceResult],
 ) -> Answer:
-    """The response: the broker's own `verdicts`, else the controller's `results`, in the request's
-    order."""
+    """The response, in the order of the request: this broker's `verdicts`, and the controller's
+    `results` where it has none."""
     responses: list[Any] = []
     for resource, ours in zip(resources, verdicts, strict=True):
         verdict = ours or results.get(

@@ -28,7 +28,7 @@ SPECIFIED: Final = 2
 """Kafka's match types of a component: this name, the default, any name."""
 
 _MAP_SIZE: Final = 1
-"""Kafka sizes the maps of an image as small as possible."""
+"""The number of buckets of a map: Kafka makes the maps of an image as small as possible."""
 
 _Answer = m.DescribeClientQuotasResponse
 
@@ -39,7 +39,8 @@ class _Refused(Struct, frozen=True):
 
 
 class _Filter(Struct, frozen=True):
-    """`exact`: names by type, None for the default; `any_name`: types with any name."""
+    """A filter of quotas.  `exact`: names by type, None for the default; `any_name`: the types with
+    any name."""
 
     exact: dict[str, str | None]
     any_name: set[str]

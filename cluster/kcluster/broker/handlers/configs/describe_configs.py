@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     Synonym = m.DescribeConfigsResponse.DescribeConfigsSynonym
 
 FIRST_WITHOUT_IS_DEFAULT: Final = (2, 6)
-"""Observed: in v0 2.3.1 marks defaults, 2.8.2 marks none (since KIP-569)."""
+"""Observed: in version 0 of the answer, 2.3.1 marks default values and 2.8.2 marks none (since
+KIP-569)."""
 
 CONFIG_TYPES: Final = {
     "BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8,
@@ -136,7 +137,7 @@ class _Describing:
     # ------------------------------------------------------------------------- by resource type
 
     def topic(self, topic: str) -> Described:
-        """All configs of a topic; internal configs only if it sets them."""
+        """All configs of a topic; internal configs only if the topic sets them."""
         if topic not in self.image.topics:
             error = unknown_topic_error(topic)
             if error is ErrorCode.INVALID_TOPIC_EXCEPTION:
@@ -169,7 +170,7 @@ class _Describing:
         return _described([self.broker_entry(one, bool(name)) for one in sorted(names)])
 
     def broker_entry(self, name: str, for_one: bool) -> Entry:
-        """One config of this broker, or of all.  An unknown config has only its name."""
+        """One config of this broker, or of all brokers.  An unknown config has only its name."""
         settings, definition = self.settings, self.settings.definition(name)
         synonyms = settings.synonyms(name)
         value: str | None = None
@@ -219,7 +220,7 @@ class _Describing:
         )
 
     def group(self, name: str) -> Described:
-        """The configs of a group, which need not exist (KIP-848, KIP-932)."""
+        """The configs of a group; the group need not exist (KIP-848, KIP-932)."""
         if not name:
             return _failed(ErrorCode.INVALID_REQUEST, "a group's id is needed")
         own = self.image.configs.get((GROUP_RESOURCE, name), {})
@@ -243,8 +244,8 @@ class _Describing:
     # ---------------------------------------------------------------------------------- entries
 
     def is_shown(self, definition: ConfigDef, own: Collection[str]) -> bool:
-        """Whether the broker's release has the config, and it is not an unset internal one (`own`:
-        the names of set configs)."""
+        """Whether the answer has this config: the broker's release knows it, and it is not an
+        internal config that is unset (`own`: the names of set configs)."""
         if not definition.is_in(self.release):
             return False
         return not definition.internal or definition.name in own
@@ -252,7 +253,8 @@ class _Describing:
     def entry(
         self, scope: Scope, definition: ConfigDef, value: str | None, synonyms: list[Synonym]
     ) -> Entry:
-        """One config of a resource other than a broker: always changeable, never secret."""
+        """One config of a resource other than a broker: it can always be changed, and is never
+        secret."""
         entry = _entry(definition.name, value, synonyms)
         entry.config_type = CONFIG_TYPES[definition.type]
         entry.documentation = self.words(scope, definition)

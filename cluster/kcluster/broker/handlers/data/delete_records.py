@@ -62,7 +62,8 @@ class DelayedDeleteRecords(DelayedOperation):
         self._waiting: dict[Replica, tuple[int, PartitionAnswer]] = {}
 
     def delete(self, topic: str, offset: int, answer: PartitionAnswer) -> None:
-        """Delete below `offset` in the replica here, or put the error into `answer`."""
+        """Delete the records below `offset` in this broker's replica, or put the error into
+        `answer`."""
         replica = self._broker.leader_replica(topic, answer.partition_index)
         if is_internal(topic):
             answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -101,7 +102,7 @@ class DelayedDeleteRecords(DelayedOperation):
         self._broker.purgatory.park(self, timeout_ms, now_ms)
 
     def try_complete(self, _now_ms: int) -> None:
-        """Answer if the partition that has moved was the last."""
+        """Answer if the partition that has moved was the last to wait for."""
         if not self.done and self.is_complete():
             self.done = True
             self._broker.reply(self._request, self._response)

@@ -5,8 +5,8 @@ partitions (serving/sessions.py), reads a log (serving/reading.py), moves a wate
 (partition/replica.py).
 Kafka: KafkaApis.handleFetchRequest, DelayedFetch.
 Behaviour:
-- answered at once if there are min_bytes, an error, a divergence or nothing to wait for; otherwise
-  when there are, or after max_wait_ms;
+- answered at once with min_bytes of records, an error, a divergence, or nothing to wait for;
+  otherwise when one of these arrives, or after max_wait_ms;
 - the first batch is returned however large (KIP-74);
 - a follower's position is recorded after reading, so it learns of a watermark with its next fetch.
 Versions:
@@ -62,9 +62,10 @@ READ_UNCOMMITTED: Final = 0
 
 NO_ERROR: Final = ErrorCode.NONE
 _HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
-"""Errors that come with a hint at the leader (KIP-951)."""
+"""Errors that are answered with a hint at the leader (KIP-951)."""
 _UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
-"""Errors found before anything is read; their answers have an empty list where others have null."""
+"""Errors found before anything is read; their answers have an empty list where other answers have
+null."""
 _NONE_WATCHED: Final[list[Replica]] = []
 
 FetchAnswer: Final = m.FetchResponse
@@ -98,7 +99,8 @@ def fetch(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
 
 
 def _unknown_isolation_level(body: m.FetchRequest, version: int) -> m.FetchResponse:
-    """An error for the whole request and, before topic ids, for each partition, as from Kafka."""
+    """The answer with an error for the whole request and, in versions without topic ids, for each
+    partition, as from Kafka."""
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     topics = [
         TopicAnswer(
@@ -212,8 +214,8 @@ class PendingFetch(ParkedFetch):
                 and read.high_watermark == wanted.sent_high_watermark
                 and read.log_start_offset == wanted.sent_log_start_offset
             ):
-                # It has nothing new until it moves, unless the budget or a throttle held its
-                # records back.
+                # The partition has nothing new until it moves, unless the budget or a throttle held
+                # its records back.
                 if budget > 0 and not is_held_back:
                     del session.moved[wanted]
                 continue
@@ -262,8 +264,8 @@ class PendingFetch(ParkedFetch):
         broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)
 
     def is_news(self, replica: Replica, wanted: SessionPartition) -> bool:
-        """Whether a move is more than one of the watermark, of which a follower learns with the
-        next records."""
+        """Whether a move of `replica` is news.  A follower that has every record learns of a moved
+        watermark with its next records."""
         return not (
             self.reader.is_follower
             and replica.is_leader
@@ -284,7 +286,7 @@ class PendingFetch(ParkedFetch):
         self._finish(m.FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH))
 
     def abandon(self) -> None:
-        """Unregister it wherever it waits, even after its answer."""
+        """Unregister this fetch wherever it waits, even after its answer."""
         self.done = True
         parked = self.broker.parked_fetches
         if parked.get(self.connection_id) is self:
@@ -302,7 +304,7 @@ class PendingFetch(ParkedFetch):
     # ----------------------------------------------------------------------------- answering
 
     def response(self, collected: CollectedReads, now_ms: int) -> m.FetchResponse:
-        """The response with all reads; in a session only the news (KIP-227)."""
+        """The response with all reads; in a session, only with the changes (KIP-227)."""
         if self.reader.is_follower and self.broker.throttles.leader is not None:
             self.broker.throttles.leader.record_answer(collected.reads, now_ms)
         session, version = self.session, self.request.api_version

@@ -102,7 +102,7 @@ def _answer(
     if error != ErrorCode.NONE:
         return PartitionAnswer(index, error)
     if request.body.replica_id == CONSUMER_ID and not _watermark_is_of_this_epoch(replica):
-        # A new leader does not know yet which records were committed before it.
+        # A new leader does not know yet which of its first records are committed.
         is_known = request.api_version >= FIRST_VERSION_WITH_NOT_AVAILABLE
         return PartitionAnswer(
             index, ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE

@@ -9,8 +9,8 @@ Versions:
 - 3.3 to 3.9, without ZooKeeper: UNSUPPORTED_VERSION for the two that need it
 - from 4.0 on: none (KIP-896)
 
-DIFFERS: there is no ZooKeeper: offsets of v0 are the group's, seen in all versions and known to its
-coordinator alone, where any broker would have answered.
+DIFFERS: there is no ZooKeeper.  Offsets of v0 are ordinary offsets of the group, visible in all
+versions, and only the group's coordinator answers; with ZooKeeper any broker answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ IN_ZOOKEEPER: Final = 0
 """The version of OffsetCommit and OffsetFetch whose offsets were in ZooKeeper."""
 
 FIRST_WITH_MAX_TIMESTAMP: Final = (3, 0)
-"""KIP-734: before it -3 and below are ordinary timestamps."""
+"""The first release with the timestamp for the greatest timestamp (KIP-734); earlier ones take -3
+and below for ordinary timestamps."""
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2

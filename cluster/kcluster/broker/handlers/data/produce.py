@@ -1,9 +1,11 @@
 """Produce (API 0, v3-13): append batches to the partitions that this broker leads.
 
-Owns: the order of checks before an append, the allowance for decompressing, and the response.
-Never:
-opens records (partition/log/validation.py does), waits (serving/appends.py does).
-Kafka: KafkaApis.handleProduceRequest.
+Owns: the order of checks before an append, the allowance for decompressing, and the response; for a
+transaction the batches whose partitions are verified or added first, and the meaning of the
+coordinator's answer for each.  Never: opens records (partition/log/validation.py does), waits
+(serving/appends.py does), asks the coordinator (handlers/transactions/verification.py does).
+Kafka: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend,
+UnifiedLog.maybeStartTransactionVerification.
 Behaviour:
 - acks=0 is not answered; after an error its connection is closed;
 - acks=1 is answered after the append;
@@ -20,11 +22,17 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from struct import Struct as Layout
 from typing import Final, final
 
 from kcluster.broker import registry
 from kcluster.broker.broker import Broker
-from kcluster.broker.handlers.data.verified_produce import VerifiedPartitions, verify
+from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
+from kcluster.broker.handlers.transactions.verification import (
+    RETRIED_BY_PRODUCERS,
+    PartitionsQuestion,
+)
 from kcluster.broker.old_formats import (
     FIRST_PRODUCE_OF_BATCHES,
     replace_newer_errors,
@@ -36,21 +44,27 @@ from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.versions import LATEST
 from kcluster.contract import CloseConnection, Request
 from kcluster.partition.log.log import Appended
+from kcluster.partition.producers import Verification
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import INTERNAL_TOPICS
-from kcluster.protocol.records.batches import CRC_START
+from kcluster.protocol.records.batches import CRC_START, HEADER_BYTES, TRANSACTIONAL_BIT
 from kcluster.protocol.records.compression import Allowance
 
 FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_HINTS: Final = 10
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+FIRST_OF_V2: Final = 12
+"""From this version on a Produce adds its partitions to the transaction."""
+ABORTABLE_SINCE: Final = 11
+_PRODUCER: Final = Layout(">qhi")
+"""Producer id, epoch, base sequence."""
+_PRODUCER_AT: Final = 43
 ZSTD: Final = 4
-TRANSACTIONAL: Final = 0x10
 _ATTRIBUTES_LOW_BYTE: Final = 22
-"""Where a v2 batch holds its compression type and flags: the low byte of its attributes."""
+"""The place of a v2 batch's compression type and flags: the low byte of its attributes."""
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _NO_SUCH_PARTITION: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
@@ -226,11 +240,12 @@ def _find_leader(
         return replica
     records = data.records
     if not records and (records is None or request.api_version >= FIRST_PRODUCE_OF_BATCHES):
-        # DIFFERS: 4.3.1 does not answer null records at all; it means to answer an error.
+        # DIFFERS: 4.3.1 does not answer null records at all; its code intends to answer with an
+        # error.
         return ErrorCode.INVALID_RECORD
     if len(records) > _ATTRIBUTES_LOW_BYTE and request.api_version >= FIRST_PRODUCE_OF_BATCHES:
         attributes = records[_ATTRIBUTES_LOW_BYTE]
-        if attributes & TRANSACTIONAL and request.body.transactional_id is None:
+        if attributes & TRANSACTIONAL_BIT and request.body.transactional_id is None:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if attributes & 7 == ZSTD and request.api_version < FIRST_VERSION_WITH_ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
@@ -249,8 +264,8 @@ def _find_leader(
 
 
 def _header_of(records: bytes | bytearray | memoryview | None) -> bytes | None:
-    """The header of refused records: enough to recognize a batch that is sent again
-    (evidence/attempts.py), without its frame."""
+    """The header of refused records.  It is enough to recognize a batch that is sent again
+    (evidence/attempts.py), and does not hold the frame in memory."""
     return None if records is None else bytes(records[:CRC_START])
 
 
@@ -266,8 +281,9 @@ def _failed(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceR
 
 
 def _of_many_producers(body: m.ProduceRequest) -> m.ProduceResponse:
-    """Kafka: the InvalidPidMappingException of ReplicaManager.handleProduceAppend, which fails the
-    whole request."""
+    """The answer to a request with batches of several producers.  Kafka: the
+    InvalidPidMappingException of ReplicaManager.handleProduceAppend, which fails the whole
+    request."""
     text = "Batches of more than one producer are in one transactional request."
     topics = []
     for topic in body.topic_data:
@@ -329,7 +345,7 @@ def _with_hints(broker: Broker, request: Request, response: m.ProduceResponse) -
 
 
 def _silent(broker: Broker, request: Request, response: m.ProduceResponse) -> registry.Answer:
-    """Send nothing, for acks=0; an error closes the connection."""
+    """Send nothing to an acks=0 producer; an error closes its connection."""
     failed = [
         f"{topic.name}-{answer.index}: {error_of(answer.error_code).name}"
         for topic in response.responses
@@ -340,3 +356,93 @@ def _silent(broker: Broker, request: Request, response: m.ProduceResponse) -> re
         reason = f"Produce with acks=0 failed: {', '.join(failed)}"
         broker.emit(CloseConnection(request.connection_id, reason))
     return NO_RESPONSE
+
+
+@final
+class VerifiedPartitions:
+    """The partitions of one transactional Produce.
+
+    `errors`: why a partition must not be appended to; `verified`: the guard of a partition whose
+    first batch this is.  A partition that is in neither has the transaction open, or no
+    transactional batch.  `has_many_producers`: nothing of the request may be appended.
+    """
+
+    __slots__ = ("errors", "has_many_producers", "is_checked", "producer_id", "verified")
+
+    def __init__(self, is_checked: bool) -> None:
+        self.errors: dict[TopicPartition, ErrorCode] = {}
+        self.verified: dict[TopicPartition, Verification] = {}
+        self.producer_id = -1
+        self.has_many_producers = False
+        self.is_checked = is_checked
+        """False with transaction.partition.verification.enable=false: no batch is checked."""
+
+    def error(self, partition: TopicPartition) -> ErrorCode | None:
+        return self.errors.get(partition)
+
+    def is_verified(self, replica: Replica) -> bool:
+        """Whether a first batch may be appended: no marker has come since its verification."""
+        if not self.is_checked:
+            return True
+        guard = self.verified.get((replica.topic, replica.partition))
+        return guard is not None and replica.log.producers.is_verified(self.producer_id, guard)
+
+
+def verify(
+    broker: Broker,
+    request: Request,
+    find: Callable[[m.ProduceRequest.TopicProduceData, int], Replica | ErrorCode],
+    proceed: Callable[[VerifiedPartitions, int], None],
+    now_ms: int,
+) -> None:
+    """Call `proceed` when every partition is known.  `find(topic, index)`: the replica of a
+    partition."""
+    body, version = request.body, request.api_version
+    is_v2 = version >= FIRST_OF_V2
+    outcome = VerifiedPartitions(is_v2 or broker.config.transaction_partition_verification_enable)
+    producers: dict[ProducerIdentity, None] = {}
+    for topic in body.topic_data:
+        for data in topic.partition_data:
+            replica = find(topic, data.index)
+            records = data.records
+            if (
+                isinstance(replica, Replica)
+                and replica.is_leader
+                and records is not None
+                and len(records) >= HEADER_BYTES
+                and records[_ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT
+            ):
+                producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+                if producer_id < 0:
+                    continue  # no transaction's: it is appended as if outside of any
+                producers[ProducerIdentity(producer_id, epoch)] = None
+                if outcome.is_checked:
+                    guard = replica.log.producers.verification(producer_id, epoch, sequence, is_v2)
+                    if guard is not None:
+                        outcome.verified[replica.topic, replica.partition] = guard
+    outcome.has_many_producers = len(producers) > 1
+    if outcome.has_many_producers or not outcome.verified:
+        proceed(outcome, now_ms)
+        return
+    (producer,) = producers
+    outcome.producer_id = producer.producer_id
+
+    def verified(errors: dict[TopicPartition, ErrorCode], at_ms: int) -> None:
+        for partition, error in errors.items():
+            if error in RETRIED_BY_PRODUCERS or (
+                error is ErrorCode.CONCURRENT_TRANSACTIONS and not is_v2
+            ):
+                error = ErrorCode.NOT_ENOUGH_REPLICAS
+            if error is not ErrorCode.NONE:
+                outcome.errors[partition] = error
+        proceed(outcome, at_ms)
+
+    PartitionsQuestion(
+        broker,
+        body.transactional_id,
+        producer,
+        list(outcome.verified),
+        is_v2,
+        version >= ABORTABLE_SINCE,
+        verified,
+    ).ask(now_ms)

@@ -5,8 +5,8 @@ Owns: the checks that need no group, and the shape of the answers.  Never: chang
 Kafka: KafkaApis.handleConsumerGroupHeartbeat, GroupCoordinatorService.consumerGroupHeartbeat,
 consumerGroupDescribe; KIP-848.
 Behaviour:
-- one heartbeat joins, reports, acknowledges what was revoked, and leaves;
-- it is answered when what it changed is on all in-sync replicas.
+- heartbeats join, report, acknowledge revoked partitions, and leave;
+- a heartbeat is answered when its changes are on all in-sync replicas.
 Versions:
 - ConsumerGroupHeartbeat v1: regular expressions; the client makes its member id (KIP-848)
 - ConsumerGroupDescribe v1: the protocol that a member speaks

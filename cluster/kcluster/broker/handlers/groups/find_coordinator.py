@@ -100,5 +100,5 @@ def _find(broker: Broker, key_type: int, key: str, version: int, now_ms: int) ->
 
 
 def _message(error: ErrorCode) -> str:
-    """The error's text, as from Kafka; without an error its name, NONE."""
+    """The error's text, as from Kafka; "NONE" if there is no error."""
     return "NONE" if error is ErrorCode.NONE else error.text

@@ -1,8 +1,10 @@
 """Committing and deleting offsets: OffsetCommit 8 (v2-10), OffsetDelete 47 (v0).
 
-Owns: checking topics against the metadata image, and the shape of the answers.  Never: decides who
-may commit or stores an offset (coordinator/ does), reads one for a client (offset_fetch.py does).
-Kafka: KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset, deleteOffsets.
+Owns: which of the offsets are of partitions that exist, what is stored of them, also for a
+TxnOffsetCommit, and the results in the order of Kafka.  Never: decides who may commit or stores an
+offset (coordinator/ does), reads one for a client (offset_fetch.py does).
+Kafka: KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset, deleteOffsets; the
+Builders of OffsetCommitResponse and TxnOffsetCommitResponse.
 Behaviour:
 - a commit is answered when it is on all in-sync replicas;
 - a commit counts as a heartbeat.
@@ -17,16 +19,15 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar, final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group import Committer
-from kcluster.broker.coordinator.group_log import NO_EXPIRY, CommittedOffset
+from kcluster.broker.coordinator.group_log import NO_EXPIRY, CommittedOffset, OffsetRecord
 from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.offsets import committed_offset
 from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, commit_refused
-from kcluster.broker.handlers.groups.offsets_to_commit import OffsetsToCommit
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -73,7 +74,7 @@ def offset_commit(broker: Broker, request: Request, now_ms: int) -> m.OffsetComm
     expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
 
     def committed(partition: CommitPartition, sent_id: bytes, _topic_id: bytes) -> CommittedOffset:
-        has_timestamp = partition.commit_timestamp >= 0  # only version 1 has
+        has_timestamp = partition.commit_timestamp >= 0  # only version 1 has one
         at_ms = partition.commit_timestamp if has_timestamp else now_ms
         return committed_offset(partition, sent_id, at_ms, expire_ms)
 
@@ -126,3 +127,99 @@ def _deleted_of(
         results.append(result)
     results = missing + results
     return m.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=results)
+
+
+class _PartitionToCommit(Protocol):
+    """A partition of a request."""
+
+    partition_index: int
+    committed_metadata: str | None
+
+
+Sent = TypeVar("Sent", bound=_PartitionToCommit)
+"""A request's partition."""
+Cell = TypeVar("Cell")
+"""A partition's row in the answer."""
+Row = TypeVar("Row")
+"""A topic's row in the answer."""
+
+
+class _TopicToCommit(Protocol[Sent]):
+    """A topic of a request."""
+
+    name: str
+    topic_id: bytes
+    partitions: list[Sent]
+
+
+@final
+class OffsetsToCommit(Generic[Sent, Cell, Row]):
+    """`row`, `cell`: the classes of a topic's and a partition's row in the answer."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        topics: Iterable[_TopicToCommit[Sent]],
+        by_id: bool,
+        row: Callable[[str, bytes, list[Cell]], Row],
+        cell: Callable[[int, int], Cell],
+    ) -> None:
+        self._metadata_max = broker.config.offset_metadata_max_bytes
+        self._row = row
+        self._cell = cell
+        self._unknown: dict[tuple[str, bytes], list[Cell]] = {}
+        """The results for topics and partitions that do not exist, by (name, topic id)."""
+        self.known: list[tuple[str, bytes, bytes, list[Sent]]] = []
+        """The topics and partitions that exist: (name, topic id as the request has it, topic id,
+        partitions)."""
+        missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for topic in topics:
+            name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
+            image = broker.image.topics.get(name)
+            if image is None:
+                self._refuse(topic.name, topic.topic_id, topic.partitions, missing)
+                continue
+            count = len(image.partitions)
+            good = [one for one in topic.partitions if 0 <= one.partition_index < count]
+            bad = [one for one in topic.partitions if not 0 <= one.partition_index < count]
+            self._refuse(name, topic.topic_id, bad, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if good:
+                self.known.append((name, topic.topic_id, image.topic_id, good))
+
+    def _refuse(self, name: str, topic_id: bytes, partitions: list[Sent], error: ErrorCode) -> None:
+        if partitions:
+            cells = [self._cell(one.partition_index, error) for one in partitions]
+            self._unknown.setdefault((name, topic_id), []).extend(cells)
+
+    def _check_metadata(self, partition: Sent) -> ErrorCode:
+        is_too_large = len(partition.committed_metadata or "") > self._metadata_max
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
+
+    def records(
+        self, group_id: str, committed: Callable[[Sent, bytes, bytes], CommittedOffset]
+    ) -> list[OffsetRecord]:
+        """What can be stored.  `committed`: of (the request's partition, the request's topic id,
+        the topic's id)."""
+        return [
+            OffsetRecord(group_id, name, one.partition_index, committed(one, sent_id, topic_id))
+            for name, sent_id, topic_id, partitions in self.known
+            for one in partitions
+            if self._check_metadata(one) is ErrorCode.NONE
+        ]
+
+    def results(self, error: ErrorCode = ErrorCode.NONE) -> list[Row]:
+        """`error` for each partition that exists, or what became of each.  As in Kafka a topic that
+        was named twice is merged only if something does not exist."""
+        found = [
+            (name, sent_id, [self._outcome(one, error) for one in partitions])
+            for name, sent_id, _, partitions in self.known
+        ]
+        if not self._unknown:
+            return [self._row(*one) for one in found]
+        merged = {key: list(cells) for key, cells in self._unknown.items()}
+        for name, sent_id, cells in found:
+            merged.setdefault((name, sent_id), []).extend(cells)
+        return [self._row(*key, cells) for key, cells in merged.items()]
+
+    def _outcome(self, partition: Sent, error: ErrorCode) -> Cell:
+        return self._cell(partition.partition_index, error or self._check_metadata(partition))

@@ -73,8 +73,8 @@ def describe_groups(
 ) -> list[Row]:
     """A row for each group.
 
-    DIFFERS: Kafka describes the group from committed records; this includes records that are
-    written and not yet committed.
+    DIFFERS: Kafka describes the group from committed records; here from records that are written,
+    committed or not.
     """
     body = request.body
     rows = [_described(broker, one, kind, is_served, row, describe) for one in body.group_ids]

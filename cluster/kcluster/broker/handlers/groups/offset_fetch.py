@@ -77,7 +77,7 @@ def _finisher(
 
 
 def _asked_groups(request: Request) -> list[AskedGroup]:
-    """The groups of a request; before version 8 it has one."""
+    """The groups of a request; a request before version 8 has one group."""
     body: m.OffsetFetchRequest = request.body
     if request.api_version >= GROUPS_SINCE:
         return body.groups
@@ -149,8 +149,8 @@ def _read_all(
 def _read_topics(
     broker: Broker, offsets: GroupOffsets, requested: AskedGroup, by_id: bool
 ) -> list[FetchTopic]:
-    """These topics in the order of the request; by their ids, unknown ones come last.
-    Kafka: KafkaApis.fetchOffsetsForGroup."""
+    """The offsets of the named topics, in the order of the request; if topics are named by ids,
+    unknown ids come last.  Kafka: KafkaApis.fetchOffsetsForGroup."""
     known, unknown = [], []
     for topic in requested.topics or ():
         name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
@@ -170,8 +170,8 @@ def _read_topics(
 
 
 def _same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
-    """Whether an offset belongs to this topic, and not to an earlier one of its name, where both
-    have ids."""
+    """Whether an offset belongs to this topic.  If both have ids, an offset of an earlier topic
+    with this name does not."""
     if committed is None or NO_TOPIC_ID in (topic_id, committed.topic_id):
         return committed
     return committed if committed.topic_id == topic_id else None

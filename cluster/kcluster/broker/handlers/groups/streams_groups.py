@@ -5,15 +5,15 @@ Owns: the checks that need no group.  Never: changes a group (coordinator/stream
 Kafka: KafkaApis.handleStreamsGroupHeartbeat, handleStreamsGroupDescribe,
 GroupCoordinatorService.streamsGroupHeartbeat, streamsGroupDescribe; KIP-1071, KIP-1331, KIP-1357.
 Behaviour:
-- one heartbeat joins with the topology, reports tasks, acknowledges what was revoked, and leaves;
-- it is answered when what it changed is on all in-sync replicas;
-- internal topics that are missing are created after it; if that fails, the next answers say why.
-Versions:
+- heartbeats join with the topology, report tasks, acknowledge revoked tasks, and leave;
+- a heartbeat is answered when its changes are on all in-sync replicas;
+- missing internal topics are created after the heartbeat; if that fails, the next answers give the
+reason.  Versions:
 - heartbeat v1: AcceptableRecoveryLag, MISSING_CLIENT_TAGS (KAFKA-20744)
 - describe v1: the assignor (KIP-1357), the topology description's status (KIP-1331)
 Before 4.4 a broker refuses static members and task offsets.
-Not done, as in 4.4.0: regular expressions, warmup tasks, topology updates.  No broker here has a
-plugin for topology descriptions, as Kafka's by default.
+Not done, as in 4.4.0: regular expressions, warmup tasks, topology updates.  Like Kafka's by
+default, no broker here has a plugin for topology descriptions.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from kcluster.broker.coordinator.group import Committer
 from kcluster.broker.coordinator.group_log import CommittedOffset
 from kcluster.broker.coordinator.offsets import committed_offset
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, TopicPartition
-from kcluster.broker.handlers.groups.offsets_to_commit import OffsetsToCommit
+from kcluster.broker.handlers.groups.group_offsets import OffsetsToCommit
 from kcluster.broker.handlers.transactions.verification import PartitionsQuestion
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
@@ -71,7 +71,7 @@ class PendingTxnOffsets:
         )
 
     def answer(self, error: ErrorCode = ErrorCode.NONE) -> m.TxnOffsetCommitResponse:
-        """The response: `error` for each partition that exists, or what became of each."""
+        """The response: `error` for each partition that exists, or each partition's own outcome."""
         return m.TxnOffsetCommitResponse(topics=self.offsets.results(error))
 
     def _finish(self, error: ErrorCode, _now_ms: int) -> None:

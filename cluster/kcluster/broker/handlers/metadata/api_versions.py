@@ -28,8 +28,8 @@ from kcluster.protocol.features import supported
 from kcluster.protocol.releases import Release
 
 LISTED_FROM: Final = {ApiKey.PRODUCE: 0}
-"""Versions listed below those served: librdkafka looks for Produce v0 to detect codecs
-(KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
+"""The versions that are listed below the served versions: librdkafka looks for Produce v0 to detect
+codecs (KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
 
 NO_NODE: Final = -1
 """The node id of a client that expects no particular broker."""
@@ -72,8 +72,8 @@ def api_versions(broker: Broker, request: Request, now_ms: int) -> m.ApiVersions
 
 
 def _place_problem(request: m.ApiVersionsRequest, cluster_id: str, node_id: int) -> ErrorCode:
-    """The problem of the place that a client expects to have reached; None if it names none.
-    Clients follow stale metadata to an address that has another owner by now (KIP-1242)."""
+    """The error if a client expected to reach another place; None if the request names no place, or
+    this one.  Clients follow stale metadata to an address that now has another owner (KIP-1242)."""
     if request.cluster_id is None and request.node_id == NO_NODE:
         return ErrorCode.NONE
     if request.cluster_id is None or request.node_id == NO_NODE:
@@ -137,8 +137,8 @@ def too_new(release: Release = LATEST) -> m.ApiVersionsResponse:
 
 def _api_keys(release: Release, with_telemetry: bool) -> list[m.ApiVersionsResponse.ApiVersion]:
     if release is LATEST:
-        # DIFFERS: Kafka lists telemetry if a plug-in takes it (KIP-714); here it is listed while
-        # there are subscriptions, but always answered.
+        # DIFFERS: Kafka lists the telemetry APIs if a plug-in takes metrics (KIP-714); here they
+        # are listed while there are subscriptions, and always answered.
         return [
             _listed(api_key)
             for api_key in sorted(SERVED_APIS)

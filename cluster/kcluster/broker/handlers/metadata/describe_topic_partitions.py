@@ -48,7 +48,7 @@ def build_describe_topic_partitions(
     response = m.DescribeTopicPartitionsResponse()
     cursor = request.cursor
     if any(not topic.name for topic in request.topics):
-        # A name that makes Kafka fail the whole request.
+        # A cursor's topic name that makes Kafka fail the whole request.
         response.topics = _each_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return response
     start_topic = "" if cursor is None else cursor.topic_name

@@ -42,8 +42,8 @@ def metadata(broker: Broker, request: Request, now_ms: int) -> m.MetadataRespons
 
     Behaviour:
     - without topics (null; in v0 the empty list) all topics;
-    - otherwise each topic once: unknown ids first, then known topics, then unknown names; where an
-      id is given the name is ignored;
+    - otherwise each topic once: unknown ids first, then known topics, then unknown names; if an id
+      is given, the name is ignored;
     - a topic that may be created automatically is unknown until the controller has created it;
     - the controller id is a broker's: KRaft hides its controllers from clients. Versions:
     - v0: leaves out replicas that are down, with REPLICA_NOT_AVAILABLE
@@ -130,8 +130,8 @@ def controller_of(image: MetadataImage) -> int:
 
     Kafka draws a live broker at random for each answer.
     """
-    # DIFFERS: it changes with the metadata, not with every answer, so that equal requests get
-    # equal bytes, and one seed one trace.
+    # DIFFERS: the id changes with the metadata, not with every answer, so that equal requests get
+    # equal bytes, and equal seeds get equal traces.
     alive = [id_ for id_, broker in sorted(image.brokers.items()) if not broker.fenced]
     return alive[image.offset % len(alive)] if alive else NO_CONTROLLER
 
@@ -165,7 +165,7 @@ def _malformed(requested: list[m.MetadataRequest.MetadataRequestTopic], version:
 def _whole_request_failed(
     requested: list[m.MetadataRequest.MetadataRequestTopic], error: ErrorCode
 ) -> m.MetadataResponse:
-    """A response with nothing but the error: one for each topic, and from v13 on one for the whole
+    """A response that has only the error: once for each topic, and from v13 on also for the whole
     request."""
     return m.MetadataResponse(
         cluster_id=None,
@@ -207,8 +207,8 @@ def _partitions(
     answers = []
     for partition in topic.partitions:
         leader = partition.leader
-        # A fenced leader is still listed, as in Kafka; the controller replaces it when it fences
-        # it.
+        # As in Kafka, a fenced leader is still listed; the controller replaces a leader when it
+        # fences it.
         has_leader = leader in brokers
         answers.append(
             new(
@@ -227,7 +227,7 @@ def _partitions(
 def _partitions_v0(
     image: MetadataImage, topic: TopicImage, dead: tuple[int, ...]
 ) -> list[m.MetadataResponse.MetadataResponsePartition]:
-    """Partitions for version 0, which leaves out offline replicas and marks that with an error."""
+    """Partitions for version 0, which leaves out offline replicas and reports them by an error."""
     answers = _partitions(image, topic, dead)
     for answer in answers:
         offline = answer.offline_replicas

@@ -22,7 +22,8 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 ANONYMOUS: Final = ("User", "ANONYMOUS")
-"""The principal of every client, because none authenticates.  Kafka: KafkaPrincipal.ANONYMOUS."""
+"""The principal of every client, because no client authenticates.  Kafka:
+KafkaPrincipal.ANONYMOUS."""
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 _NOT_HERE: Final = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

@@ -26,10 +26,10 @@ _Answer = m.DescribeUserScramCredentialsResponse
 def describe_user_scram_credentials(
     broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeUserScramCredentialsResponse:
-    """Mechanisms and iterations of the named users, or (null or none named) of all.
+    """Mechanisms and iterations of the named users, or of all users (if the list is null or empty).
 
     Behaviour:
-    - DUPLICATE_RESOURCE for a user named twice, RESOURCE_NOT_FOUND for one without credentials;
+    - DUPLICATE_RESOURCE for a user named twice, RESOURCE_NOT_FOUND for a user without credentials;
     - users in the order of Kafka's hash table.
     Versions:
     - v0: KIP-554

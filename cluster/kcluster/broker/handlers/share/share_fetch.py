@@ -18,7 +18,7 @@ from typing import Final, final
 
 from kcluster.broker import registry
 from kcluster.broker.broker import Broker
-from kcluster.broker.handlers.share.acknowledging import (
+from kcluster.broker.handlers.share.share_acknowledge import (
     FIRST_VERSION_WITH_RENEWAL,
     Acknowledging,
     is_member_id,
@@ -47,7 +47,7 @@ BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
 ACQUIRE_MODES: Final = (BATCH_OPTIMIZED, RECORD_LIMIT)
 FIRST_THAT_FINDS_UNKNOWN_TOPICS: Final = (4, 4)
-"""The first version for which a topic without a name is no error of the whole request."""
+"""The first version in which a topic without a name does not fail the whole request."""
 """The acquire mode in which max_records is a limit; otherwise batches are not divided."""
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -224,7 +224,8 @@ class PendingShareFetch(ParkedShareFetch):
         return ErrorCode.NONE
 
     def _rotated(self) -> list[TopicIdPartition]:
-        """The session's partitions, each time beginning with another one, so that none starves."""
+        """The session's partitions, each time beginning with the next one, so that every partition
+        has its turn."""
         partitions = list(self._session.partitions.values())
         epoch = self._request.body.share_session_epoch
         if len(partitions) < 2 or epoch < 1:
@@ -394,7 +395,7 @@ def _error_data(named: TopicIdPartition, error: ErrorCode) -> PartitionData:
 def _acquired_data(
     named: TopicIdPartition, read: PartitionRead, acquired: list[Acquired]
 ) -> PartitionData:
-    """The whole batches that have any acquired record, and which of their records are acquired."""
+    """The whole batches that have an acquired record, and the ranges of their acquired records."""
     if not acquired:
         return PartitionData(partition_index=named.partition, records=b"")
     first, last = acquired[0].first_offset, acquired[-1].last_offset

@@ -5,7 +5,7 @@ DeleteShareGroupState and ReadShareGroupStateSummary.
 Never: decides about a state (coordinator/share_state does).
 Kafka: KafkaApis, ShareCoordinatorService; KIP-932.
 Behaviour:
-- each share partition is answered when all that was written before is committed;
+- each share partition is answered when all earlier writes are committed;
 - a request without a group, or with a topic without partitions, is answered with no result.
 Versions:
 - WriteShareGroupState, ReadShareGroupStateSummary v1: the number of records that need no further
@@ -37,7 +37,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.messages import Message
 
 Decide = Callable[[ShareStates, SharePartition, Any, int], Decided]
-"""(states, share partition, the request's row, now_ms)."""
+"""Decides on one share partition from (states, share partition, the request's row, now_ms)."""
 Fill = Callable[[Any, ShareState | None], None]
 """Puts a state into a row of the answer."""
 
@@ -47,8 +47,8 @@ def _fill_nothing(_row: object, _state: ShareState | None) -> None:
 
 
 class _Api(Struct, frozen=True):
-    """The differences of the five APIs.  `action`: its name in error messages; `response`,
-    `topic_result`, `partition_result`: the classes of the answer."""
+    """The differences between the five APIs.  `action`: the API's verb in error messages;
+    `response`, `topic_result`, `partition_result`: the classes of the answer."""
 
     action: str
     response: Callable[..., Message]

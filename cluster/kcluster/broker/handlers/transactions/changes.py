@@ -52,9 +52,8 @@ def add_partitions_to_txn(
     """Add partitions to a transaction, or check that they are in it (verify_only).
 
     Behaviour:
-    - all partitions of a transaction or none: with one that does not exist, the others are
-      OPERATION_NOT_ATTEMPTED.
-    Versions:
+    - all partitions of a transaction, or none: if one does not exist, the others get
+    OPERATION_NOT_ATTEMPTED. Versions:
     - v0-3: from clients, one transaction
     - v4: from brokers, many transactions, verify_only (KIP-890)
     - v5: from brokers, for clients of transactions V2

@@ -30,11 +30,12 @@ NO_PRODUCER_EPOCH: Final = -1
 def init_producer_id(
     broker: Broker, request: Request, now_ms: int
 ) -> m.InitProducerIdResponse | Parked:
-    """Give the producer an id and an epoch.
+    """Assign an id and an epoch to a producer.
 
     Behaviour:
     - without a transactional id, a new id with epoch 0, whatever old id and epoch it names;
-    - with one, the id's producer with the next epoch, which fences all producers before it;
+    - with a transactional id, the id's producer with the next epoch, which fences all producers
+      before it;
     - CONCURRENT_TRANSACTIONS while the id's last transaction is being ended; an open one is
       aborted;
     - INVALID_REQUEST for an id without an epoch, or an epoch without an id.

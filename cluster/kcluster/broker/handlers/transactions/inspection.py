@@ -1,9 +1,9 @@
 """DescribeProducers 61 (v0), DescribeTransactions 65 (v0), ListTransactions 66 (v0-2).
 
-Owns: the producers of a partition, from its log; the answers about transactions.  Never: changes
-one.
-Kafka: ReplicaManager.activeProducerState, TransactionCoordinator.handleDescribeTransactions,
-handleListTransactions; KIP-664, KIP-994, KIP-1152.
+Owns: the producers of a partition, from its log; the answers about transactions.  Never: changes a
+producer or a transaction.  Kafka: ReplicaManager.activeProducerState,
+TransactionCoordinator.handleDescribeTransactions, handleListTransactions; KIP-664, KIP-994,
+KIP-1152.
 """
 
 from __future__ import annotations
@@ -144,9 +144,10 @@ def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTr
 
     Behaviour:
     - COORDINATOR_LOAD_IN_PROGRESS while any shard of this broker is loading;
-    - unknown names of states are returned as such; with no known name among them, nothing matches;
+    - unknown names of states are returned in a list of their own; if no name is known, no
+      transaction matches;
     - the duration filter leaves ids without a transaction in the list, as Kafka's does;
-    - INVALID_REGULAR_EXPRESSION for a pattern that is no regular expression of RE2.
+    - INVALID_REGULAR_EXPRESSION for a pattern that RE2 does not accept.
     Versions:
     - v1: the duration filter (KIP-994)
     - v2: the pattern (KIP-1152)

@@ -25,12 +25,13 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
 
 OnVerified = Callable[[dict[TopicPartition, ErrorCode], int], None]
-"""(error of each partition, now_ms)."""
+"""Called with (error of each partition, now_ms)."""
 
 
 @final
 class PartitionsQuestion:
-    """One question to a coordinator.  `on_verified` is called once.
+    """A request to one coordinator about the partitions of a transaction.  `on_verified` is called
+    once.
 
     `is_v2`: add the partitions.  `knows_abortable`: the client knows TRANSACTION_ABORTABLE.
     """

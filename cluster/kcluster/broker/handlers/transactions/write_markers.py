@@ -7,7 +7,7 @@ Behaviour:
 - a marker in __consumer_offsets is answered when the group coordinator has applied it, so that the
   next transaction finds the offsets of this one (KAFKA-17507).
 Versions:
-- v2: the transaction version, which decides what epoch a marker may have (KIP-1228)
+- v2: the transaction version, which decides on the epochs that a marker may have (KIP-1228)
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ def write_txn_markers(
     """Append the markers.
 
     Behaviour:
-    - markers of one producer are answered together, and a partition once;
+    - the answer has one row per producer, and each partition once;
     - a producer without partitions is left out of the answer;
-    - UNKNOWN_SERVER_ERROR for all, if one has no producer id or epoch: Kafka cannot build it.
+    - UNKNOWN_SERVER_ERROR for all markers, if one has no producer id or epoch: Kafka cannot build
+      such a marker.
     """
     wanted: dict[tuple[int, str, int], list[m.WriteTxnMarkersRequest.WritableTxnMarker]] = {}
     for marker in request.body.markers:
@@ -69,7 +70,7 @@ def write_txn_markers(
 
 
 def _answer(errors: dict[tuple[int, str, int], ErrorCode]) -> m.WriteTxnMarkersResponse:
-    """`errors` by producer id, topic and partition."""
+    """The answer.  `errors`: by producer id, topic and partition."""
     producers: dict[int, dict[str, list[PartitionResult]]] = {}
     for (producer_id, topic, index), error in errors.items():
         topics = producers.setdefault(producer_id, {})

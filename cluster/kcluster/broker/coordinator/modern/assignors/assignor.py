@@ -14,10 +14,10 @@ from kcluster.broker.coordinator.modern.topics import NO_PARTITIONS, Assignment
 
 
 class MemberSpec(Struct, frozen=True):
-    """One member, for its assignor."""
+    """A member of a group with epochs, in the form that assignors need."""
 
     topic_ids: tuple[bytes, ...]
-    """The existing topics that it subscribes to, in order of their names."""
+    """The existing topics to which the member subscribes, in order of their names."""
     assigned: Assignment = NO_PARTITIONS
     """Its part of the last target assignment."""
     instance_id: str | None = None

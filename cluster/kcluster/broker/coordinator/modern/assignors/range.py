@@ -2,9 +2,9 @@
 
 Owns: that rule.  Never: keeps anything between calls.  Kafka: assignor.RangeAssignor; KIP-848.
 
-Members that subscribe to the same topics get the same ranges of topics with as many partitions, so
-that such topics can be joined.  Static members come first, in the order of their instance ids: the
-ranges stay in place when one is replaced.
+Members that subscribe to the same topics get equal ranges of topics that have equal numbers of
+partitions, so that these topics can be joined.  Static members come first, in the order of their
+instance ids: the ranges stay in place when a static member is replaced.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from struct import unpack_from
 import pytest
 
 from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.modern.records import READERS
 from kcluster.broker.coordinator.streams.group import StreamsGroup
 from kcluster.broker.coordinator.streams.reconciliation import StreamsMemberState
-from kcluster.broker.coordinator.streams.records import READERS
 from kcluster.broker.coordinator.streams.tasks import Task
 from tests.broker.coordinator.group_broker import fresh_broker
 

@@ -1,0 +1,1 @@
+"""The chain of events behind a finding: facts, their words, and the links that hold them."""
