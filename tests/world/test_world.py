@@ -6,17 +6,20 @@ import asyncio
 import datetime
 import queue
 import random
+import re
 import selectors
 import socket
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic as monotonic_by_name
 
 import pytest
 
-from kcluster.world.errors import Deadlock, NotInVirtualTime, TimeLimit
+from kcluster.world import scheduler
+from kcluster.world.errors import Deadlock, Livelock, NotInVirtualTime, TimeLimit
 from kcluster.world.replaced.clocks import EPOCH_S
 from tests.world.rig import empty_world
 
@@ -109,6 +112,86 @@ def test_the_limit_ends_a_test_that_waits_for_ever() -> None:
 
     with empty_world(limit_s=60), pytest.raises(TimeLimit):
         wait_for_ever()
+
+
+def sleeping_not_at_all() -> None:
+    while True:
+        time.sleep(0)
+
+
+def looking_at_an_event() -> None:
+    event = threading.Event()
+    while not event.wait(0):
+        pass
+
+
+def yielding_in_asyncio() -> None:
+    async def spin() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    asyncio.run(spin())
+
+
+def in_a_thread(spin: Callable[[], None]) -> None:
+    thread = threading.Thread(target=spin)
+    thread.start()
+    thread.join()
+
+
+SPINS = (sleeping_not_at_all, looking_at_an_event, yielding_in_asyncio)
+
+
+@pytest.mark.parametrize("spin", SPINS, ids=lambda spin: spin.__name__)
+@pytest.mark.parametrize("run", [in_a_thread, lambda spin: spin()], ids=["thread", "first"])
+def test_the_limit_ends_a_program_that_spins(
+    spin: Callable[[], None], run: Callable[[Callable[[], None]], None]
+) -> None:
+    """It never waits, so no thread ever finds that all wait; its line is named."""
+    line = rf"test_world\.py.* in {spin.__name__}"
+    with empty_world(limit_s=3), pytest.raises(TimeLimit, match=line):
+        run(spin)
+
+
+def hand_over_and_back(first: bool, mine: queue.Queue[int], other: queue.Queue[int]) -> None:
+    if first:
+        other.put(1)
+    while True:
+        other.put(mine.get())
+
+
+def test_threads_that_wake_each_other_for_ever_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No clock is read, no poll is empty: nothing lets time pass."""
+    monkeypatch.setattr(scheduler, "MAX_HANDOVERS", 500)
+    left: queue.Queue[int] = queue.Queue()
+    right: queue.Queue[int] = queue.Queue()
+    with empty_world():
+        echo = threading.Thread(target=hand_over_and_back, args=(False, left, right), name="echo")
+        echo.start()
+        with pytest.raises(Livelock, match="500 times") as caught:
+            hand_over_and_back(True, right, left)
+    _, first, second = str(caught.value).splitlines()
+    assert first.startswith("  MainThread waits for ")
+    assert second.startswith("  echo waits for ")
+    for line in (first, second):
+        assert re.search(r"test_world\.py:\d+ in hand_over_and_back$", line)
+
+
+def test_a_moment_has_room_for_many_handovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "MAX_HANDOVERS", 500)
+
+    def send() -> None:
+        for number in range(50):
+            items.put(number)
+
+    with empty_world():
+        items: queue.Queue[int] = queue.Queue(maxsize=1)
+        for _ in range(5):
+            sender = threading.Thread(target=send)
+            sender.start()
+            assert [items.get() for _ in range(50)] == list(range(50))
+            sender.join()
+            time.sleep(0.001)
 
 
 def test_a_thread_that_spins_gets_there() -> None:

@@ -27,6 +27,17 @@ class Deadlock(ClusterError):
         self.threads = threads
 
 
+class Livelock(ClusterError):
+    """Threads wake each other for ever, at one moment of virtual time."""
+
+    def __init__(self, threads: list[StuckThread], handovers: int) -> None:
+        self.reason = (
+            f"livelock: time stands still while threads wake each other ({handovers:,} times)"
+        )
+        super().__init__(_with_threads(self.reason, threads))
+        self.threads = threads
+
+
 class TimeLimit(ClusterError):
     """The error for a world whose time is up while its first thread still waits."""
 

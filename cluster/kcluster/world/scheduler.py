@@ -26,9 +26,9 @@ from typing import Final, Protocol, final
 
 from kcluster.timers import NEVER_US
 from kcluster.world.compute import ComputeCost, Polls
-from kcluster.world.errors import Deadlock, TimeLimit, WorldEnded
+from kcluster.world.errors import Deadlock, Livelock, TimeLimit, WorldEnded
 from kcluster.world.lines import WaitingLines
-from kcluster.world.waits import FOREVER, StuckThread, Waiting, place_of
+from kcluster.world.waits import FOREVER, NO_WAIT, StuckThread, Waiting, place_of
 
 _allocate_lock: Final = _thread.allocate_lock
 _acquire: Final[Callable[..., bool]] = _thread.LockType.acquire
@@ -46,6 +46,9 @@ TIME_SLICE_US: Final = 5_000
 """The computing time after which a thread lets the others run, as with the interpreter's lock."""
 LONGEST_HANDOVER_S: Final = 1.0
 """The longest real time that the first thread waits for the baton after Ctrl-C."""
+MAX_HANDOVERS: Final = 1_000_000
+"""The number of times that threads may hand the baton over at one moment of time; beyond it they
+wake each other for ever."""
 MAX_ENDINGS: Final = 1_000
 """The number of times that a remaining thread is woken at the end before it is given up."""
 
@@ -135,6 +138,8 @@ class Scheduler:
         self.is_advancing = False
         """Whether the cluster runs, in the thread of `current`, which must not wait now."""
         self.switches = 0
+        self._moment_switches = 0
+        """The value of `switches` when time last passed."""
         self.lines: WaitingLines[WorldThread] = WaitingLines()
         self.is_random = rng is not None
         """Whether threads are interrupted at random."""
@@ -353,15 +358,21 @@ class Scheduler:
         self._advance(until_us, _never)
         self._fire_timers()
         self._slice_us += cost_us
-        if self._slice_us >= TIME_SLICE_US and self._run_queue:
+        if self.now_us >= self.limit_us and self._crash is None:
+            self._crash = TimeLimit(self.describe())
+            self.let_others_run()
+        elif self._slice_us >= TIME_SLICE_US and self._run_queue:
             self.let_others_run()
 
     def _advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
+        before_us = self.now_us
         self.is_advancing = True
         try:
             return self.clock.advance(limit_us, condition)
         finally:
             self.is_advancing = False
+            if self.now_us != before_us:
+                self._moment_switches = self.switches
 
     def _fire_timers(self) -> None:
         timers, now_us = self._timers, self.now_us
@@ -437,6 +448,9 @@ class Scheduler:
         _release(thread.baton)
 
     def _next(self) -> WorldThread:
+        if self.switches - self._moment_switches >= MAX_HANDOVERS and self._crash is None:
+            self._moment_switches = self.switches  # what ends the threads hands over, too
+            self._crash = Livelock(self.describe(), MAX_HANDOVERS)
         with _Crashes(self):
             while not self._run_queue and self._crash is None:
                 self._let_time_pass()
@@ -480,7 +494,12 @@ class Scheduler:
         """A description of each thread: the kind and the place of its wait."""
         frames = sys._current_frames()
         return [
-            StuckThread(thread.name, thread.wait, place_of(frames.get(thread.ident)), thread.app)
+            StuckThread(
+                thread.name,
+                thread.wait if thread.is_parked else NO_WAIT,
+                place_of(frames.get(thread.ident)),
+                thread.app,
+            )
             for thread in self.threads
             if thread is not others_than
         ]

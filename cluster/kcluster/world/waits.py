@@ -22,6 +22,7 @@ _LIBRARY: Final = os.path.dirname(threading.__file__) + os.sep
 class WaitFor(enum.Enum):
     """The kinds of waits.  The value completes the words "waits for"."""
 
+    NOTHING = "nothing: it runs"
     TURN = "its turn"
     LOCK = "a lock"
     QUEUE = "an item in a queue"
@@ -43,10 +44,11 @@ class Waiting(Struct, frozen=True):
     @property
     def is_for_cluster(self) -> bool:
         """Whether an event of the cluster can end the wait."""
-        return self.kind not in (WaitFor.LOCK, WaitFor.QUEUE, WaitFor.TURN)
+        return self.kind not in (WaitFor.NOTHING, WaitFor.LOCK, WaitFor.QUEUE, WaitFor.TURN)
 
 
 FOREVER: Final = Waiting(WaitFor.TURN)
+NO_WAIT: Final = Waiting(WaitFor.NOTHING)
 
 
 class CodeLine(Struct, frozen=True):

@@ -30,7 +30,7 @@ from kcluster.scenario.play.phases import CALM_LIMIT_MS, RunResult, ScenarioRun
 from kcluster.scenario.play.virtual import LEAVE_LIMIT_MS
 from kcluster.scenario.play.world import WorldStage
 from kcluster.world.environment import run_environment
-from kcluster.world.errors import Deadlock, NotInVirtualTime, TimeLimit, thread_line
+from kcluster.world.errors import Deadlock, Livelock, NotInVirtualTime, TimeLimit, thread_line
 from kcluster.world.programs import GRACE_S, ProgramEnd, Programs
 from kcluster.world.trace import WireTrace
 from kcluster.world.waits import StuckThread
@@ -140,6 +140,8 @@ class Simulation:
                     self._on_limit(limit)
                 except Deadlock as error:
                     self._stuck("deadlock: no thread can go on; what each waits for:", error)
+                except Livelock as error:
+                    self._stuck(f"{error.reason}; what each waits for:", error)
                 except NotInVirtualTime as error:
                     self._failed.append(FailedCheck(PROGRAMS, str(error)))
                 finally:
@@ -171,7 +173,7 @@ class Simulation:
         wanted = in_seconds(round(self.setting.limit_s * 1000))
         self._stuck(f"not all programs ended within {wanted} (--limit; --for ends them)", limit)
 
-    def _stuck(self, text: str, error: TimeLimit | Deadlock) -> None:
+    def _stuck(self, text: str, error: TimeLimit | Deadlock | Livelock) -> None:
         threads = (thread for thread in error.threads if thread.name != _SUPERVISOR)
         text = "\n".join([text, *map(thread_line, threads)])
         self._failed.append(FailedCheck(PROGRAMS, text))
