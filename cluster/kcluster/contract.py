@@ -1,7 +1,7 @@
 """The contract of nodes and drivers: a node's inputs, its effects, and the guarantees of a driver.
 
 Owns: the types of inputs and effects, the base of all events, the `Node` protocol.  Never: imports
-anything of ours; every layer may import this.
+anything of ours but ids and principals; every layer may import this.
 Kafka: RequestChannel.Request/Response, and raft's Ready/Step contract.
 
 A *node* (a broker or the controller) is a state machine: `step(now_ms, incoming) -> effects`.  It
@@ -39,6 +39,7 @@ from msgspec import Struct
 from mypy_extensions import mypyc_attr
 
 from kcluster.node_ids import CONTROLLER_ID as CONTROLLER_ID
+from kcluster.principals import UNAUTHENTICATED, Identity
 
 NoteId = tuple[int, int]
 """(node id, that node's running number): identifies a Note, so that another Note can name it as its
@@ -56,7 +57,8 @@ class Request:
     This class and the four most frequent inputs and effects are not msgspec.Structs: compiled
     code creates and reads native classes four times as fast (docs/decisions/003).
 
-    `body`: the message, `kcluster.protocol.messages.<Api>Request`.
+    `body`: the message, `kcluster.protocol.messages.<Api>Request`.  `identity`: the client, as its
+    listener authenticated it.
     """
 
     __slots__ = (
@@ -68,6 +70,7 @@ class Request:
         "client_id",
         "connection_id",
         "correlation_id",
+        "identity",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +83,7 @@ class Request:
         body: Any,
         client_host: str = "127.0.0.1",
         arrived_ms: int = 0,
+        identity: Identity = UNAUTHENTICATED,
     ) -> None:
         self.connection_id = connection_id
         self.api_key = api_key
@@ -89,6 +93,7 @@ class Request:
         self.body = body
         self.client_host = client_host
         self.arrived_ms = arrived_ms
+        self.identity = identity
 
     def __repr__(self) -> str:
         return (

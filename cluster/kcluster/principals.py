@@ -1,0 +1,67 @@
+"""Who sent a request, and how it came: principals, security protocols, identities.
+
+Owns: these values.  Never: authenticates, or decides what a principal may do (security/ does);
+imports anything of ours, since contract.py needs these.
+Kafka: KafkaPrincipal, SecurityProtocol, RequestContext.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from msgspec import Struct
+
+USER_TYPE: Final = "User"
+"""The type of every principal that authenticates."""
+
+DEFAULT_LISTENER: Final = "PLAINTEXT"
+
+
+class SecurityProtocol(IntEnum):
+    """How a listener's clients encrypt and authenticate.  Kafka: SecurityProtocol, with its
+    ids."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+class Principal(Struct, frozen=True, order=True):
+    """A client's name for authorization, as ACLs write it: `User:alice`."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+ANONYMOUS: Final = Principal(USER_TYPE, "ANONYMOUS")
+"""The principal of clients that do not authenticate.  Kafka: KafkaPrincipal.ANONYMOUS."""
+
+
+class Identity(Struct, frozen=True):
+    """The client of a connection, as its listener has authenticated it.
+
+    `listener`: the name of the listener by which it came; `by_token`: whether it logged in with a
+    delegation token (KIP-48).
+    """
+
+    principal: Principal = ANONYMOUS
+    listener: str = DEFAULT_LISTENER
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    by_token: bool = False
+
+
+UNAUTHENTICATED: Final = Identity()
+"""The identity of clients of a plaintext listener, and of brokers."""
