@@ -39,7 +39,7 @@ from msgspec import Struct
 from mypy_extensions import mypyc_attr
 
 from kcluster.node_ids import CONTROLLER_ID as CONTROLLER_ID
-from kcluster.principals import UNAUTHENTICATED, Identity
+from kcluster.principals import UNAUTHENTICATED, ClientIdentity
 
 NoteId = tuple[int, int]
 """(node id, that node's running number): identifies a Note, so that another Note can name it as its
@@ -83,7 +83,7 @@ class Request:
         body: Any,
         client_host: str = "127.0.0.1",
         arrived_ms: int = 0,
-        identity: Identity = UNAUTHENTICATED,
+        identity: ClientIdentity = UNAUTHENTICATED,
     ) -> None:
         self.connection_id = connection_id
         self.api_key = api_key

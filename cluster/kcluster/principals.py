@@ -50,7 +50,7 @@ ANONYMOUS: Final = Principal(USER_TYPE, "ANONYMOUS")
 """The principal of clients that do not authenticate.  Kafka: KafkaPrincipal.ANONYMOUS."""
 
 
-class Identity(Struct, frozen=True):
+class ClientIdentity(Struct, frozen=True):
     """The client of a connection, as its listener has authenticated it.
 
     `listener`: the name of the listener by which it came; `by_token`: whether it logged in with a
@@ -63,5 +63,5 @@ class Identity(Struct, frozen=True):
     by_token: bool = False
 
 
-UNAUTHENTICATED: Final = Identity()
+UNAUTHENTICATED: Final = ClientIdentity()
 """The identity of clients of a plaintext listener, and of brokers."""
