@@ -108,8 +108,8 @@ class Channel:
         identity: ClientIdentity = UNAUTHENTICATED,
         logins: Logins | None = None,
     ) -> None:
+        self.identity = identity
         self._broker = broker
-        self._identity = identity
         self._logins = logins if identity.protocol.has_sasl else None
         self._quotas = broker.quotas
         self._keeps_answers = keeps_answers
@@ -126,7 +126,7 @@ class Channel:
     ) -> Request | list[Buffer] | LoginFailed:
         """The request in a frame, or the bytes of its answer if they are cached, or the end of its
         client's login.  Raises ProtocolError if the connection must be closed."""
-        identity = self._identity
+        identity = self.identity
         if self._logins is not None:
             login = self._logins.of(connection_id, identity)
             before = self._receive_in_login(login, frame, connection_id, client_host, now_ms)
@@ -214,13 +214,13 @@ class Channel:
 
     def is_logged_in(self, connection_id: int) -> bool:
         """Whether a connection's client may send large requests."""
-        return self._logins is None or self._logins.of(connection_id, self._identity).is_complete
+        return self._logins is None or self._logins.of(connection_id, self.identity).is_complete
 
     def login_limit_bytes(self, request_max_bytes: int) -> int:
         """The size of the largest request of a client that has not logged in."""
         if self._logins is None:
             return request_max_bytes
-        limit_bytes = self._logins.settings[self._identity.listener].max_receive_bytes
+        limit_bytes = self._logins.settings[self.identity.listener].max_receive_bytes
         return min(limit_bytes, request_max_bytes)
 
     def unreadable(self, connection_id: int, client_host: str, detail: str) -> LoginFailed | None:
@@ -228,7 +228,7 @@ class Channel:
         that could fail."""
         if self._logins is None or self.is_logged_in(connection_id):
             return None
-        return self._logins.unreadable(connection_id, self._identity, client_host, detail)
+        return self._logins.unreadable(connection_id, self.identity, client_host, detail)
 
     def _receive_in_login(
         self,
