@@ -37,6 +37,7 @@ from kcluster.metadata.records import (
     TopicRecord,
 )
 from kcluster.partition.disk import Disk
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release
@@ -51,11 +52,16 @@ def topic_id(name: str) -> bytes:
     return name.encode().ljust(16, b"\0")[:16]
 
 
+def endpoints_of(broker_id: int) -> tuple[BrokerEndpoint, ...]:
+    """The address of a broker."""
+    return (BrokerEndpoint("127.0.0.1", 9090 + broker_id),)
+
+
 def broker_records(*broker_ids: int, fenced: tuple[int, ...] = ()) -> list[MetadataRecord]:
     """Brokers on ports 9090 + id, in rack r<id>; those in `fenced` are fenced."""
     return [
         RegisterBrokerRecord(
-            BrokerRegistration(id_, id_, "127.0.0.1", 9090 + id_, f"r{id_}", fenced=id_ in fenced)
+            BrokerRegistration(id_, id_, endpoints_of(id_), f"r{id_}", fenced=id_ in fenced)
         )
         for id_ in broker_ids
     ]
@@ -120,7 +126,7 @@ class OneBroker:
         self.config = BrokerConfig.resolve("kafka", overrides)
         self.disk = Disk() if disk is None else disk
         self.broker = BrokerNode(
-            1, self.config, self.disk, "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID, release,
+            1, self.config, self.disk, endpoints_of(1), "r1", Random(1), CLUSTER_ID, release,
             unused,
         )  # fmt: skip
         self.now_ms = now_ms

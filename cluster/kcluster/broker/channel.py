@@ -24,6 +24,7 @@ from kcluster.broker.telemetry import client_metrics
 from kcluster.broker.versions import served as served_versions
 from kcluster.contract import Reply, Request
 from kcluster.metadata.image import MetadataImage
+from kcluster.principals import UNAUTHENTICATED, ClientIdentity
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.codec.compiler import Codec
 from kcluster.protocol.error_answers import ErrorAnswers
@@ -87,14 +88,19 @@ class _Served:
 
 
 class Channel:
-    """All connections of one life of one broker.
+    """All connections of one listener, in one life of its broker.
 
-    `keeps_answers`: whether a repeated request may be answered without the broker.
+    `keeps_answers`: whether a repeated request may be answered without the broker; `identity`: that
+    of clients that the listener does not authenticate.
     """
 
     def __init__(
-        self, broker: ChannelBroker, keeps_answers: Callable[[], bool] = lambda: True
+        self,
+        broker: ChannelBroker,
+        keeps_answers: Callable[[], bool] = lambda: True,
+        identity: ClientIdentity = UNAUTHENTICATED,
     ) -> None:
+        self.identity = identity
         self._broker = broker
         self._quotas = broker.quotas
         self._keeps_answers = keeps_answers
@@ -145,6 +151,7 @@ class Channel:
             body,
             client_host,
             now_ms,
+            self.identity,
         )
 
     def answer(self, reply: Reply) -> list[Buffer]:

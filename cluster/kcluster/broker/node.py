@@ -44,6 +44,7 @@ from kcluster.contract import (
     Tick,
 )
 from kcluster.partition.disk import Disk
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.releases import Release
 from kcluster.timers import NEVER_MS
@@ -83,8 +84,7 @@ class BrokerNode(Broker):
         broker_id: int,
         config: BrokerConfig,
         disk: Disk,
-        host: str,
-        port: int,
+        endpoints: tuple[BrokerEndpoint, ...],
         rack: str | None,
         rng: Rng,
         cluster_id: str,
@@ -93,8 +93,7 @@ class BrokerNode(Broker):
     ) -> None:
         view = BrokerView(
             node_id=broker_id,
-            host=host,
-            port=port,
+            endpoints=endpoints,
             rack=rack,
             cluster_id=cluster_id,
             release=release,
@@ -133,9 +132,9 @@ class BrokerNode(Broker):
         """The broker's state between its start and its end."""
         return self.lifecycle.state
 
-    def advertise(self, host: str, port: int) -> None:
-        """Take over an address, and have the controller make it known to clients."""
-        self.view.host, self.view.port = host, port
+    def advertise(self, endpoints: tuple[BrokerEndpoint, ...]) -> None:
+        """Advertise these addresses from the next registration on."""
+        self.view.endpoints = endpoints
 
     # ---------------------------------------------------------------------- as a driver sees it
 

@@ -22,6 +22,7 @@ from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
 from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.metadata.image import MetadataImage
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.releases import Release
 
 
@@ -83,5 +84,5 @@ class BrokerNodeView(Protocol):
     def quotas(self) -> ClientQuotas:
         """The throttling of the broker's clients."""
 
-    def advertise(self, host: str, port: int) -> None:
+    def advertise(self, endpoints: tuple[BrokerEndpoint, ...]) -> None:
         """Take over an address, and have the controller make it known to clients."""
