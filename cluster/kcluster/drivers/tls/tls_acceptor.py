@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.drivers.sockets.connection import ByteSocket, IoWatcher
 from kcluster.drivers.sockets.listener import Acceptor, Listener
@@ -51,16 +51,16 @@ class TlsAcceptor:
         """Accept connections again, after `stop_accepting`."""
         self._beneath.start_accepting()
 
-    def take_over(self, accepted: Any) -> TlsSocket | None:
+    def take_over(self, accepted: object) -> TlsSocket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
         between."""
         sock = self._beneath.take_over(accepted)
         return None if sock is None else TlsSocket(sock, self)
 
-    def watch(self, sock: Any, mode: int) -> IoWatcher:
+    def watch(self, sock: object, mode: int) -> IoWatcher:
         """A watcher of the connection, not started yet.  `mode`: 1 for readable, 2 for writable."""
-        watcher: IoWatcher = sock.watch(mode)
-        return watcher
+        assert isinstance(sock, TlsSocket), "one that was taken over"
+        return sock.watch(mode)
 
     def watch_socket(self, sock: ByteSocket, mode: int) -> IoWatcher:
         """A watcher of the socket below.  Part of TlsHost."""

@@ -20,7 +20,7 @@ import errno
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from kcluster.drivers.sockets.connection import Buffer, ByteSocket, IoWatcher
 
@@ -106,7 +106,7 @@ class TlsSocket:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = host.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._read: Any = self._tls.read  # typeshed: as if the buffer changed nothing
+        self._read: Callable[..., object] = self._tls.read  # int with a buffer
         self._is_secured = False
         self._is_drained = True
         """Whether OpenSSL has said that it needs more bytes of the socket."""
@@ -198,6 +198,7 @@ class TlsSocket:
             self._is_drained = False
             while size_bytes < len(buffer):
                 taken_bytes = self._read(len(buffer) - size_bytes, buffer[size_bytes:])
+                assert isinstance(taken_bytes, int), "it was given a buffer"
                 if not taken_bytes:  # the client has said goodbye
                     self._is_drained = not size_bytes  # or its end would not be read
                     break
