@@ -6,13 +6,16 @@ which clock runs.  Kafka: no counterpart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kcluster.contract import Note
 from kcluster.handle.port import ClusterPort
-from kcluster.operations.errors import NotInTime
+from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.logs import PartitionLogs, partition_logs
+from kcluster.operations.names import partition_in
+from kcluster.operations.python_values import MAX_INT, number_in, wrong
 from kcluster.operations.status import (
     BrokerStatus,
     ClusterStatus,
@@ -48,9 +51,10 @@ class WaitingVerbs(ClusterPort):
 
     def partition(self, topic: str, partition: int) -> PartitionStatus:
         """One partition's state at this moment; ClusterError if there is no such partition."""
+        name = partition_in(topic, partition)
 
         def read() -> PartitionStatus:
-            found = self.verbs.partition(topic, partition)
+            found = self.verbs.partition(*name)
             return partition_status(topic, found, self.plan.disks, self.driver.dispatcher)
 
         return self.call(read)
@@ -58,19 +62,22 @@ class WaitingVerbs(ClusterPort):
     def logs(self, topic: str, partition: int) -> PartitionLogs:
         """The log of each replica of a partition: where it ends, its epochs, how far the replica is
         behind the leader; ClusterError if there is no such partition."""
+        name = partition_in(topic, partition)
 
         def read() -> PartitionLogs:
-            self.verbs.partition(topic, partition)
+            self.verbs.partition(*name)
             return partition_logs(self.plan, self.driver.dispatcher, topic, partition)
 
         return self.call(read)
 
     def events(self, since: int = 0) -> list[NoteEntry]:
         """The events after the one with sequence `since`, oldest first."""
+        number_in("since", since, -1, math.inf)
         return self.call(lambda: [entry for entry in self.kept if entry.sequence > since])
 
     def sequence_at(self, ago_ms: int) -> int:
         """The sequence of the last event that is older than this."""
+        number_in("ago_ms", ago_ms, 0, math.inf)
 
         def find() -> int:
             since_ms = self.driver.now_ms() - ago_ms
@@ -98,14 +105,13 @@ class WaitingVerbs(ClusterPort):
         from kcluster.operations.conditions import condition_in, limit_ms_of
 
         asked = (condition, isr, leader, event)
-        assert sum(x is not None for x in asked) == 1, (
-            "wait_for takes one of a condition, isr, leader, event"
-        )
+        if sum(x is not None for x in asked) != 1:
+            raise ClusterError("wait_for takes one of a condition, isr, leader, event")
         limit_ms = limit_ms_of(within if timeout_s is None else timeout_s)
         if condition is not None:
             self._wait_for_condition(condition_in(condition), limit_ms, since)
         elif isr is not None:
-            topic, partition, size = isr
+            topic, partition, size = _of_partition("isr", isr)
             self.call(lambda: self.verbs.partition(topic, partition))
             self.require(
                 lambda: len(self.verbs.partition(topic, partition).isr) == size,
@@ -113,7 +119,7 @@ class WaitingVerbs(ClusterPort):
                 f"the ISR of {topic}-{partition} does not have {size} members",
             )
         elif leader is not None:
-            topic, partition, broker_id = leader
+            topic, partition, broker_id = _of_partition("leader", leader)
             self.call(lambda: self.verbs.partition(topic, partition))
             self.require(
                 lambda: self.verbs.settled.is_led_by(topic, partition, broker_id),
@@ -149,3 +155,12 @@ class WaitingVerbs(ClusterPort):
                 raise NotInTime(self.call(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
+
+
+def _of_partition(name: str, asked: tuple[str, int, int]) -> tuple[str, int, int]:
+    """A partition, and the number that is wanted of it."""
+    try:
+        topic, partition, number = asked
+    except (TypeError, ValueError):
+        raise wrong(name, asked, "must be a topic, a partition and a number") from None
+    return *partition_in(topic, partition), number_in(name, number, 0, MAX_INT, is_whole=True)
