@@ -52,8 +52,7 @@ COORDINATORS = {
         "delete_share_offsets share_partitions describe group groups internal_topics "
         "partition_for led topic create_topic"
     ),
-    "transactions": "submit add_partitions verify transaction all_transactions "
-    "partition_for topic create_topic",
+    "transactions": "submit verify transaction all_transactions partition_for topic create_topic",
     "share_state": "serve partition_for topic create_topic",
 }
 """What a handler may use of each coordinator of its broker: Kafka's interfaces GroupCoordinator,
