@@ -86,7 +86,7 @@ class Cluster(ClusterVerbs):
 
         def on_ready() -> None:
             if self._is_recorded:
-                self._begin_recording()  # before the hub reads the first byte of a client
+                self.record.begin()  # before the hub reads the first byte of a client
             ready.set_result(None)
 
         def serve() -> None:
