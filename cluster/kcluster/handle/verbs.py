@@ -178,12 +178,7 @@ class UserVerbs(VerbPort):
     @property
     def notice_limit_s(self) -> float:
         """The longest time until the controller notices a broker's death: its session timeout."""
-        return (
-            self.plan.topology.broker_config(
-                next(iter(self.plan.addresses))
-            ).broker_session_timeout_ms
-            / 1000
-        )
+        return self._config.broker_session_timeout_ms / 1000
 
     def wait_until_without(
         self, brokers: tuple[int, ...], *, timeout_s: float | None = None

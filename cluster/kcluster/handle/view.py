@@ -83,7 +83,7 @@ class HandleView:
     def sequence_at(self, ago_ms: int) -> int:
         """The sequence of the last event that is older than this."""
         port = self._port
-        number_in("ago_ms", ago_ms, 0, math.inf)
+        number_in("ago_ms", ago_ms, -MAX_INT, math.inf)
 
         def find() -> int:
             since_ms = port.driver.now_ms() - ago_ms
