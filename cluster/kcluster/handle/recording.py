@@ -85,42 +85,45 @@ class ClusterRecord:
         `since`: judge only records and events since then: a time back (`30s`), the number of an
         event, or a result of `mark()`.
         """
+        return self._port.call(lambda: self.judge(since))
+
+    def judge(self, since: str | int | None = None) -> Verdict:
+        """The verdict, like `verdict`; called in the driver's thread."""
         from kcluster.handle.live_run import live_verdict
         from kcluster.handle.since import since_ms_of
 
         port, recorder = self._port, self.recorder
-
-        def judge() -> Verdict:
-            now_ms = port.driver.now_ms()
-            since_ms = None if since is None else since_ms_of(since, now_ms, port.kept)
-            return live_verdict(recorder, port.ledger, port.verbs, port.clock_name, since_ms)
-
-        return port.call(judge)
+        now_ms = port.driver.now_ms()
+        since_ms = None if since is None else since_ms_of(since, now_ms, port.kept)
+        return live_verdict(recorder, port.ledger, port.verbs, port.clock_name, since_ms)
 
     def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
         """Write the run so far to a new run directory below `directory`, with its verdict and
         timeline page; returns its path.  `into`: a run directory that exists already."""
-        from kcluster.handle.live_run import live_info, live_record
         from kcluster.runs.directory import write_into, write_run
 
-        port, recorder = self._port, self.recorder
-
-        def read() -> RunRecord:
-            info = live_info(recorder, port.name, port.seed, port.clock_name)
-            return live_record(recorder, port.ledger, port.verbs, info)
-
-        record = port.call(read)
+        record = self._port.call(self.read)
         if into is None:
             return write_run(directory, record)
         write_into(into, record)
         return into
 
-    def info(self) -> RunInfo:
-        """The facts about this run, for its directory."""
-        from kcluster.handle.live_run import live_info
+    def read(self) -> RunRecord:
+        """The whole record so far; called in the driver's thread."""
+        from kcluster.handle.live_run import live_record
 
         port, recorder = self._port, self.recorder
-        return port.call(lambda: live_info(recorder, port.name, port.seed, port.clock_name))
+        return live_record(recorder, port.ledger, port.verbs, self._info())
+
+    def info(self) -> RunInfo:
+        """The facts about this run, for its directory."""
+        return self._port.call(self._info)
+
+    def _info(self) -> RunInfo:
+        from kcluster.handle.live_run import live_info
+
+        port = self._port
+        return live_info(self.recorder, port.name, port.seed, port.clock_name)
 
     def rows_since(self, after_ms: int) -> tuple[Rows, int]:
         """The rows after `after_ms` of all tables that are kept while a cluster runs, and the
