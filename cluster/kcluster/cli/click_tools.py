@@ -284,11 +284,19 @@ def wait_option(function: Callable[..., object]) -> Callable[..., object]:
     return option(function)
 
 
-def broker_options(function: Callable[..., object]) -> Callable[..., object]:
-    """Add TARGETS, `--no-wait` and the options of a verb to the running cluster; the function is
-    called with `targets`."""
-    targets = click.argument("targets", shell_complete=complete_targets)
-    return targets(wait_option(control_options(function)))
+def broker_options(
+    *own: Callable[[Callable[..., object]], Callable[..., object]],
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Add TARGETS, a verb's `own` options, `--no-wait` and the options of a verb to the running
+    cluster; the function is called with `targets`."""
+
+    def add(function: Callable[..., object]) -> Callable[..., object]:
+        targets = click.argument("targets", shell_complete=complete_targets)
+        for option in (control_options, wait_option, *reversed(own), targets):
+            function = option(function)
+        return function
+
+    return add
 
 
 def network_options(function: Callable[..., object]) -> Callable[..., object]:

@@ -15,8 +15,7 @@ from kcluster.deaths import PAUSE, WAYS_TO_FAIL, DeathKind
 
 @section(Section.FAULTS)
 @click.command("kill")
-@how_option(WAYS_TO_FAIL, DeathKind.KILL)
-@broker_options
+@broker_options(how_option(WAYS_TO_FAIL, DeathKind.KILL))
 def command(targets: str, how: str, wait: bool, name: str | None, as_json: bool) -> None:
     """Take brokers down, or pause them.
 

@@ -14,7 +14,7 @@ from kcluster.cli.click_tools import Section, broker_options, section
 
 @section(Section.FAULTS)
 @click.command("pause")
-@broker_options
+@broker_options()
 def command(targets: str, wait: bool, name: str | None, as_json: bool) -> None:
     """Pause brokers, as a long garbage collection does.
 

@@ -15,8 +15,7 @@ from kcluster.deaths import DeathKind
 
 @section(Section.FAULTS)
 @click.command("restart")
-@how_option(tuple(DeathKind), DeathKind.CLEAN)
-@broker_options
+@broker_options(how_option(tuple(DeathKind), DeathKind.CLEAN))
 def command(targets: str, how: str, wait: bool, name: str | None, as_json: bool) -> None:
     """Stop brokers, all at once, and start them again when all are down.
 

@@ -14,12 +14,13 @@ from kcluster.cli.click_tools import Section, broker_options, section
 
 @section(Section.FAULTS)
 @click.command("start")
-@click.option(
-    "--kafka-version",
-    metavar="X.Y",
-    help="Run as this Kafka release from now on: an upgrade or a downgrade.",
+@broker_options(
+    click.option(
+        "--kafka-version",
+        metavar="X.Y",
+        help="Run as this Kafka release from now on: an upgrade or a downgrade.",
+    )
 )
-@broker_options
 def command(
     targets: str, kafka_version: str | None, wait: bool, name: str | None, as_json: bool
 ) -> None:
