@@ -181,7 +181,7 @@ def test_action__takes_or_refuses_any_value_of_each_field(cluster: WorldCluster,
     "method",
     [*METHODS, UserVerbs.restart, UserVerbs.rolling_restart, UserVerbs.move, UserVerbs.elect,
      UserVerbs.leader, UserVerbs.create_topic, UserVerbs.delete_topic, UserVerbs.advertise,
-     UserVerbs.remove_rule, UserVerbs.find, Network.cut, WorldCluster.set_speed,
+     UserVerbs.add_rule, UserVerbs.remove_rule, UserVerbs.find, Network.cut, WorldCluster.set_speed,
      WorldCluster.partition, WorldCluster.logs, WorldCluster.events],
     ids=lambda method: str(method.__name__),
 )  # fmt: skip

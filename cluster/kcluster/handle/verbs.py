@@ -328,7 +328,9 @@ class UserVerbs(VerbPort):
     # ------------------------------------------------------------------------------ rules
 
     def add_rule(self, rule: Rule) -> str:
-        """Put a rule of protocol faults (`cluster.rule(…)`) into force; returns its name."""
+        """Put a rule of protocol faults (`kcluster.rule(…)`) into force; returns its name."""
+        if not isinstance(rule, Rule):
+            raise wrong("rule", rule, "must be a rule, as rule(...) makes one")
         return self.call(lambda: self.verbs.add_rule(rule))
 
     def remove_rule(self, name: str) -> None:
