@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kcluster.config.topology.model import Topology
+from kcluster.contract import Note
 from kcluster.events import AuthenticationFailed
 from kcluster.protocol import messages as m
 from kcluster.security.sasl.exchange import LoginProblem
@@ -115,7 +116,7 @@ def test_token__logs_in_by_the_clock_of_the_cluster(world: MemoryBytes) -> None:
 
 
 def test_failure__is_an_event_and_a_line_of_the_log(world: MemoryBytes) -> None:
-    notes = []
+    notes: list[Note] = []
     world.cluster.driver.dispatcher.note_sinks += (notes.append,)
     began_ms = world.cluster.driver.now_ms()
     assert by_scram(world, 1, "hush") == FAILED
