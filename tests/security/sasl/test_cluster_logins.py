@@ -144,3 +144,20 @@ def test_large_requests__only_after_the_login(world: MemoryBytes) -> None:
     line = SaslLine.to(world, 1, "CLIENT")
     line.sock.sendall((600_000).to_bytes(4, "big"))
     assert line.read_frame() is None
+
+
+def test_quotas__are_those_of_the_user_that_logged_in(world: MemoryBytes) -> None:
+    request = m.AlterClientQuotasRequest
+    entry = request.EntryData(
+        [request.EntityData("user", "alice")], [request.OpData("request_percentage", 0.0001, False)]
+    )
+    inside = SaslLine.to(world, 1, "INSIDE")
+    assert inside.ask(request([entry])).entries[0].error_code == 0
+    throttle_ms = {}
+    for user, password in (("alice", "old"), ("bob", "b")):
+        line = SaslLine.to(world, 1, "CLIENT")
+        line.login(PlainClient(user, password))
+        throttle_ms[user] = line.ask(m.MetadataRequest(topics=[])).throttle_time_ms
+        line.close()
+    assert throttle_ms["alice"] > 0
+    assert throttle_ms["bob"] == 0
