@@ -19,12 +19,14 @@ from collections.abc import Callable
 from struct import Struct as Packing
 from typing import Final, Protocol, final
 
+from msgspec import structs
+
 from kcluster.broker.handlers.metadata.api_versions import too_new
 from kcluster.broker.telemetry import client_metrics
 from kcluster.broker.versions import served as served_versions
 from kcluster.contract import Reply, Request
 from kcluster.metadata.image import MetadataImage
-from kcluster.principals import UNAUTHENTICATED, ClientIdentity
+from kcluster.principals import UNAUTHENTICATED, ClientIdentity, Principal
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.codec.compiler import Codec
 from kcluster.protocol.error_answers import ErrorAnswers
@@ -109,6 +111,8 @@ class Channel:
         """The answer before and after the correlation id, by request bytes without that id."""
         self._answers_size_bytes = 0
         self._answers_offset = -1
+        self._certified: dict[int, ClientIdentity] = {}
+        """The identities of clients that have shown a certificate, by connection."""
         self._questions: dict[int, bytes] = {}
         """The key under which a connection's pending answer may be kept, by connection."""
 
@@ -117,6 +121,9 @@ class Channel:
     ) -> Request | list[Buffer]:
         """The request in a frame, or the bytes of its answer if they are cached.  Raises
         ProtocolError if the connection must be closed."""
+        identity = self.identity
+        if self._certified:
+            identity = self._certified.get(connection_id, identity)
         if len(frame) < _START.size:
             raise ProtocolError(f"a request of {len(frame)} bytes has no header", 0)
         api_key, api_version, correlation_id = _unpack_start(frame)
@@ -151,7 +158,7 @@ class Channel:
             body,
             client_host,
             now_ms,
-            self.identity,
+            identity,
         )
 
     def answer(self, reply: Reply) -> list[Buffer]:
@@ -183,9 +190,14 @@ class Channel:
         body: list[Buffer] = spoken.encode_response(instead)
         return body
 
+    def certified(self, connection_id: int, principal: Principal) -> None:
+        """Take note of the principal that a client's certificate gives it."""
+        self._certified[connection_id] = structs.replace(self.identity, principal=principal)
+
     def connection_closed(self, connection_id: int) -> None:
-        """Forget a connection's pending answer."""
+        """Forget a connection's pending answer and its client."""
         self._questions.pop(connection_id, None)
+        self._certified.pop(connection_id, None)
 
     def _find(self, api_key: int, api_version: int) -> _Served | None:
         """The codec of this API and version; None for an ApiVersions request newer than ours."""

@@ -24,6 +24,7 @@ from kcluster.config.files.fields import (
 )
 from kcluster.config.files.tree import Node
 from kcluster.config.kafka.broker import PROFILES
+from kcluster.config.topology.security_keys import security_schema
 from kcluster.config.topology.values import advertised_of, host_of, release_of
 from kcluster.principals import SecurityProtocol
 from kcluster.protocol.features import FEATURES
@@ -216,6 +217,11 @@ class TopologyKeys(Struct, frozen=True, kw_only=True):
         _LISTENERS,
         "The listeners of each broker by name; without them, one that is PLAINTEXT.  Clients are "
         "given the addresses of the first one to start with.",
+    ] = None
+    security: Annotated[
+        Node | None,
+        Later("mapping such as {tls: auto}", security_schema),
+        "TLS, users and their rights; without it, everybody may do everything.",
     ] = None
     topics: Annotated[
         Node | None,

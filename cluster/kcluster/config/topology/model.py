@@ -18,6 +18,7 @@ from kcluster.config.files.problems import Place, Problem, TopologyError
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Map, Node
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replication_defaults
+from kcluster.config.kafka.tls import is_tls_config
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.topology.broker_checks import (
     TWICE,
@@ -32,7 +33,14 @@ from kcluster.config.topology.listener_checks import check_listeners, take_kafka
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_features, check_releases
-from kcluster.config.topology.specs import BrokerSpec, ListenerSpec, NetworkSpec, TopicSpec
+from kcluster.config.topology.security_checks import check_security, check_tls_listeners
+from kcluster.config.topology.specs import (
+    BrokerSpec,
+    ListenerSpec,
+    NetworkSpec,
+    SecuritySpec,
+    TopicSpec,
+)
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.protocol.releases import Release, find_release, latest
@@ -57,6 +65,7 @@ class Topology(Struct, frozen=True):
     network: NetworkSpec = NetworkSpec()
     listeners: tuple[ListenerSpec, ...] = ()
     """The listeners that each broker has unless it names its own; a plaintext one if empty."""
+    security: SecuritySpec = SecuritySpec()
     kafka_version: str | None = None
     """The release as which brokers serve clients, such as `2.8`; None: the newest known release."""
     write_back_ms: int = 0
@@ -118,9 +127,15 @@ class Topology(Struct, frozen=True):
             for configs, known in ((of_brokers, BROKER_CONFIGS), (of_topics, TOPIC_CONFIGS))
             for config in configs
             for name in config
-            if not has_effect(name, known)
+            if not (has_effect(name, known) or (self.has_tls and is_tls_config(name)))
         ]
         return tuple(dict.fromkeys(names))
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether a listener of any broker encrypts."""
+        listeners = (one for spec in self.brokers for one in spec.all_listeners)
+        return any(listener.protocol.has_tls for listener in listeners)
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""
@@ -182,6 +197,8 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     host = values.get("host") or DEFAULT_HOST
     of_kafka = take_kafka_listeners(reading, values.get("config"), "config")
     config, cluster_config = read_broker_configs(reading, of_kafka.rest, "config", profile, {})
+    security = check_security(reading, values.get("security"))
+    config = {**security.configs, **config}
     count = broker_count(values.get("brokers"))
     listeners = check_listeners(reading, values.get("listeners"), "listeners", count)
     if listeners and of_kafka.node is not None:
@@ -199,6 +216,9 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     topics = check_topics(reading, values.get("topics"), brokers, by_default)
     network = check_network(reading, values.get("network"), brokers.known_ids)
     version = values.get("kafka_version")
+    listening = root.entries.get("listeners", root.entries.get("brokers"))
+    if listening is not None:
+        check_tls_listeners(reading, listening.value, brokers.specs, security.spec, config)
     if reading.problems:
         return None, reading.problems
     topology = Topology(
@@ -211,6 +231,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         features=features,
         network=network,
         listeners=listeners,
+        security=security.spec,
         kafka_version=version,
         write_back_ms=values.get("write_back_ms") or 0,
         source=source,

@@ -84,6 +84,15 @@ class LinkSpec(Struct, frozen=True):
     """The latency in one direction."""
 
 
+class SecuritySpec(Struct, frozen=True):
+    """Who may connect, and how, as far as Kafka has no config for it."""
+
+    makes_certificates: bool = False
+    """Whether certificates are made for brokers without a keystore, and for clients."""
+    certificate_folder: str | None = None
+    """The directory with the certificates for clients; None: a temporary one."""
+
+
 class NetworkSpec(Struct, frozen=True):
     """The times that messages between nodes take."""
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, final
 
-from kcluster.drivers.sockets.connection import Buffer, ByteSocket, IoWatcher
+from kcluster.drivers.sockets.connection import Buffer, ByteSocket, IoWatcher, Tap
 
 ROOM_BYTES: Final = 128 << 10
 """The size of one read of ciphertext."""
@@ -72,10 +72,6 @@ class TlsHost(Protocol):
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Call back in this turn of the loop, but not from here."""
-
-
-Tap = Callable[[bool, Buffer], None]
-"""Called with (whether it goes to the broker, the plaintext), for a trace."""
 
 
 @final
