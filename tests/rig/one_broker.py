@@ -6,6 +6,7 @@ Never: runs a controller or a second broker (rig/cluster.py does).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from kcluster.broker.versions import LATEST
 from kcluster.config.kafka.definitions import BROKER_CONFIGS, BrokerConfig
 from kcluster.contract import (
     CONTROLLER_ID,
+    CloseConnection,
     Event,
     Input,
     Note,
@@ -41,6 +43,7 @@ from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release
+from kcluster.security.sasl.settings import SaslSettings
 from tests.rig.requests import fetch_request, produce_request
 
 TOPIC = "orders"
@@ -119,6 +122,7 @@ class OneBroker:
         disk: Disk | None = None,
         now_ms: int = 1_000,
         release: Release = LATEST,
+        sasl: Mapping[str, SaslSettings] = {},
         **configs: str | int | bool,
     ) -> None:
         overrides = {name.replace("_", "."): value for name, value in configs.items()}
@@ -127,7 +131,7 @@ class OneBroker:
         self.disk = Disk() if disk is None else disk
         self.broker = BrokerNode(
             1, self.config, self.disk, endpoints_of(1), "r1", Random(1), CLUSTER_ID, release,
-            unused,
+            unused, sasl,
         )  # fmt: skip
         self.now_ms = now_ms
         self.metadata: list[MetadataRecord] = []
@@ -136,6 +140,8 @@ class OneBroker:
         """Questions to the controller that the test has not answered yet."""
         self.events: list[Event] = []
         """What the broker has noted."""
+        self.closed: list[CloseConnection] = []
+        """The connections that the broker has closed."""
         self._answers: dict[int, Any] = {}
         self._sent = 0
         if records:
@@ -217,6 +223,8 @@ class OneBroker:
                     self.asked.append(effect)
                 case Note(event=noted):
                     self.events.append(noted)
+                case CloseConnection():
+                    self.closed.append(effect)
                 case Reply(request=request, body=body):
                     assert request.correlation_id not in self._answers, "answered twice"
                     if body is not None:

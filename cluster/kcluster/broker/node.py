@@ -18,7 +18,7 @@ fetchers, metadata publisher, maintenance, lifecycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.broker import handlers as _handlers  # registers every handler
 from kcluster.broker.broker import Broker
@@ -34,6 +34,7 @@ from kcluster.contract import (
     ConnectionClosed,
     Effect,
     Input,
+    LoginFailed,
     PeerDisconnected,
     PeerRequest,
     PeerResponse,
@@ -48,6 +49,9 @@ from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.releases import Release
 from kcluster.timers import NEVER_MS
+
+if TYPE_CHECKING:
+    from kcluster.security.sasl.settings import SaslSettings
 
 PEER_APIS: Final = (
     ApiKey.PRODUCE,
@@ -90,6 +94,7 @@ class BrokerNode(Broker):
         cluster_id: str,
         release: Release = LATEST,
         unused_configs: Mapping[str, str] = {},
+        sasl: Mapping[str, SaslSettings] = {},
     ) -> None:
         view = BrokerView(
             node_id=broker_id,
@@ -102,7 +107,7 @@ class BrokerNode(Broker):
         )
         outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
         disk.runs += 1
-        super().__init__(view, outbox, disk, rng, self.serve)
+        super().__init__(view, outbox, disk, rng, self.serve, sasl)
         timers, peers, replicas = self.timers, self.peers, self.replicas
         fetchers = Fetchers(view, timers, peers, outbox, replicas, self.throttles)
         self.publisher = MetadataPublisher(
@@ -203,6 +208,12 @@ class BrokerNode(Broker):
         self.telemetry.connection_closed(event.connection_id)
         if self.quotas.is_active:
             self.quotas.connection_closed(event.connection_id)
+        if self.logins is not None:
+            self.logins.connection_closed(event.connection_id)
+
+    def _on_login_failed(self, event: LoginFailed, now_ms: int) -> None:
+        assert self.logins is not None, event
+        self.logins.end(event, now_ms)
 
     def _abandon_fetch(self, connection_id: int) -> None:
         """Abandon a fetch.  As in Kafka its session outlives the connection, because the client may
@@ -233,6 +244,7 @@ def _peer_connection(peer: int) -> int:
 _ON: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
     PeerDisconnected: BrokerNode._on_peer_disconnected,
     ConnectionClosed: BrokerNode._on_connection_closed,
+    LoginFailed: BrokerNode._on_login_failed,
     Tick: BrokerNode._on_tick,
     Start: BrokerNode._on_start,
     Shutdown: BrokerNode._on_shutdown,

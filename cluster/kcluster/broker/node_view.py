@@ -10,7 +10,7 @@ A process gives it: `Process.broker`, `Process.last_broker` (runtime/process.py)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.transactions import TransactionCoordinator
@@ -24,6 +24,9 @@ from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.metadata.image import MetadataImage
 from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.releases import Release
+
+if TYPE_CHECKING:
+    from kcluster.broker.logins import Logins
 
 
 class BrokerNodeView(Protocol):
@@ -54,6 +57,10 @@ class BrokerNodeView(Protocol):
     @property
     def image(self) -> MetadataImage:
         """The metadata that the broker has applied."""
+
+    @property
+    def logins(self) -> Logins | None:
+        """The logins of its SASL connections; None if no listener has SASL."""
 
     @property
     def replicas(self) -> Replicas:

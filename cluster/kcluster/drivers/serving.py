@@ -280,7 +280,7 @@ class SocketDriver(ABC):
         stores: list[Callable[[Mapping[str, str]], str | None]] = []
         for at, endpoint in enumerate(node.view.endpoints):
             identity = ClientIdentity(listener=endpoint.listener, protocol=endpoint.protocol)
-            channel = Channel(node, keeps_answers, identity)
+            channel = Channel(node, keeps_answers, identity, node.logins)
             acceptor = self._acceptor(node.node_id, at)
             if self.tls is not None and endpoint.protocol.has_tls:
                 tls = self.tls.listener(node.view, endpoint, channel)

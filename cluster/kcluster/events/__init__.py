@@ -30,6 +30,7 @@ from kcluster.events.brokers import (
     RegistrationRefused,
 )
 from kcluster.events.clients import (
+    AuthenticationFailed,
     ClientThrottled,
     GroupAssigned,
     GroupMemberExpired,
@@ -108,6 +109,7 @@ AnyEvent = (
     | LogTruncated
     | RecordsLost
     | ClientThrottled
+    | AuthenticationFailed
     | TelemetryPushed
     | GroupMemberJoined
     | GroupMemberLeft
@@ -147,6 +149,7 @@ __all__ = [
     "EVENT_TYPES",
     "KINDS",
     "AnyEvent",
+    "AuthenticationFailed",
     "BecameFollower",
     "BecameLeader",
     "BrokerDown",

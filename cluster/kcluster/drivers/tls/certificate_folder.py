@@ -23,7 +23,7 @@ from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.credentials import certificates_pem, truststore_pkcs12
 from kcluster.drivers.tls.keytool import convert_store, find_keytool
 from kcluster.security.certificates import CertificateState
-from kcluster.security.client_settings import ClientFiles
+from kcluster.security.client_settings import LoginFiles
 
 STORE_PASSWORD: Final = "changeit"
 """The password of all stores, which is Java's own default: the permissions of the files protect
@@ -48,14 +48,14 @@ class CertificateFolder:
         """The CA's certificate."""
         return self.folder / CA_FILE
 
-    def files_of(self, user: str | None) -> ClientFiles:
+    def files_of(self, user: str | None) -> LoginFiles:
         """The files of a client: with a user's certificate, which is written if there is none, or
         without a certificate."""
         if user is None:
-            return ClientFiles(str(self.ca_file))
+            return LoginFiles(str(self.ca_file))
         path = self.folder / f"{_file_name(user)}.pem"
         own = str(path if path.exists() else self.add_user(user))
-        return ClientFiles(str(self.ca_file), own, own, own)
+        return LoginFiles(str(self.ca_file), own, own, own)
 
     @property
     def truststore(self) -> Path:
