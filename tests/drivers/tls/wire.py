@@ -181,14 +181,15 @@ class TlsWire:
 class TlsLine:
     """A client's TLS over a blocking socket of either clock."""
 
-    def __init__(
-        self, sock: Any, context: ssl.SSLContext, name: str = "localhost", *, shake: bool = True
-    ) -> None:
+    def __init__(self, sock: Any, context: ssl.SSLContext, name: str = "localhost") -> None:
         self.sock = sock
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
-        if shake:
+        try:
             self.until(self.tls.do_handshake)
+        except OSError:
+            sock.close()
+            raise
 
     def until(self, call: Callable[[], T]) -> T:
         while True:
@@ -214,6 +215,9 @@ class TlsLine:
 
     def recv(self, size_bytes: int) -> bytes:
         return self.until(lambda: self.tls.read(size_bytes))
+
+    def settimeout(self, timeout_s: float | None) -> None:
+        self.sock.settimeout(timeout_s)
 
     def close(self) -> None:
         self.sock.close()

@@ -104,7 +104,7 @@ class ListenerTls:
         self._view = view
         self._endpoint = endpoint
         self._channel = channel
-        self._stores: ListenerStores | None = None
+        self._stores = self._opened()
         self._context: ssl.SSLContext | None = None
         self._seen: tuple[object, ...] = ()
         """What the context was made of."""
@@ -119,17 +119,26 @@ class ListenerTls:
         state = self._cluster.states.get(self._view.node_id, CertificateState.VALID)
         now = (self._view.reconfigurations, state, self._view.endpoints)
         if self._context is None or now != self._seen:
+            if self._seen:
+                self._stores = self._opened() or self._stores
             self._seen = now
-            try:
-                stores = open_stores(self._texts(self._dynamic))
-                self._context = self._made(stores, state)
-                self._stores = stores
-            except (TlsConfigError, ValueError) as error:
-                where = f"broker {self._view.node_id}, listener {self._endpoint.listener}"
-                self._cluster.log(f"{where}: {error}")
-                if self._context is None:
-                    raise OSError(errno.EPROTO, f"no certificate: {error}") from None
+            if self._stores is not None:
+                self._context = self._made(self._stores, state)
+        if self._context is None:
+            raise OSError(errno.EPROTO, "the listener has no certificate")
         return self._context
+
+    def _opened(self) -> ListenerStores | None:
+        """What the configs name now; None, with a line in the log, if it cannot be used."""
+        try:
+            stores = open_stores(self._texts(self._dynamic))
+            if stores.credentials is not None:
+                self._made(stores, CertificateState.VALID)
+        except (TlsConfigError, ValueError) as error:
+            where = f"broker {self._view.node_id}, listener {self._endpoint.listener}"
+            self._cluster.log(f"{where}: {error}")
+            return None
+        return stores
 
     def secured(self, connection_id: int, certificate: bytes | None) -> None:
         """Name the client of a connection by its certificate; OSError if no rule applies to it."""
@@ -145,15 +154,13 @@ class ListenerTls:
 
     def check(self, level: Mapping[str, str]) -> str | None:
         """Why the listener could not use these dynamic configs of its broker; None if it could."""
-        texts, before = self._texts(level), self._texts(self._dynamic)
-        if texts == before and not level:
-            return None
+        texts = self._texts(level)
         try:
             stores = open_stores(texts)
             self._made(stores, CertificateState.VALID)
-            old = open_stores(before).credentials
         except (TlsConfigError, ValueError) as error:
             return str(error)
+        old = None if self._stores is None else self._stores.credentials
         return None if old is None else _incompatible(old, stores.credentials, texts)
 
     @property
