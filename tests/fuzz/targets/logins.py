@@ -102,6 +102,8 @@ class Strangers:
         elif chance < 0.65:
             name = rng.choice(("a", "-"))
             body = m.ApiVersionsRequest(client_software_name=name, client_software_version="1")
+        elif chance < 0.75:
+            body, version = rng.choice(((m.ListGroupsRequest(), 4), (m.MetadataRequest([]), 5)))
         frame = b"".join(encode_request_frame(api_of(body)[0], version, 1, "me", body))
         return rng.choice(MUTATIONS)(rng, frame) if rng.random() < 0.2 else frame
 
