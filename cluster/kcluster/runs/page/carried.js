@@ -1,13 +1,13 @@
 // @ts-check
 // What the page of a run carries (carried.py), unpacked.
 
-/** @import { Carried, Rows } from "./types.js" */
+/** @import { Rows, Tables } from "./types.js" */
 
 /**
  * The values that carried.py packed.
  *
  * @param {string} text
- * @returns {Promise<Carried>}
+ * @returns {Promise<any>}
  */
 export async function unpacked(text) {
   const letters = atob(text);
@@ -23,7 +23,7 @@ export async function unpacked(text) {
 /**
  * Tables as rows.
  *
- * @param {Carried["tables"]} tables
+ * @param {Tables} tables
  * @returns {Rows}
  */
 export const rowsOf = (tables) =>

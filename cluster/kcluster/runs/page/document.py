@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from kcluster.runs.page.bundle import bundle
-from kcluster.runs.page.carried import packed
+from kcluster.runs.page.carried import carried_values, later_tables, packed
 from kcluster.runs.record import RunRecord
 
 FOLDER: Final = Path(__file__).resolve().parent
@@ -28,21 +28,23 @@ FOLDER: Final = Path(__file__).resolve().parent
 def page_html(cluster_id: str, menu: str = "[]") -> str:
     """The page of a cluster; it sends its requests to its own address.  `menu`: the actions that
     it offers, as JSON (actions/menu.py)."""
-    return _page(f"{cluster_id} - kcluster", "", menu)
+    return _page(f"{cluster_id} - kcluster", menu=menu)
 
 
 def page_of_record(record: RunRecord) -> str:
     """The page of a finished run; `#t=1200&view=cluster` in its address opens it 1.2 s after the
     start of the run, in this view."""
-    return _page(f"{record.info.name}: {record.info.outcome}", packed(record), "[]")
+    title = f"{record.info.name}: {record.info.outcome}"
+    return _page(title, packed(carried_values(record)), packed(later_tables(record)))
 
 
-def _page(title: str, carried: str, menu: str) -> str:
-    """The HTML of a page.  `carried`: its data, of letters, digits, +, / and = only; empty:
-    none."""
+def _page(title: str, carried: str = "", later: str = "", menu: str = "[]") -> str:
+    """The HTML of a page.  `carried`, `later`: its data, of letters, digits, +, / and = only;
+    empty: none."""
     parts = {
         "title": html.escape(title),
         "carried": carried,
+        "later": later,
         "menu": menu.replace("<", "\\u003c"),  # so that no text in it ends the element
         **_own_parts(),
     }

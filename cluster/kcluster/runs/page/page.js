@@ -15,7 +15,7 @@ import { Facts } from "./timeline/facts.js";
 import { viewsOf } from "./views.js";
 
 /** @import { Partition } from "./model.js" */
-/** @import { Action, ActionItem, Chosen, ClockState, Fork, Future, FutureAnswer, LessonCard, Note, Prediction, Question, QuestionsAnswer, Rows, Verdict } from "./types.js" */
+/** @import { Action, ActionItem, Carried, Chosen, ClockState, Fork, Future, FutureAnswer, LessonCard, Note, Prediction, Question, QuestionsAnswer, Rows, Verdict } from "./types.js" */
 
 const PREDICTION_MS = 20_000;
 const MAX_QUESTIONS = 3;
@@ -27,6 +27,8 @@ export class Page {
     this.model = new Model();
     const address = addressOf(location);
     const packed = byId("carried").textContent;
+    /** What only other views than the timeline draw, until one of them is opened. */
+    this.later = byId("later").textContent;
     /**
      * The run that the page carries, once it is unpacked.
      *
@@ -78,13 +80,22 @@ export class Page {
    * @param {string} packed
    */
   async load(packed) {
+    /** @type {Carried} */
     const carried = await unpacked(packed);
     Object.assign(this.model, { began: carried.run.began, isWhole: true });
     this.rows(rowsOf(carried.tables), carried.run.end);
     this.time.look(momentInAddress(this.model) ?? carried.run.began);
     this.verdict = carried.verdict;
     this.facts = new Facts(this.model, carried);
+    if (!this.shownView.forRuns) await this.loadLater();
     this.isLoading = false;
+  }
+
+  /** Add what the timeline does not draw; once. */
+  async loadLater() {
+    const packed = this.later;
+    this.later = "";
+    if (packed) this.rows(rowsOf(await unpacked(packed)), this.model.until);
   }
 
   get at() {
@@ -186,8 +197,17 @@ export class Page {
   show(view) {
     this.shownView.left?.();
     this.view = view;
+    if (this.later && !this.shownView.forRuns) this.ready = this.complete();
     this.redraw();
     byId("view").scrollTop = 0;
+  }
+
+  /** Draw again when all rows are there. */
+  async complete() {
+    this.isLoading = true;
+    await this.loadLater();
+    this.isLoading = false;
+    this.redraw();
   }
 
   /** @param {Note} note */

@@ -226,9 +226,12 @@ export interface Problem {
   last: number;
   count: number;
   text: string;
+  /** When its first and its last record were appended, for the last time; null: not recorded. */
+  from_ms: number | null;
+  to_ms: number | null;
 }
 
-/** What the page of a run carries, carried.py. */
+/** What the page of a run opens with, carried.py. */
 export interface Carried {
   run: {
     name: string;
@@ -255,8 +258,12 @@ export interface Carried {
   }[];
   /** By topic: rows of (ms, count). */
   processed: { [topic: string]: number[][] };
-  tables: { [table: string]: { [column: string]: unknown[] } } & { commits: Columns<CommitRow> };
+  /** Of the topics that applications process. */
+  commits: Partial<Columns<CommitRow>>;
+  tables: Tables;
 }
+/** Tables as columns, by their fields in RunRecord; what only other views draw comes later. */
+export type Tables = { [table: string]: { [column: string]: unknown[] } };
 type Columns<Row> = { [Name in keyof Row]: Row[Name][] };
 
 // --------------------------------------------------------- rows as the model keeps them, by `at`
