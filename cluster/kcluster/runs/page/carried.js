@@ -1,23 +1,39 @@
 // @ts-check
-// What the page of a run carries (carried.py), unpacked.
+// What the page of a run carries (carried.py, bundle.py), unpacked.
+
+import { byId } from "./dom.js";
 
 /** @import { Rows, Tables } from "./types.js" */
 
 /**
- * The values that carried.py packed.
+ * The values that carried.py packed into an element.
  *
- * @param {string} text
+ * @param {string} id
  * @returns {Promise<any>}
  */
-export async function unpacked(text) {
-  const letters = atob(text);
+export const unpacked = (id) => inflated(id).json();
+
+/**
+ * The script that bundle.py packed into an element; it runs where it is inserted.
+ *
+ * @param {string} id
+ */
+export async function scriptOf(id) {
+  const script = document.createElement("script");
+  script.textContent = await inflated(id).text();
+  return script;
+}
+
+/** @param {string} id */
+function inflated(id) {
+  const letters = atob(byId(id).textContent);
   const bytes = new Uint8Array(letters.length);
   for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
   const { writable, readable } = new DecompressionStream("deflate");
   const writer = writable.getWriter();
   writer.write(bytes);
   writer.close();
-  return new Response(readable).json();
+  return new Response(readable);
 }
 
 /**

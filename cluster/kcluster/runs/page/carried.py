@@ -60,9 +60,16 @@ class _Client(Struct):
     """The errors by time, API, error and partition."""
 
 
-def packed(values: object) -> str:
-    """Values of the data, for a <script> element."""
-    return base64.b64encode(zlib.compress(msgspec.json.encode(values))).decode()
+def packed(data: bytes) -> str:
+    """Data for a <script> element: letters, digits, +, / and = only."""
+    return base64.b64encode(zlib.compress(data)).decode()
+
+
+def packed_run(record: RunRecord) -> tuple[str, str]:
+    """What the page opens with, and what other views than the timeline draw."""
+    values = (carried_values(record), later_tables(record))
+    first, later = (packed(msgspec.json.encode(each)) for each in values)
+    return first, later
 
 
 def carried_values(record: RunRecord) -> JsonObject:

@@ -4,7 +4,7 @@ Owns: assembling it, with escaping.  Never: serves it (web/api/), knows what is 
 beside this file draw the rows of a stream or a run directory.  Kafka: no counterpart.
 
 The served page has no data: it requests rows under its own address.  A page of a run carries them
-(carried.py), and needs no server.
+(carried.py), and needs no server; it has no code for what only a cluster can be asked.
 """
 
 from __future__ import annotations
@@ -15,49 +15,74 @@ import html
 import re
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kcluster.runs.page.bundle import bundle
-from kcluster.runs.page.carried import carried_values, later_tables, packed
+from kcluster.runs.page.carried import packed, packed_run
 from kcluster.runs.record import RunRecord
 
 FOLDER: Final = Path(__file__).resolve().parent
+
+
+class _Scripts(NamedTuple):
+    """What runs on a page.  `later`: the script that it inserts when a view needs it, packed."""
+
+    first: str
+    later: str
+    hashes: str
 
 
 @cache
 def page_html(cluster_id: str, menu: str = "[]") -> str:
     """The page of a cluster; it sends its requests to its own address.  `menu`: the actions that
     it offers, as JSON (actions/menu.py)."""
-    return _page(f"{cluster_id} - kcluster", menu=menu)
+    return _page(f"{cluster_id} - kcluster", _scripts("main.js"), menu=menu)
 
 
 def page_of_record(record: RunRecord) -> str:
     """The page of a finished run; `#t=1200&view=cluster` in its address opens it 1.2 s after the
     start of the run, in this view."""
+    carried, later = packed_run(record)
     title = f"{record.info.name}: {record.info.outcome}"
-    return _page(title, packed(carried_values(record)), packed(later_tables(record)))
+    return _page(title, _scripts("recorded.js", "moments.js"), carried, later)
 
 
-def _page(title: str, carried: str = "", later: str = "", menu: str = "[]") -> str:
-    """The HTML of a page.  `carried`, `later`: its data, of letters, digits, +, / and = only;
-    empty: none."""
+def _page(
+    title: str, scripts: _Scripts, carried: str = "", later: str = "", menu: str = "[]"
+) -> str:
+    """The HTML of a page.  `carried`, `later`: its data, packed; empty: none."""
     parts = {
         "title": html.escape(title),
         "carried": carried,
         "later": later,
         "menu": menu.replace("<", "\\u003c"),  # so that no text in it ends the element
-        **_own_parts(),
+        "style": _style(),
+        "script": scripts.first,
+        "moments": scripts.later,
+        "script_hashes": scripts.hashes,
     }
     # One pass: a placeholder inside a value is not replaced.
     return re.sub(r"\{\{(\w+)\}\}", lambda at: parts[at[1]], _own("page.html"))
 
 
 @cache
-def _own_parts() -> dict[str, str]:
-    script = "\n" + bundle(FOLDER)
+def _scripts(first: str, later: str = "") -> _Scripts:
+    """The scripts that begin with these modules."""
+    script = "\n" + bundle(FOLDER, first)
+    inserted = bundle(FOLDER, later, after=first) if later else ""
+    hashes = " ".join(_hash(each) for each in (script, inserted) if each)
+    return _Scripts(script, packed(inserted.encode()) if later else "", hashes)
+
+
+def _hash(script: str) -> str:
+    """The hash of a script, as a content security policy names it."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    style = "".join(path.read_text("utf-8") for path in sorted(FOLDER.rglob("*.css")))
-    return {"style": style, "script": script, "script_hash": f"'sha256-{digest}'"}
+    return f"'sha256-{digest}'"
+
+
+@cache
+def _style() -> str:
+    return "".join(path.read_text("utf-8") for path in sorted(FOLDER.rglob("*.css")))
 
 
 @cache

@@ -26,21 +26,25 @@ export interface Props {
   [name: string]: unknown;
 }
 
-export interface View {
-  /** The place of its tab. */
-  order: number;
-  /** Its name in addresses: #view=key. */
+export interface Tab {
+  /** The name of its view in addresses: #view=key. */
   key: string;
   title: string;
-  /** Whether it shows a run as a whole, not at a moment; only pages that carry a run have it. */
-  forRuns?: boolean;
+  /** Whether the view shows a run as a whole, not at a moment; only pages of a run have it. */
+  isOfRun?: boolean;
+}
+export interface View {
   /** The view at the page's moment, in a width in CSS pixels. */
   tree(page: Page, width: number): Inside[];
   /** What stands above the view and its side, and below them. */
   above?(page: Page): Inside[];
   below?(page: Page): Inside[];
-  /** The side, where it is not that of all views. */
+  /** What it adds to the head: a choice, the newest event. */
+  choice?(page: Page): Inside;
+  newest?(page: Page): Inside[];
   side?(page: Page): Inside[];
+  /** The bar of time. */
+  bar?(page: Page): Inside[];
   /** What keys do there, before those of the page. */
   keys?(page: Page): { [key: string]: () => void };
   /** Called after the elements are there. */
