@@ -1,7 +1,7 @@
 // @ts-check
 // What stands around a view of one moment: choices, the newest event, the side, the bar of time.
 
-import { h } from "./dom.js";
+import { byId, h } from "./dom.js";
 import { drawFlights } from "./flights.js";
 import { sideTree } from "./side.js";
 import { timeBar } from "./time_bar.js";
@@ -14,11 +14,15 @@ import { clock } from "./words.js";
 /**
  * A view of the moment shown.
  *
- * @param {View["tree"]} tree
+ * @param {(page: Page, width: number) => Inside[]} tree in a width in CSS pixels
  * @returns {View}
  */
 export const moment = (tree) => ({
-  tree,
+  tree(page) {
+    const view = byId("view");
+    page.height = view.clientHeight;
+    return tree(page, view.clientWidth - 28);
+  },
   choice: partitionChoice,
   newest: newestTree,
   side: sideTree,

@@ -193,13 +193,11 @@ export class Page {
     for (const { key } of this.tabs) {
       document.body.classList.toggle(`of-${key}`, key === this.view);
     }
-    const width = view.clientWidth - 28;
-    this.height = view.clientHeight;
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
     const { above, side, below, bar, drawn } = this.shownView;
     patch(byId("above"), above?.(this) ?? []);
     patch(byId("below"), below?.(this) ?? []);
-    patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree(width))]);
+    patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree())]);
     byId("side").classList.toggle(
       "needed",
       this.controls?.lesson != null ||
@@ -215,8 +213,7 @@ export class Page {
     if (this.time.playing) this.redraw();
   }
 
-  /** @param {number} width */
-  viewTree(width) {
+  viewTree() {
     if (this.model.began === null)
       return [
         h(
@@ -227,7 +224,7 @@ export class Page {
             : "Waiting for the cluster.",
         ),
       ];
-    return this.shownView.tree(this, width);
+    return this.shownView.tree(this);
   }
 
   // --------------------------------------------------------------------------------- modes

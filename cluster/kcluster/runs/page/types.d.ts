@@ -34,8 +34,8 @@ export interface Tab {
   isOfRun?: boolean;
 }
 export interface View {
-  /** The view at the page's moment, in a width in CSS pixels. */
-  tree(page: Page, width: number): Inside[];
+  /** The view at the page's moment. */
+  tree(page: Page): Inside[];
   /** What stands above the view and its side, and below them. */
   above?(page: Page): Inside[];
   below?(page: Page): Inside[];

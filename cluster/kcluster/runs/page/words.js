@@ -13,13 +13,16 @@ const STATE_WORDS = { up: "up", down: "down", paused: "paused", "": "not started
 const HOW_WORDS = { kill: "killed", clean: "shut down", power: "power lost", wipe: "wiped" };
 
 /**
+ * A whole number with commas.  Its first toLocaleString takes a browser 10 ms.
+ *
+ * @param {number} value
+ */
+export const number = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
+/**
  * @param {number} count
  * @param {string} what
  */
-export const many = (count, what) =>
-  `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
-/** @param {number} value */
-export const number = (value) => value.toLocaleString("en");
+export const many = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
 
 /**
  * A moment since the start of the record: `+12.345 s`.
@@ -58,7 +61,7 @@ export const problemWords = (problems) =>
     .map(([name, words]) => {
       const found = problems.filter(({ problem }) => problem === name);
       const count = found.reduce((sum, each) => sum + each.count, 0);
-      return count ? `${count.toLocaleString("en")} ${words}` : "";
+      return count ? `${number(count)} ${words}` : "";
     })
     .filter(Boolean)
     .join(", ");
