@@ -26,15 +26,22 @@ export async function scriptOf(id) {
 
 /** @param {string} id */
 function inflated(id) {
-  const letters = atob(byId(id).textContent);
-  const bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
   const { writable, readable } = new DecompressionStream("deflate");
   const writer = writable.getWriter();
-  writer.write(bytes);
+  writer.write(bytesOf(byId(id).textContent));
   writer.close();
   return new Response(readable);
 }
+
+/**
+ * The bytes of base64.  Browsers from before 2025 have no fromBase64.
+ *
+ * @param {string} text
+ * @returns {Uint8Array<ArrayBuffer>}
+ */
+const bytesOf = (text) =>
+  /** @type {any} */ (Uint8Array).fromBase64?.(text) ??
+  Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
 /**
  * Tables as rows.
@@ -45,13 +52,19 @@ function inflated(id) {
 export const rowsOf = (tables) =>
   Object.fromEntries(Object.entries(tables).map(([name, columns]) => [name, tableRows(columns)]));
 
-/** @param {{ [column: string]: unknown[] }} columns */
-function tableRows(columns) {
+/**
+ * The rows of a table.  They are one object, filled anew for each: the model keeps none.
+ *
+ * @param {{ [column: string]: unknown[] }} columns
+ * @returns {Iterable<any>}
+ */
+function* tableRows(columns) {
   const names = Object.keys(columns);
-  return (columns[names[0]] ?? []).map((_, index) => {
-    /** @type {{ [column: string]: unknown }} */
-    const row = {};
+  const count = columns[names[0]]?.length ?? 0;
+  /** @type {{ [column: string]: unknown }} */
+  const row = {};
+  for (let index = 0; index < count; index++) {
     for (const name of names) row[name] = columns[name][index];
-    return row;
-  });
+    yield row;
+  }
 }

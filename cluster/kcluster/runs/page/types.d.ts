@@ -169,16 +169,16 @@ export type Runs = [number, number][];
 
 /** Rows by their fields in RunRecord, of the stream or of a run. */
 export interface Rows {
-  notes?: NoteRow[];
-  leaders?: LeaderRow[];
-  moves?: MoveRow[];
-  appends?: AppendRow[];
-  epochs?: EpochsRow[];
-  exchanges?: ExchangeRow[];
-  beliefs?: BeliefRow[];
-  groups?: GroupRow[];
-  transaction_states?: TransactionStateRow[];
-  commits?: CommitRow[];
+  notes?: Iterable<NoteRow>;
+  leaders?: Iterable<LeaderRow>;
+  moves?: Iterable<MoveRow>;
+  appends?: Iterable<AppendRow>;
+  epochs?: Iterable<EpochsRow>;
+  exchanges?: Iterable<ExchangeRow>;
+  beliefs?: Iterable<BeliefRow>;
+  groups?: Iterable<GroupRow>;
+  transaction_states?: Iterable<TransactionStateRow>;
+  commits?: Iterable<CommitRow>;
 }
 
 /** What checks/verdict.py says of a run. */

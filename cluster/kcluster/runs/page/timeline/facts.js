@@ -271,11 +271,21 @@ function withWaiting(client) {
       return { at: row[0], sum };
     });
   };
-  const sent = sums(client.sent, (row) => row[1]);
-  const ended = sums(client.ended, (row) => row[1] + row[2] + row[3]);
-  const sumAt = (/** @type {typeof sent} */ rows, /** @type {number} */ at) =>
+  const made = () => ({
+    sent: sums(client.sent, (row) => row[1]),
+    ended: sums(client.ended, (row) => row[1] + row[2] + row[3]),
+  });
+  /** @type {ReturnType<typeof made> | null} made when the client is first painted */
+  let kept = null;
+  const sumAt = (/** @type {{ at: number, sum: number }[]} */ rows, /** @type {number} */ at) =>
     rows[lastAt(rows, at)]?.sum ?? 0;
-  return { ...client, waiting: (at) => sumAt(sent, at) - sumAt(ended, at) };
+  return {
+    ...client,
+    waiting(at) {
+      kept ??= made();
+      return sumAt(kept.sent, at) - sumAt(kept.ended, at);
+    },
+  };
 }
 
 /**

@@ -496,10 +496,8 @@ export class Timeline {
   paintColumns(context, x, width, height) {
     const wide = 3;
     const hills = new Float64Array(Math.ceil(width / wide) + 1);
-    for (const { ended, reads } of this.facts.clients) {
-      for (const [at, count] of [...ended, ...reads]) {
-        hills[Math.max(Math.floor(x(at) / wide), 0)] += count;
-      }
+    for (const rows of this.facts.clients.flatMap(({ ended, reads }) => [ended, reads])) {
+      for (const [at, count] of rows) hills[Math.max(Math.floor(x(at) / wide), 0)] += count;
     }
     const most = Math.sqrt(hills.reduce((top, count) => Math.max(top, count), 1));
     context.fillStyle = colours.gone;
