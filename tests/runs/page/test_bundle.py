@@ -40,19 +40,21 @@ def test_bundle__a_module_follows_what_it_imports_and_sees_only_that(tmp_path: P
 def test_bundle__a_later_script_leaves_out_what_has_run(tmp_path: Path) -> None:
     made(tmp_path, main='import "./a.js";\n', a="export const one = 1;\n")
     made(tmp_path, late='import { one } from "./a.js";\nf(one);\n')
-    assert bundle(tmp_path, "late.js", after="main.js") == (
+    assert bundle(tmp_path, "late.js", after=["main.js"]) == (
         '"use strict";\nconst $late = (() => {\nconst {one} = $a;\nf(one);\nreturn {};\n})();\n'
     )
 
 
 def test_page__each_module_is_in_a_script_and_a_run_has_none_that_asks_a_cluster() -> None:
-    served, recorded = bundle(FOLDER, "main.js"), bundle(FOLDER, "recorded.js")
-    moments = bundle(FOLDER, "moments.js", after="recorded.js")
+    entries = ["open.js", "recorded.js", "moments.js"]
+    ran = "".join(bundle(FOLDER, entry, after=entries[:at]) for at, entry in enumerate(entries))
+    scripts = (bundle(FOLDER, "main.js"), ran)
     for path in FOLDER.rglob("*.js"):
         name = f"const ${'_'.join(path.relative_to(FOLDER).with_suffix('').parts)} ="
-        assert any(name in script for script in (served, recorded, moments)), path
+        assert any(name in script for script in scripts), path
+        assert ran.count(name) <= 1, path
     for name in ("actions", "connection", "controls", "dialogs", "lesson"):
-        assert f"const ${name} =" not in recorded + moments
+        assert f"const ${name} =" not in ran
 
 
 def test_bundle__comments_go_and_text_that_looks_like_one_stays(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ the page, where a script that runs later finds the modules of the one before it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,13 +27,13 @@ class BundleError(Exception):
     """The error for modules that do not fit together; its text names the file."""
 
 
-def bundle(folder: Path, entry: str, after: str = "") -> str:
-    """A module of a folder with all that it imports, as one script.  `after`: the entry of a script
-    that has run before, whose modules are left out."""
+def bundle(folder: Path, entry: str, after: Sequence[str] = ()) -> str:
+    """A module of a folder with all that it imports, as one script.  `after`: the entries of
+    scripts that have run before, whose modules are left out."""
     modules = {path: path.read_text("utf-8") for path in sorted(folder.rglob("*.js"))}
     earlier: list[Path] = []
-    if after:
-        _add(folder / after, modules, earlier, ())
+    for each in after:
+        _add(folder / each, modules, earlier, ())
     ordered = list(earlier)
     _add(folder / entry, modules, ordered, ())
     parts = [_function(path, modules, folder) for path in ordered[len(earlier) :]]

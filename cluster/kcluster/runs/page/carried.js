@@ -1,8 +1,6 @@
 // @ts-check
 // What the page of a run carries (carried.py, bundle.py), unpacked.
 
-import { byId } from "./dom.js";
-
 /** @import { Rows, Tables } from "./types.js" */
 
 /**
@@ -14,21 +12,21 @@ import { byId } from "./dom.js";
 export const unpacked = (id) => inflated(id).json();
 
 /**
- * The script that bundle.py packed into an element; it runs where it is inserted.
+ * Run the script that bundle.py packed into an element.
  *
  * @param {string} id
  */
-export async function scriptOf(id) {
+export async function run(id) {
   const script = document.createElement("script");
   script.textContent = await inflated(id).text();
-  return script;
+  document.body.append(script);
 }
 
 /** @param {string} id */
 function inflated(id) {
   const { writable, readable } = new DecompressionStream("deflate");
   const writer = writable.getWriter();
-  writer.write(bytesOf(byId(id).textContent));
+  writer.write(bytesOf(document.getElementById(id)?.textContent ?? ""));
   writer.close();
   return new Response(readable);
 }

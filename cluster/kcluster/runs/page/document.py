@@ -25,10 +25,10 @@ FOLDER: Final = Path(__file__).resolve().parent
 
 
 class _Scripts(NamedTuple):
-    """What runs on a page.  `later`: the script that it inserts when a view needs it, packed."""
+    """What runs on a page.  `packed`: the scripts that the first one inserts, by entry."""
 
     first: str
-    later: str
+    packed: dict[str, str]
     hashes: str
 
 
@@ -36,7 +36,7 @@ class _Scripts(NamedTuple):
 def page_html(cluster_id: str, menu: str = "[]") -> str:
     """The page of a cluster; it sends its requests to its own address.  `menu`: the actions that
     it offers, as JSON (actions/menu.py)."""
-    return _page(f"{cluster_id} - kcluster", _scripts("main.js"), menu=menu)
+    return _page(f"{cluster_id} - kcluster", _scripts("main"), menu=menu)
 
 
 def page_of_record(record: RunRecord) -> str:
@@ -44,7 +44,7 @@ def page_of_record(record: RunRecord) -> str:
     start of the run, in this view."""
     carried, later = packed_run(record)
     title = f"{record.info.name}: {record.info.outcome}"
-    return _page(title, _scripts("recorded.js", "moments.js"), carried, later)
+    return _page(title, _scripts("open", "recorded", "moments"), carried, later)
 
 
 def _page(
@@ -58,7 +58,8 @@ def _page(
         "menu": menu.replace("<", "\\u003c"),  # so that no text in it ends the element
         "style": _style(),
         "script": scripts.first,
-        "moments": scripts.later,
+        "recorded": scripts.packed.get("recorded", ""),
+        "moments": scripts.packed.get("moments", ""),
         "script_hashes": scripts.hashes,
     }
     # One pass: a placeholder inside a value is not replaced.
@@ -66,12 +67,15 @@ def _page(
 
 
 @cache
-def _scripts(first: str, later: str = "") -> _Scripts:
-    """The scripts that begin with these modules."""
-    script = "\n" + bundle(FOLDER, first)
-    inserted = bundle(FOLDER, later, after=first) if later else ""
-    hashes = " ".join(_hash(each) for each in (script, inserted) if each)
-    return _Scripts(script, packed(inserted.encode()) if later else "", hashes)
+def _scripts(*entries: str) -> _Scripts:
+    """The scripts of these entries, in the order in which they run."""
+    files = [f"{entry}.js" for entry in entries]
+    first, *rest = (
+        "\n" + bundle(FOLDER, file, after=files[:place]) for place, file in enumerate(files)
+    )
+    hashes = " ".join(map(_hash, (first, *rest)))
+    inserted = {entry: packed(each.encode()) for entry, each in zip(entries[1:], rest, strict=True)}
+    return _Scripts(first, inserted, hashes)
 
 
 def _hash(script: str) -> str:

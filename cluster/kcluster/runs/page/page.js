@@ -186,6 +186,7 @@ export class Page {
     this.isDue = false;
     if (this.isLoading) return;
     const began = performance.now();
+    document.body.classList.add("drawn");
     if (this.time.playing) this.time.advance(Math.min(now - (this.lastFrame ?? now), 250));
     this.lastFrame = this.time.playing ? now : null;
     drawHead(this);

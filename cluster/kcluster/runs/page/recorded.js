@@ -1,7 +1,7 @@
 // @ts-check
 // The page of a finished run, which carries its rows: the timeline, and what it unpacks later.
 
-import { rowsOf, scriptOf, unpacked } from "./carried.js";
+import { rowsOf, run, unpacked } from "./carried.js";
 import { momentInAddress, Page, start } from "./page.js";
 import { Facts } from "./timeline/facts.js";
 import "./views/timeline.js";
@@ -52,7 +52,7 @@ class RunPage extends Page {
     /** @type {Tables} */
     const tables = await unpacked("later");
     this.rows(rowsOf(tables), this.model.until);
-    document.body.append(await scriptOf("moments"));
+    await run("moments");
   }
 
   /** @param {string} view */
