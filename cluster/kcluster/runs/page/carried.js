@@ -1,5 +1,5 @@
 // @ts-check
-// What the page of a run carries (carried.py, bundle.py), unpacked.
+// What the page of a run carries (carried.py, document.py), unpacked.
 
 /** @import { Rows, Tables } from "./types.js" */
 
@@ -12,14 +12,15 @@
 export const unpacked = (id) => inflated(id).json();
 
 /**
- * Run the script that bundle.py packed into an element.
+ * Insert the script or the style that document.py packed into an element; a script runs.
  *
+ * @param {"script" | "style"} tag
  * @param {string} id
  */
-export async function run(id) {
-  const script = document.createElement("script");
-  script.textContent = await inflated(id).text();
-  document.body.append(script);
+export async function insert(tag, id) {
+  const element = document.createElement(tag);
+  element.textContent = await inflated(id).text();
+  document.body.append(element);
 }
 
 /** @param {string} id */

@@ -13,6 +13,7 @@ import base64
 import hashlib
 import html
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,6 +23,11 @@ from kcluster.runs.page.carried import packed, packed_run
 from kcluster.runs.record import RunRecord
 
 FOLDER: Final = Path(__file__).resolve().parent
+SERVED_STYLE: Final = ("page.css", "moments.css", "controls.css")
+FIRST_STYLE: Final = ("page.css", "views/timeline.css")
+LATER_STYLE: Final = ("moments.css",)
+PACKED: Final = '<script id="{}" type="text/plain">{}</script>\n'
+"""An element with data, style or code that carried.js unpacks."""
 
 
 class _Scripts(NamedTuple):
@@ -36,7 +42,7 @@ class _Scripts(NamedTuple):
 def page_html(cluster_id: str, menu: str = "[]") -> str:
     """The page of a cluster; it sends its requests to its own address.  `menu`: the actions that
     it offers, as JSON (actions/menu.py)."""
-    return _page(f"{cluster_id} - kcluster", _scripts("main"), menu=menu)
+    return _page(f"{cluster_id} - kcluster", _scripts("main"), SERVED_STYLE, {}, menu)
 
 
 def page_of_record(record: RunRecord) -> str:
@@ -44,22 +50,25 @@ def page_of_record(record: RunRecord) -> str:
     start of the run, in this view."""
     carried, later = packed_run(record)
     title = f"{record.info.name}: {record.info.outcome}"
-    return _page(title, _scripts("open", "recorded", "moments"), carried, later)
+    data = {
+        "carried": carried,
+        "later": later,
+        "moments_style": packed(_style(*LATER_STYLE).encode()),
+    }
+    return _page(title, _scripts("open", "recorded", "moments"), FIRST_STYLE, data)
 
 
 def _page(
-    title: str, scripts: _Scripts, carried: str = "", later: str = "", menu: str = "[]"
+    title: str, scripts: _Scripts, style: Sequence[str], data: Mapping[str, str], menu: str = "[]"
 ) -> str:
-    """The HTML of a page.  `carried`, `later`: its data, packed; empty: none."""
+    """The HTML of a page.  `style`: its files; `data`: what a run's page unpacks, by element."""
+    elements = {**data, **scripts.packed}.items()
     parts = {
         "title": html.escape(title),
-        "carried": carried,
-        "later": later,
+        "packed": "".join(PACKED.format(*each) for each in elements),
         "menu": menu.replace("<", "\\u003c"),  # so that no text in it ends the element
-        "style": _style(),
+        "style": _style(*style),
         "script": scripts.first,
-        "recorded": scripts.packed.get("recorded", ""),
-        "moments": scripts.packed.get("moments", ""),
         "script_hashes": scripts.hashes,
     }
     # One pass: a placeholder inside a value is not replaced.
@@ -85,8 +94,8 @@ def _hash(script: str) -> str:
 
 
 @cache
-def _style() -> str:
-    return "".join(path.read_text("utf-8") for path in sorted(FOLDER.rglob("*.css")))
+def _style(*names: str) -> str:
+    return "".join(map(_own, names))
 
 
 @cache

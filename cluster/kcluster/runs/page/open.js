@@ -1,6 +1,6 @@
 // @ts-check
 // The only script of a run's page that is not packed: it unpacks the next.
 
-import { run } from "./carried.js";
+import { insert } from "./carried.js";
 
-run("recorded");
+insert("script", "recorded");

@@ -1,7 +1,7 @@
 // @ts-check
 // The page of a finished run, which carries its rows: the timeline, and what it unpacks later.
 
-import { rowsOf, run, unpacked } from "./carried.js";
+import { insert, rowsOf, unpacked } from "./carried.js";
 import { momentInAddress, Page, start } from "./page.js";
 import { Facts } from "./timeline/facts.js";
 import "./views/timeline.js";
@@ -47,12 +47,13 @@ class RunPage extends Page {
     this.redraw();
   }
 
-  /** Add the rows of views of a moment, and the code. */
+  /** Add the rows of views of a moment, their style and their code. */
   async loadMoments() {
     /** @type {Tables} */
     const tables = await unpacked("later");
     this.rows(rowsOf(tables), this.model.until);
-    await run("moments");
+    await insert("style", "moments_style");
+    await insert("script", "moments");
   }
 
   /** @param {string} view */
