@@ -34,8 +34,8 @@ MAX_ROWS: Final = 60_000
 cluster."""
 MAX_TIMES: Final = 4_000
 """The most times of a client's sends or reads; above it, adjacent times are merged."""
-DRAWN_FIRST: Final = ("notes", "leaders", "moves", "epochs")
-"""The tables that the timeline draws."""
+DRAWN_FIRST: Final = ("leaders", "moves", "epochs")
+"""The tables that the timeline draws, with the events."""
 EVENT_FIELDS: Final = frozenset({
     "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
     "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s",
@@ -101,7 +101,7 @@ def carried_values(record: RunRecord) -> JsonObject:
         "processed": _processed(record, cell_ms),
         "commits": _columns(_thinned_commits(commits, record)),
         "tables": {
-            **{name: columns for name, columns in _tables(record) if name in _drawn_first(record)},
+            **{name: _columns(_rows(record, name)) for name in _drawn_first(record)},
             "notes": _columns_of_values(_notes(record)),
         },
     }
@@ -109,10 +109,10 @@ def carried_values(record: RunRecord) -> JsonObject:
 
 def later_tables(record: RunRecord) -> JsonObject:
     """The tables that only other views than the timeline draw."""
-    changed = _thinned_commits(_changed_commits(record), record)
-    first = _drawn_first(record)
-    tables = {name: columns for name, columns in _tables(record) if name not in first}
-    return {**tables, "commits": _columns(changed)}
+    names = set(STREAMED) - {"notes", "commits", *_drawn_first(record)}
+    commits = _thinned_commits(_changed_commits(record), record)
+    tables = {name: _columns(_rows(record, name)) for name in sorted(names)}
+    return {**tables, "commits": _columns(commits)}
 
 
 def _drawn_first(record: RunRecord) -> tuple[str, ...]:
@@ -120,17 +120,13 @@ def _drawn_first(record: RunRecord) -> tuple[str, ...]:
     return DRAWN_FIRST if record.epochs else (*DRAWN_FIRST, "appends")
 
 
-def _tables(record: RunRecord) -> Iterator[tuple[str, dict[str, list[object]]]]:
-    """The streamed tables as columns, but for notes and commits."""
-    length_ms = record.info.ended_ms - record.info.began_ms
-    for name in STREAMED:
-        rows: Sequence[Struct] = getattr(record, name)
-        if name == "moves":
-            rows = thinned(record.moves, length_ms, _replica, _is_lower_move)
-        elif name in ("appends", "exchanges"):
-            rows = rows[-MAX_ROWS:]
-        if name not in ("notes", "commits"):
-            yield name, _columns(rows)
+def _rows(record: RunRecord, name: str) -> Sequence[Struct]:
+    """The rows of a table, without what is too much."""
+    if name == "moves":
+        length_ms = record.info.ended_ms - record.info.began_ms
+        return thinned(record.moves, length_ms, _replica, _is_lower_move)
+    rows: Sequence[Struct] = getattr(record, name)
+    return rows[-MAX_ROWS:] if name in ("appends", "exchanges") else rows
 
 
 def _notes(record: RunRecord) -> list[JsonObject]:
