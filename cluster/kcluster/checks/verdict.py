@@ -127,7 +127,9 @@ class Verdict(VerdictFacts, frozen=True):
         lines of a screen about `degraded` and `windows`."""
         built = msgspec.to_builtins(self, builtin_types=(bytes,))
         for anomaly, made in zip(self.anomalies, built["anomalies"], strict=True):
-            del made["findings"]
+            for internal in ("findings", "last_other", "other_value"):
+                del made[internal]
+            made["text"] = anomaly.text
             made["values"] = [shown(value) for value in anomaly.values]
             made["chain"] = [entry.as_json() for entry in anomaly.chain]
         for violation, made in zip(self.violations, built["violations"], strict=True):

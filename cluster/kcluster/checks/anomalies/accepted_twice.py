@@ -1,6 +1,6 @@
 """accepted-twice: a leader took two members' acceptances of one record of a share group.
 
-Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
+Owns: the check; delivery.py has the story.  Never: looks into a node.
 Kafka: no counterpart; KAFKA-19954 let two members have a record at once.
 """
 
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import Finding, anomaly
+from kcluster.checks.anomalies.base import anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
+from kcluster.checks.anomalies.facts import Accepted, Finding
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 
 
@@ -39,8 +40,5 @@ class AcceptedTwice(DeliveryAnomaly):
                 continue
             is_later = leaders.at_least(delivery) >= leaders.at_most(before)
             if not (is_later and delivery.is_behind(before)):
-                detail = (
-                    f"group {delivery.group}: {before.consumer} and {delivery.consumer} both"
-                    f" accepted offset {delivery.offset}"
-                )
-                yield self.of_delivery(delivery, detail)
+                accepted_by = Accepted(delivery.group, before.consumer)
+                yield delivery.partition, self.about(delivery, delivery.offset, accepted_by)

@@ -1,6 +1,6 @@
 """committed-offset-back: a group's commit was acked and an older offset was fetched later.
 
-Owns: the check, the text and the story: a later commit of the older offset, or the history of the
+Owns: the check and the story: a later commit of the older offset, or the history of the
 group's partition of __consumer_offsets. Never: guesses: each link is a note or an answer.  Kafka:
 no counterpart.
 """
@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import (
-    Anomaly,
-    CommitAnomaly,
-    Explanation,
-    Finding,
-    Group,
-    anomaly,
-)
+from kcluster.checks.anomalies.base import Anomaly, CommitAnomaly, Explanation, anomaly
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import CommitAcked, CommitWritten, OffsetAnswered
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
@@ -50,10 +44,6 @@ class CommittedOffsetBack(CommitAnomaly):
         for one in ledger.commits:
             if not one.is_commit and one.offset < one.known:
                 yield (one.partition, Finding(self.NAME, one.group, one.offset, None, one.known))
-
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return f"group {first.client} committed {first.other} and fetched {first.offset} later"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         links = list(_forgotten(facts, anomaly))

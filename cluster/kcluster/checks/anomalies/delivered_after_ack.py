@@ -1,6 +1,6 @@
 """delivered-after-ack: a record that a share group has acknowledged was delivered again.
 
-Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
+Owns: the check; delivery.py has the story.  Never: looks into a node.
 Kafka: no counterpart; KIP-932.
 """
 
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import Finding, anomaly
+from kcluster.checks.anomalies.base import anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
+from kcluster.checks.anomalies.facts import Accepted, Finding
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 
 
@@ -33,10 +34,7 @@ class DeliveredAfterAck(DeliveryAnomaly):
                 and delivery.is_behind(before)
                 and leaders.at_least(delivery) >= leaders.at_most(before)
             ):
-                detail = (
-                    f"group {delivery.group} accepted offset {delivery.offset}, and"
-                    f" {delivery.consumer} received it again"
-                )
-                yield self.of_delivery(delivery, detail)
+                accepted_by = Accepted(delivery.group)
+                yield delivery.partition, self.about(delivery, delivery.offset, accepted_by)
             if before is None or not before.is_acknowledged:
                 accepted[key] = delivery

@@ -1,6 +1,6 @@
 """never-processed: a group of processors committed an offset beyond an input without an output.
 
-Owns: the check and the text; stories/transactions.py tells the story of the transaction that
+Owns: the check; stories/transactions.py tells the story of the transaction that
 committed the offset.  Never: looks into a node.  Kafka: no counterpart; KIP-98 and KIP-447 promise
 exactly-once processing.
 """
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
     TransactionAnomaly,
     TransactionHistory,
     anomaly,
 )
+from kcluster.checks.anomalies.facts import CommittedBeyond, Finding
 from kcluster.checks.stories.transactions import story_of_record
 from kcluster.clients.ledger import Partition, TransactionOutcome
 from kcluster.evidence.history import FinalLog
@@ -61,8 +61,7 @@ class NeverProcessed(TransactionAnomaly):
                             client=history.transaction.producer,
                             offset=offset,
                             value=value,
-                            detail=f"group {group} committed {end}, and offset {offset} has no"
-                            " output",
+                            fact=CommittedBeyond(group, end),
                         ),
                     )
 

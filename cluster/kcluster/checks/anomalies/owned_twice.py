@@ -1,6 +1,6 @@
 """owned-twice: a coordinator gave a partition to one member while another one held it.
 
-Owns: the check, the text and the story.  Never: guesses: each link is an answer or a note.
+Owns: the check and the story.  Never: guesses: each link is an answer or a note.
 Kafka: no counterpart; KIP-848 promises that it does not happen.
 """
 
@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import (
-    Anomaly,
-    Explanation,
-    Finding,
-    Group,
-    GroupAnomaly,
-    anomaly,
-)
+from kcluster.checks.anomalies.base import Anomaly, Explanation, GroupAnomaly, anomaly
+from kcluster.checks.anomalies.facts import Finding, GivenTo
 from kcluster.checks.chain.facts import PartitionGiven
 from kcluster.checks.chain.links import Link
 from kcluster.checks.stories.groups import group_losses
@@ -44,14 +38,10 @@ class OwnedTwice(GroupAnomaly):
                     offset=-1,
                     value=None,
                     other=found.since_ms,
-                    detail=f"{found.other} while {found.holder}",
+                    fact=GivenTo(found.other, found.holder),
                     at_ms=found.at_ms,
                 ),
             )
-
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return f"group {first.client} gave it to {first.detail} held it"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         group = anomaly.client

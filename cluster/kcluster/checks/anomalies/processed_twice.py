@@ -1,6 +1,6 @@
 """processed-twice: a group of processors made two outputs of one input that can both be read.
 
-Owns: the check and the text; stories/transactions.py tells the story of the second transaction.
+Owns: the check; stories/transactions.py tells the story of the second transaction.
 Never: looks into a node.  Kafka: no counterpart; KIP-98 and KIP-447 promise exactly-once
 processing.
 """
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
     TransactionAnomaly,
     TransactionHistory,
     anomaly,
 )
+from kcluster.checks.anomalies.facts import Finding, OutputsOf
 from kcluster.checks.stories.transactions import group_of, story_of_record
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.history import FinalLog
@@ -45,12 +45,9 @@ class ProcessedTwice(TransactionAnomaly):
                 before = first.setdefault((group, partition, offset), history)
                 if before is history:
                     continue
-                again = history.transaction
-                detail = (
-                    f"group {group} processed {partition[0]}-{partition[1]} offset {offset} twice,"
-                    f" by {before.transaction.producer} and {again.producer}"
-                )
-                yield self.of_record(send, visible_at, detail)
+                both = (before.transaction.producer, history.transaction.producer)
+                outputs = OutputsOf(group, partition, offset, both)
+                yield send.partition, self.about(send, visible_at, outputs)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)

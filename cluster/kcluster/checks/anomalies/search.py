@@ -15,7 +15,6 @@ from kcluster.checks.anomalies.base import (
     ANOMALIES,
     Anomaly,
     CommitAnomaly,
-    Finding,
     GroupAnomaly,
     LogAnomaly,
     PartitionAnomaly,
@@ -23,8 +22,11 @@ from kcluster.checks.anomalies.base import (
     Places,
     TransactionAnomaly,
     TransactionHistory,
+    TransactionRecord,
     grouped,
 )
+from kcluster.checks.anomalies.facts import Finding
+from kcluster.checks.anomalies.words import cause_text
 from kcluster.checks.chain.links import Link, in_order
 from kcluster.checks.settings import CAUSES, Setting
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord, SharedRecord
@@ -98,14 +100,14 @@ def _transactions(
     """Each transaction of the ledger, with its records and their places."""
     if not ledger.transactions:
         return []
-    records: dict[tuple[str, int], list[tuple[SentRecord, int, int]]] = {}
+    records: dict[tuple[str, int], list[TransactionRecord]] = {}
     for send in ledger.sends:
         if send.transaction is not None and send.partition in final:
             hidden = final[send.partition].hidden
             at = places[send.partition].get(send.value, ())
             visible_at = next((offset for offset in at if offset not in hidden), -1)
             hidden_at = next((offset for offset in at if offset in hidden), -1)
-            entry = (send, visible_at, hidden_at)
+            entry = TransactionRecord(send, visible_at, hidden_at)
             key = (send.producer, send.transaction.number)
             records.setdefault(key, []).append(entry)
     waiting = {
@@ -166,7 +168,8 @@ def anomalies_of_sends(facts: Facts, anomalies: Iterable[Anomaly]) -> SendAnomal
             if before is None:
                 send = facts.send(anomaly.partition, finding.value)
                 reader = "" if send is None or send.producer == finding.client else finding.client
-                one = SendAnomaly(anomaly.name, cause, anomaly.allowed, reader=reader)
+                text = cause_text(cause)
+                one = SendAnomaly(anomaly.name, text, anomaly.allowed, reader=reader)
             else:
                 one = replace(before, records=before.records + 1)
             of_send[anomaly.name] = one

@@ -1,6 +1,6 @@
 """swapped-transaction: a transaction was reported as committed, but it is aborted.
 
-Owns: the check and the text; stories/transactions.py tells the story of the transaction. Never:
+Owns: the check; stories/transactions.py tells the story of the transaction. Never:
 looks into a node.  Kafka: no counterpart; Jepsen found it in Bufstream 0.1.0.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
     TransactionAnomaly,
     TransactionHistory,
     anomaly,
+    in_transaction,
 )
-from kcluster.checks.chain.words import transaction_name
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.transactions import story_of_record
 from kcluster.clients.ledger import Partition, TransactionOutcome
-from kcluster.evidence.history import FinalLog, shown
+from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 
 
@@ -37,16 +37,11 @@ class SwappedTransaction(TransactionAnomaly):
         for history in transactions:
             if history.transaction.outcome is not TransactionOutcome.COMMITTED:
                 continue
-            hidden = [entry for entry in history.records if entry[2] >= 0]
-            if (
-                hidden
-                and not history.is_open
-                and not any(entry[1] >= 0 for entry in history.records)
-            ):
+            hidden = [each for each in history.records if each.hidden_at >= 0]
+            is_visible = any(each.visible_at >= 0 for each in history.records)
+            if hidden and not is_visible and not history.is_open:
                 send, _, at = hidden[0]
-                name = transaction_name(history.transaction)
-                detail = f"{name} is aborted, {shown(send.value)} among its records"
-                yield self.of_record(send, at, detail)
+                yield send.partition, self.about(send, at, in_transaction(history))
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)

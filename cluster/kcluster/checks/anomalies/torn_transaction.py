@@ -1,6 +1,6 @@
 """torn-transaction: some records of a transaction can be read, and others cannot.
 
-Owns: the check and the text; stories/transactions.py tells the story of the transaction. Never:
+Owns: the check; stories/transactions.py tells the story of the transaction. Never:
 looks into a node.  Kafka: no counterpart; Jepsen calls it a torn transaction.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
     TransactionAnomaly,
     TransactionHistory,
     anomaly,
+    in_transaction,
 )
-from kcluster.checks.chain.words import transaction_name
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.transactions import story_of_record
 from kcluster.clients.ledger import Outcome, Partition, SentRecord
-from kcluster.evidence.history import FinalLog, shown
+from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 
 
@@ -36,18 +36,18 @@ class TornTransaction(TransactionAnomaly):
         self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
     ) -> Iterator[tuple[Partition, Finding]]:
         for history in transactions:
-            there = [entry for entry in history.records if entry[1] >= 0]
+            there = [each for each in history.records if each.visible_at >= 0]
             lacking = [
-                entry
-                for entry in history.records
-                if entry[1] < 0
-                and (entry[2] >= 0 or _must_be_there(entry[0], logs[entry[0].partition]))
+                each
+                for each in history.records
+                if each.visible_at < 0
+                and (each.hidden_at >= 0 or _must_be_there(each.send, logs[each.send.partition]))
             ]
             if there and lacking and not history.is_open:
                 (first, at, _), (missing, _, hidden_at) = there[0], lacking[0]
-                name = transaction_name(history.transaction)
-                detail = f"{name}: {shown(first.value)} is there, and {shown(missing.value)} is not"
-                yield self.of_record(first, at, detail, hidden_at)
+                torn = in_transaction(history)
+                found = self.about(first, at, torn, other=hidden_at, other_value=missing.value)
+                yield first.partition, found
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)

@@ -1,6 +1,6 @@
 """unsettled-group: a group never settles, and leaves a partition without a member that reads it.
 
-Owns: the check and the text, and the story of the group's coordinator.  Never: looks into a node.
+Owns: the check and the story of the group's coordinator.  Never: looks into a node.
 Kafka: no counterpart.
 """
 
@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import (
-    Anomaly,
-    CommitAnomaly,
-    Explanation,
-    Finding,
-    Group,
-    anomaly,
-)
+from kcluster.checks.anomalies.base import Anomaly, CommitAnomaly, Explanation, anomaly
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.evidence.lookups import Facts
@@ -33,9 +27,6 @@ class UnsettledGroup(CommitAnomaly):
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
         for group, partition in ledger.unowned:
             yield partition, Finding(self.NAME, group, -1, None)
-
-    def text(self, group: Group) -> str:
-        return f"no member of group {group[0].client} owns it"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         count = sum(

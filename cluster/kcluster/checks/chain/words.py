@@ -10,14 +10,13 @@ from functools import singledispatch
 from typing import Final
 
 from kcluster.checks.chain import facts as f
-from kcluster.clients.ledger import ClientTransaction, TransactionOutcome
+from kcluster.clients.ledger import TransactionOutcome
 from kcluster.contract import Event
 from kcluster.events.brokers import BrokerPaused
 from kcluster.events.words import election_text, sentence_of, text_of
 from kcluster.events.words.base import counted
 from kcluster.evidence.history import shown
 
-NEVER_APPENDED: Final = "no broker has appended it"
 SEEN: Final = {
     TransactionOutcome.COMMITTED: "was reported as committed",
     TransactionOutcome.ABORTED: "is aborted as its producer knows",
@@ -34,11 +33,9 @@ def fact_text(fact: f.Fact) -> str:
     return sentence_of(fact)
 
 
-def transaction_name(
-    transaction: ClientTransaction | f.TransactionBegan | f.TransactionOver,
-) -> str:
+def transaction_name(number: int, producer: str) -> str:
     """`transaction 3 of shop`."""
-    return f"transaction {transaction.number} of {transaction.producer}"
+    return f"transaction {number} of {producer}"
 
 
 # ------------------------------------------------------------------------------- the cluster
@@ -185,7 +182,7 @@ def _(fact: f.RecordSent) -> str:
 
 @fact_text.register
 def _(fact: f.NeverAppended) -> str:
-    return f"{shown(fact.value)} was sent (acks={fact.acks}); {NEVER_APPENDED}"
+    return f"{shown(fact.value)} was sent (acks={fact.acks}); no broker has appended it"
 
 
 @fact_text.register
@@ -267,13 +264,14 @@ def _(fact: f.Archived) -> str:
 
 @fact_text.register
 def _(fact: f.TransactionBegan) -> str:
+    name = transaction_name(fact.number, fact.producer)
     producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
-    return f"{transaction_name(fact)} began (protocol V{fact.version}, {producer})"
+    return f"{name} began (protocol V{fact.version}, {producer})"
 
 
 @fact_text.register
 def _(fact: f.TransactionOver) -> str:
-    return f"{transaction_name(fact)} {SEEN[fact.outcome]}"
+    return f"{transaction_name(fact.number, fact.producer)} {SEEN[fact.outcome]}"
 
 
 @fact_text.register

@@ -13,11 +13,11 @@ from kcluster.checks.chain.facts import ErrorAnswered, ErrorOfClient, RequestNam
 from kcluster.checks.chain.links import Link, condensed, with_causes
 from kcluster.clients.ledger import ClientTransaction, Partition, SentRecord
 from kcluster.events.partitions import LeaderChange
+from kcluster.evidence.causes import SendCause, Unexplained
 from kcluster.evidence.lookups import Facts, between
 from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
 
-NO_ERROR: Final = "no error was reported"
 MAX_ERRORS: Final = 4
 """The number of errors of a client that a chain shows; more errors would explain nothing."""
 
@@ -40,10 +40,11 @@ def code_of(body: object, partition: Partition) -> int:
     return 0
 
 
-def error_met(*of: SentRecord | ClientTransaction | None) -> str:
+def error_met(*of: SentRecord | ClientTransaction | None) -> SendCause:
     """The last error, by Kafka's name, of the first of these sends and transactions that met
     one."""
-    return next((each.error for each in of if each is not None and each.error), NO_ERROR)
+    errors = (each.error for each in of if each is not None and each.error)
+    return next(errors, Unexplained.NO_ERROR)
 
 
 def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterator[Link]:
