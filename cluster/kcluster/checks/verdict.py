@@ -17,13 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.checks.anomalies import (
-    Anomaly,
-    anomalies_of_sends,
-    explained,
-    find_anomalies,
-    find_in_groups,
-)
+from kcluster.checks.anomalies import Anomaly, anomalies_of_sends, explained, find_anomalies
 from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
@@ -224,7 +218,7 @@ def _anomalies(
 ) -> list[Anomaly]:
     recorder = facts.recorder
     present = _reads_since(_of_present_topics(recorder, facts.ledger), since_ms)
-    found = find_anomalies(present, logs, drained) + find_in_groups(recorder)
+    found = find_anomalies(present, logs, drained, recorder)
     anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
     return [*anomalies, *map(lost_range, recorder.missing(logs, since_ms))]
 

@@ -74,6 +74,7 @@ class PartitionHistory(Struct, frozen=True):
     `drained`: consumers had the time to read to the end.
     """
 
+    partition: Partition
     sends: Sequence[SentRecord]
     reads: Sequence[ReadRecord]
     log: FinalLog
@@ -142,11 +143,6 @@ class AnomalyKind(ABC):
     NAME: ClassVar[str] = ""
     MEANING: ClassVar[str] = ""
 
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        """Whether `finding` belongs to the anomaly of `before`: here, whether its offset is the
-        next."""
-        return is_next_offset(finding, before)
-
     def about(
         self,
         record: SentRecord | ReadRecord | SharedRecord,
@@ -164,6 +160,7 @@ class AnomalyKind(ABC):
             client, at_ms = record.consumer, record.at_ms
         return Finding(
             name=self.NAME,
+            partition=record.partition,
             client=client,
             offset=offset,
             value=record.value,
@@ -182,6 +179,11 @@ class AnomalyKind(ABC):
 class PartitionAnomaly(AnomalyKind):
     """An anomaly of the records of one partition."""
 
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        """Whether `finding` belongs to the anomaly of `before`: here, whether its offset is the
+        next."""
+        return is_next_offset(finding, before)
+
     @abstractmethod
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         """The records of this anomaly, in the order in which neighbours are grouped."""
@@ -195,41 +197,22 @@ class LogAnomaly(PartitionAnomaly):
         """The cause of each of its findings."""
 
 
-class CommitAnomaly(AnomalyKind):
-    """An anomaly of the committed offsets of a group."""
+class RunHistory(Struct, frozen=True):
+    """The history of groups and transactions, and the content of all logs at the end.  `recorder`:
+    None if only the clients' knowledge is searched."""
+
+    ledger: Ledger
+    logs: Mapping[Partition, FinalLog]
+    transactions: Sequence[TransactionHistory] = ()
+    recorder: Recorder | None = None
+
+
+class RunAnomaly(AnomalyKind):
+    """An anomaly of a group or a transaction."""
 
     @abstractmethod
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        """The commits of this anomaly, in the order of the ledger; each is an anomaly of its
-        own."""
-
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        return False
-
-
-class GroupAnomaly(AnomalyKind):
-    """An anomaly of a group, found in its coordinators' answers."""
-
-    @abstractmethod
-    def find_in(self, recorder: Recorder) -> Iterator[tuple[Partition, Finding]]:
-        """The anomalies of this kind: the partition of each, and the finding there."""
-
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        return False
-
-
-class TransactionAnomaly(AnomalyKind):
-    """An anomaly of the transactions of the run's own producers."""
-
-    @abstractmethod
-    def find(
-        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
-    ) -> Iterator[tuple[Partition, Finding]]:
-        """The transactions of this anomaly, each with one of its partitions; each is an anomaly of
-        its own."""
-
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        return False
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        """The findings; each is an anomaly of its own."""
 
 
 def in_transaction(history: TransactionHistory) -> InTransaction:
@@ -267,27 +250,28 @@ def anomaly(name: str, meaning: str) -> Callable[[K], K]:
     return register
 
 
-def grouped(partition: Partition, findings: Iterable[Finding]) -> list[Anomaly]:
-    """The anomalies: one for each run of neighbouring findings of one kind and client, in the given
+def grouped(kind: PartitionAnomaly, findings: Iterable[Finding]) -> list[Anomaly]:
+    """The anomalies: one for each run of neighbouring findings of one client, in the given
     order."""
     groups: list[list[Finding]] = []
     open_groups: dict[Hashable, list[Finding]] = {}
     for finding in findings:
-        key = (finding.name, finding.client, finding.fact, finding.allowed)
+        key = (finding.client, finding.fact, finding.allowed)
         group = open_groups.get(key)
-        if group is not None and ANOMALIES[finding.name].follows(finding, group[-1]):
+        if group is not None and kind.follows(finding, group[-1]):
             group.append(finding)
         else:
             open_groups[key] = group = [finding]
             groups.append(group)
-    return [_anomaly(partition, group) for group in groups]
+    return [anomaly_of(*group) for group in groups]
 
 
-def _anomaly(partition: Partition, group: Group) -> Anomaly:
+def anomaly_of(*group: Finding) -> Anomaly:
+    """The anomaly of these neighbouring findings."""
     first, last = group[0], group[-1]
     return Anomaly(
         name=first.name,
-        partition=partition,
+        partition=first.partition,
         count=len(group),
         first=first.offset,
         last=last.offset,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import Anomaly, CommitAnomaly, Explanation, anomaly
+from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
 from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import CommitAcked, CommitWritten, OffsetAnswered
 from kcluster.checks.chain.links import Link, link
@@ -17,7 +17,6 @@ from kcluster.checks.settings import Setting
 from kcluster.checks.stories.commits import commit_ms, fetched_offset, is_commit_of
 from kcluster.checks.stories.groups import group_losses
 from kcluster.checks.stories.reads import changes_between
-from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.network import RuleHit
@@ -32,7 +31,7 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
 @anomaly(
     "committed-offset-back", "a group's committed offset was acked, and an older one read later"
 )
-class CommittedOffsetBack(CommitAnomaly):
+class CommittedOffsetBack(RunAnomaly):
     """A group's commit was acked, and an OffsetFetch that was sent afterwards got an older offset.
 
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
@@ -40,10 +39,10 @@ class CommittedOffsetBack(CommitAnomaly):
     A commit that a fault rule held until its client had committed again is accepted (`allowed`).
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        for one in ledger.commits:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        for one in run.ledger.commits:
             if not one.is_commit and one.offset < one.known:
-                yield (one.partition, Finding(self.NAME, one.group, one.offset, None, one.known))
+                yield Finding(self.NAME, one.partition, one.group, one.offset, None, one.known)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         links = list(_forgotten(facts, anomaly))

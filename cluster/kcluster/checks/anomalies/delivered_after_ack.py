@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import anomaly
+from kcluster.checks.anomalies.base import RunHistory, anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
 from kcluster.checks.anomalies.facts import Accepted, Finding
-from kcluster.clients.ledger import Ledger, Partition, SharedRecord
+from kcluster.clients.ledger import Partition, SharedRecord
 
 
 @anomaly("delivered-after-ack", "a record that a share group has acknowledged was delivered again")
@@ -22,10 +22,10 @@ class DeliveredAfterAck(DeliveryAnomaly):
         delivered-after-ack: orders-0: group g accepted offset 3, and b received it again
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
         accepted: dict[tuple[str, Partition, int], SharedRecord] = {}
-        leaders = Leaderships(ledger)
-        for delivery in ledger.deliveries:
+        leaders = Leaderships(run.ledger)
+        for delivery in run.ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             before = accepted.get(key)
             if (
@@ -35,6 +35,6 @@ class DeliveredAfterAck(DeliveryAnomaly):
                 and leaders.at_least(delivery) >= leaders.at_most(before)
             ):
                 accepted_by = Accepted(delivery.group)
-                yield delivery.partition, self.about(delivery, delivery.offset, accepted_by)
+                yield self.about(delivery, delivery.offset, accepted_by)
             if before is None or not before.is_acknowledged:
                 accepted[key] = delivery

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import anomaly
+from kcluster.checks.anomalies.base import RunHistory, anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
 from kcluster.checks.anomalies.facts import DeliveryCount, Finding
-from kcluster.clients.ledger import UNCHANGED_LIMITS, Ledger, Partition, SharedRecord
+from kcluster.clients.ledger import UNCHANGED_LIMITS, Partition, SharedRecord
 
 
 @anomaly("delivered-too-often", "a share group's record was delivered more often than allowed")
@@ -23,7 +23,8 @@ class DeliveredTooOften(DeliveryAnomaly):
         delivered-too-often: orders-0: group g: a received offset 3 with count 6, the limit is 5
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        ledger = run.ledger
         released: dict[tuple[str, Partition, int], SharedRecord] = {}
         leaders = Leaderships(ledger)
         for delivery in ledger.deliveries:
@@ -41,4 +42,4 @@ class DeliveredTooOften(DeliveryAnomaly):
             if delivery.count <= limit and not stands:
                 continue
             count = DeliveryCount(delivery.group, delivery.count, limit, stands)
-            yield delivery.partition, self.about(delivery, delivery.offset, count)
+            yield self.about(delivery, delivery.offset, count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcluster.checks.anomalies.base import Anomaly, CommitAnomaly, Explanation
+from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord, ShareLeadership
 from kcluster.evidence.lookups import Facts
@@ -56,7 +56,7 @@ class Leaderships:
         return (before or own[:1])[-1].leader_epoch if own else -1
 
 
-class DeliveryAnomaly(CommitAnomaly):
+class DeliveryAnomaly(RunAnomaly):
     """An anomaly of deliveries to a share group.  Its story is the history of the partition until
     then."""
 

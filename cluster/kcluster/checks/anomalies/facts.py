@@ -112,6 +112,7 @@ class Finding(Struct, frozen=True):
     """
 
     name: str
+    partition: Partition
     client: str
     offset: int
     value: bytes | None

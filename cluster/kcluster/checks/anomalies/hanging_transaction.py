@@ -53,7 +53,9 @@ def open_finding(
     """A finding about the first record of an open transaction."""
     offset = found.first_offset
     value = history.value_at(offset)
-    return Finding(kind.NAME, "", offset, value, other, OfProducer(found.producer_id))
+    return Finding(
+        kind.NAME, history.partition, "", offset, value, other, OfProducer(found.producer_id)
+    )
 
 
 def decisions_before(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

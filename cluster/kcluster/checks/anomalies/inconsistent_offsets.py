@@ -44,6 +44,7 @@ class InconsistentOffsets(PartitionAnomaly):
                 differ[read.offset] = None
                 yield Finding(
                     name=self.NAME,
+                    partition=read.partition,
                     client=other.consumer,
                     offset=read.offset,
                     value=other.value,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
     PartitionAnomaly,
     PartitionHistory,
     anomaly,
-    is_next_offset,
 )
 from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import Archived
@@ -61,10 +62,8 @@ class PassedOver(PartitionAnomaly):
                 for offset in at:
                     some = offsets.get(offset, [])
                     if offset >= begin and not history.is_settled(some):
-                        yield Finding(self.NAME, name, offset, send.value, at_ms=send.sent_ms)
-
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        return is_next_offset(finding, before)
+                        found = self.about(send, offset)
+                        yield replace(found, client=name)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         now_ms = facts.recorder.dispatcher.now_ms

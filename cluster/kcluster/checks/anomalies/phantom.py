@@ -31,7 +31,7 @@ class Phantom(PartitionAnomaly):
         sent = {send.value for send in history.sends}
         for value, at in history.places.items():
             if value not in sent:
-                yield Finding(self.NAME, "", at[0], value)
+                yield Finding(self.NAME, history.partition, "", at[0], value)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return offset_story(facts, anomaly)

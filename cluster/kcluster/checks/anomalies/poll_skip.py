@@ -49,6 +49,7 @@ class PollSkip(PartitionAnomaly):
                         break  # the log was lost since then; other records have these offsets now
                     yield Finding(
                         name=self.NAME,
+                        partition=read.partition,
                         client=read.consumer,
                         offset=between,
                         value=value,

@@ -14,18 +14,17 @@ from msgspec.structs import replace
 from kcluster.checks.anomalies.base import (
     ANOMALIES,
     Anomaly,
-    CommitAnomaly,
-    GroupAnomaly,
     LogAnomaly,
     PartitionAnomaly,
     PartitionHistory,
     Places,
-    TransactionAnomaly,
+    RunAnomaly,
+    RunHistory,
     TransactionHistory,
     TransactionRecord,
+    anomaly_of,
     grouped,
 )
-from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.anomalies.words import cause_text
 from kcluster.checks.chain.links import Link, in_order
 from kcluster.checks.settings import CAUSES, Setting
@@ -38,10 +37,14 @@ from kcluster.evidence.rows import SendAnomalies, SendAnomaly
 
 
 def find_anomalies(
-    ledger: Ledger, final: Mapping[Partition, FinalLog], drained: bool = False
+    ledger: Ledger,
+    final: Mapping[Partition, FinalLog],
+    drained: bool = False,
+    recorder: Recorder | None = None,
 ) -> list[Anomaly]:
-    """Every anomaly, by partition and then in the order of ANOMALIES; anomalies of commits come
-    last.  `drained`: consumers had the time to read to the end."""
+    """Every anomaly, by partition and then in the order of ANOMALIES; anomalies of groups and
+    transactions come last.  `drained`: consumers had the time to read to the end; `recorder`: its
+    coordinators' answers are searched, too."""
     sends: dict[Partition, list[SentRecord]] = {partition: [] for partition in final}
     reads: dict[Partition, list[ReadRecord]] = {partition: [] for partition in final}
     for send in ledger.sends:
@@ -58,6 +61,7 @@ def find_anomalies(
     for partition, log in final.items():
         places[partition] = _places(log)
         history = PartitionHistory(
+            partition=partition,
             sends=sends[partition],
             reads=reads[partition],
             log=log,
@@ -70,28 +74,12 @@ def find_anomalies(
         )
         for kind in ANOMALIES.values():
             if isinstance(kind, PartitionAnomaly):
-                anomalies.extend(grouped(partition, kind.find(history)))
-    transactions = _transactions(ledger, final, places)
+                anomalies.extend(grouped(kind, kind.find(history)))
+    run = RunHistory(ledger, final, _transactions(ledger, final, places), recorder)
     for kind in ANOMALIES.values():
-        found: Iterable[tuple[Partition, Finding]] = ()
-        if isinstance(kind, CommitAnomaly):
-            found = kind.find(ledger)
-        elif isinstance(kind, TransactionAnomaly):
-            found = kind.find(transactions, final)
-        for partition, finding in found:
-            anomalies.extend(grouped(partition, [finding]))
+        if isinstance(kind, RunAnomaly):
+            anomalies.extend(map(anomaly_of, kind.find(run)))
     return anomalies
-
-
-def find_in_groups(recorder: Recorder) -> list[Anomaly]:
-    """The anomalies of groups, in the order of ANOMALIES."""
-    return [
-        anomaly
-        for kind in ANOMALIES.values()
-        if isinstance(kind, GroupAnomaly)
-        for partition, finding in kind.find_in(recorder)
-        for anomaly in grouped(partition, [finding])
-    ]
 
 
 def _transactions(

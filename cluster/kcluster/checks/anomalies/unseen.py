@@ -46,7 +46,7 @@ class Unseen(PartitionAnomaly):
             if any(offset in seen for offset in at):
                 continue
             if at[0] > begin and (history.drained or at[0] < end):
-                yield Finding(self.NAME, "", at[0], send.value, at_ms=send.sent_ms)
+                yield Finding(self.NAME, send.partition, "", at[0], send.value, at_ms=send.sent_ms)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return Explanation(_around(facts, anomaly))

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import Anomaly, CommitAnomaly, Explanation, anomaly
+from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
 from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.reads import changes_between
-from kcluster.clients.ledger import Ledger, Partition
 from kcluster.evidence.lookups import Facts
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 @anomaly("unsettled-group", "a partition stays without a member of its group that owns it")
-class UnsettledGroup(CommitAnomaly):
+class UnsettledGroup(RunAnomaly):
     """Everything is repaired and the group has members, yet no member ever owns this partition.
 
     unsettled-group: orders-0: no member of group g owns it
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        for group, partition in ledger.unowned:
-            yield partition, Finding(self.NAME, group, -1, None)
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        for group, partition in run.ledger.unowned:
+            yield Finding(self.NAME, partition, group, -1, None)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         count = sum(
