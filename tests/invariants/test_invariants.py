@@ -8,10 +8,11 @@ import pytest
 
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import Request
-from kcluster.invariants.invariants import VIOLATIONS, Invariants
+from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.observed import Committed, ObservedPartition
 from kcluster.invariants.replies import Patience
 from kcluster.invariants.rules import extend, first_lacking, joins_lacking, registration_violations
+from kcluster.invariants.violations import VIOLATIONS
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica

@@ -127,6 +127,7 @@ class Verdict(VerdictFacts, frozen=True):
             made["values"] = [shown(value) for value in anomaly.values]
             made["chain"] = [entry.as_json() for entry in anomaly.chain]
         for violation, made in zip(self.violations, built["violations"], strict=True):
+            made["text"] = violation.text
             made["chain"] = [entry.as_json() for entry in violation.chain]
         for window, made in zip(self.windows, built["windows"], strict=True):
             made["reasons"] = [entry.as_json() for entry in window.reasons]

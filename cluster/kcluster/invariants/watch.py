@@ -146,7 +146,7 @@ class Watch:
                 if replica is None:
                     replica = _by_name(node.replicas, topic.topic, data.partition_index)
                 if replica is not None:
-                    invariants.check_read(now_ms, node.node_id, replica, data)
+                    invariants.check_read(now_ms, replica, data)
 
     def _check_acks(self, node: BrokerNodeView, body: Any) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
@@ -158,7 +158,7 @@ class Watch:
                 if replica is None:
                     replica = _by_name(node.replicas, topic.name, data.index)
                 if replica is not None:
-                    invariants.check_ack(now_ms, node.node_id, replica, data)
+                    invariants.check_ack(now_ms, replica, data)
 
     def _check_controller(self, node: ControllerNodeView) -> None:
         image = node.image

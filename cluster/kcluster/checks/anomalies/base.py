@@ -110,7 +110,7 @@ class PartitionHistory(Struct, frozen=True):
         return [offset for offset in at if offset not in hidden] if hidden else at
 
 
-class TransactionRecord(NamedTuple):
+class TransactionalSend(NamedTuple):
     """A record of a transaction.  `visible_at`: the offset at which read_committed consumers get
     it, -1 for none; `hidden_at`: the offset at which it is hidden, -1 for none."""
 
@@ -123,7 +123,7 @@ class TransactionHistory(Struct, frozen=True):
     """A transaction and its records."""
 
     transaction: ClientTransaction
-    records: Sequence[TransactionRecord]
+    records: Sequence[TransactionalSend]
     is_open: bool = False
     """Whether the transaction's producer waits for a marker, so that it may still become
     visible."""

@@ -20,8 +20,8 @@ from kcluster.checks.anomalies.base import (
     Places,
     RunAnomaly,
     RunHistory,
+    TransactionalSend,
     TransactionHistory,
-    TransactionRecord,
     anomaly_of,
     grouped,
 )
@@ -88,14 +88,14 @@ def _transactions(
     """Each transaction of the ledger, with its records and their places."""
     if not ledger.transactions:
         return []
-    records: dict[tuple[str, int], list[TransactionRecord]] = {}
+    records: dict[tuple[str, int], list[TransactionalSend]] = {}
     for send in ledger.sends:
         if send.transaction is not None and send.partition in final:
             hidden = final[send.partition].hidden
             at = places[send.partition].get(send.value, ())
             visible_at = next((offset for offset in at if offset not in hidden), -1)
             hidden_at = next((offset for offset in at if offset in hidden), -1)
-            entry = TransactionRecord(send, visible_at, hidden_at)
+            entry = TransactionalSend(send, visible_at, hidden_at)
             key = (send.producer, send.transaction.number)
             records.setdefault(key, []).append(entry)
     waiting = {
