@@ -190,17 +190,20 @@ def commits_of(recorder: Recorder, answers: Iterable[Answer] | None = None) -> I
                 )
 
 
+def group_home(recorder: Recorder, group: str) -> Partition | None:
+    """The partition of __consumer_offsets that has a group; None before that topic exists."""
+    count = sum(each.topic == GROUP_METADATA_TOPIC for each in recorder.partitions.values())
+    return (GROUP_METADATA_TOPIC, coordinator_partition(group, count)) if count else None
+
+
 def offsets_written(
     recorder: Recorder, group: str, partition: Partition
 ) -> Iterator[WrittenOffset]:
     """Every offset that coordinators wrote for this group and partition, in order of time,
     including the offsets of commits whose answer was lost."""
-    observed = [x for x in recorder.partitions.values() if x.topic == GROUP_METADATA_TOPIC]
-    if not observed:
-        return
-    number = coordinator_partition(group, len(observed))
-    for home in observed:
-        for append in home.appends if home.partition == number else ():
+    home = group_home(recorder, group)
+    for observed in () if home is None else recorder.of_partition(home):
+        for append in observed.appends:
             for record in decode_batch(append.batch):
                 if isinstance(record, OffsetRecord) and record.key == (group, *partition):
                     offset = -1 if record.committed is None else record.committed.offset

@@ -21,11 +21,9 @@ from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.network import RuleHit
 from kcluster.events.rule_effects import Delay
-from kcluster.evidence.group_history import offsets_written
+from kcluster.evidence.group_history import group_home, offsets_written
 from kcluster.evidence.lookups import Facts, between
-from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 @anomaly(
@@ -109,11 +107,8 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         for written in later:
             yield Link(written.at_ms, CommitWritten(written.broker, group, written.offset))
         return
-    count = sum(
-        observed.topic == GROUP_METADATA_TOPIC for observed in facts.recorder.partitions.values()
-    )
-    if count:
-        home = (GROUP_METADATA_TOPIC, coordinator_partition(group, count))
+    home = group_home(facts.recorder, group)
+    if home is not None:
         yield from changes_between(facts, home, committed_ms, fetched_ms)
         for note in between(facts.notes, committed_ms, fetched_ms):
             if isinstance(note.event, RecordsLost | BrokerDown):

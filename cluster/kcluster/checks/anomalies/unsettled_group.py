@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
 from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.reads import changes_between
+from kcluster.evidence.group_history import group_home
 from kcluster.evidence.lookups import Facts
-from kcluster.metadata.placement import coordinator_partition
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 @anomaly("unsettled-group", "a partition stays without a member of its group that owns it")
@@ -28,12 +27,8 @@ class UnsettledGroup(RunAnomaly):
             yield Finding(self.NAME, partition, group, -1, None)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        count = sum(
-            observed.topic == GROUP_METADATA_TOPIC
-            for observed in facts.recorder.partitions.values()
-        )
-        if not count:
+        home = group_home(facts.recorder, anomaly.client)
+        if home is None:
             return Explanation(())
-        home = (GROUP_METADATA_TOPIC, coordinator_partition(anomaly.client, count))
         now_ms = facts.recorder.dispatcher.now_ms
         return Explanation(changes_between(facts, home, facts.recorder.began_ms, now_ms))
