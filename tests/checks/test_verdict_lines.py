@@ -138,7 +138,6 @@ def test_verdict__of_a_broken_cluster_names_the_command_that_ends_the_unknown() 
     assert unsettled_text(True, ["orders-0"], [Remedy(RemedyKind.REPAIR)]) == (
         "without a leader at the end: orders-0; first: kafka_cluster.repair()"
     )
-    assert unsettled_text(True, [], [Remedy(RemedyKind.REPAIR)]) == ""
 
 
 def test_verdict__since_a_moment_what_was_lost_before_is_no_matter_of_a_test() -> None:

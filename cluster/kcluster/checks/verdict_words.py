@@ -109,10 +109,7 @@ def _counted(anomalies: Iterable[Anomaly]) -> list[str]:
 
 def unsettled_text(healed: bool, offline: Sequence[str], remedies: Sequence[Remedy]) -> str:
     """The text about an unsettled run: `the cluster was not healed at the end: broker 3 is down;
-    first: kcluster start down`.  Empty if the cluster was healed and each partition has a
-    leader."""
-    if healed and not offline:
-        return ""
+    first: kcluster start down`."""
     text = "the cluster was not healed at the end"
     if healed:
         more = len(offline) - MAX_OFFLINE

@@ -18,22 +18,13 @@ from kcluster.evidence.history import shown
 _ACKED: Final = {-1: "acked (acks=all)", 1: "acked (acks=1)", 0: "sent with acks=0"}
 
 
-def anomaly_text(found: f.AnomalyFacts) -> str:
-    """The sentence that describes an anomaly, without its name and partition."""
-    for words in (_of_log, _of_transaction, _of_group, _of_share_group):
-        text = words(found)
-        if text:
-            return text
-    raise AssertionError(f"no words for {found.name}, {found.fact}")
-
-
 def cause_text(cause: SendCause) -> str:
     """The cause of a finding about a send, in a line."""
     return text_of(cause) if isinstance(cause, LeaderChange) else str(cause)
 
 
-def _of_log(found: f.AnomalyFacts) -> str:
-    """Words for records that are lost, repeated, out of order, or have no right to be there."""
+def anomaly_text(found: f.AnomalyFacts) -> str:
+    """The sentence that describes an anomaly, without its name and partition."""
     one = found.count == 1
     are, place, records = "is" if one else "are", _place(found), _records(found)
     value, other, other_value = shown(found.values[0]), found.other, shown(found.other_value)
@@ -64,7 +55,7 @@ def _of_log(found: f.AnomalyFacts) -> str:
             return f"{records}, whose {why}, {are} {there}{place}"
         case "phantom", None:
             return f"{records}{place} {_were(found)} sent by nobody"
-    return ""
+    return _of_transaction(found)
 
 
 def _of_transaction(found: f.AnomalyFacts) -> str:
@@ -86,7 +77,7 @@ def _of_transaction(found: f.AnomalyFacts) -> str:
             return f"group {fact.group} processed {what} twice, by {by}"
         case "never-processed", f.CommittedBeyond(group=group, offset=offset):
             return f"group {group} committed {offset}, and offset {found.first} has no output"
-    return ""
+    return _of_group(found)
 
 
 def _of_group(found: f.AnomalyFacts) -> str:
@@ -105,7 +96,7 @@ def _of_group(found: f.AnomalyFacts) -> str:
             return f"group {client} gave it to {member} while {holder} held it"
         case "unsettled-group", None:
             return f"no member of group {client} owns it"
-    return ""
+    return _of_share_group(found)
 
 
 def _of_share_group(found: f.AnomalyFacts) -> str:
@@ -121,7 +112,7 @@ def _of_share_group(found: f.AnomalyFacts) -> str:
             return f"group {group}: {received}, the limit is {fact.limit}"
         case "passed-over", None:
             return f"{_acked_records(found)} settled by no member of group {client}"
-    return ""
+    raise AssertionError(f"no words for {found.name}, {found.fact}")
 
 
 # ------------------------------------------------------------------------------------ phrases
