@@ -14,16 +14,21 @@ from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import CommitAcked, CommitWritten, OffsetAnswered
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
-from kcluster.checks.stories.commits import commit_ms, fetched_offset, is_commit_of
+from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.groups import group_losses
 from kcluster.checks.stories.reads import changes_between
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.network import RuleHit
 from kcluster.events.rule_effects import Delay
-from kcluster.evidence.group_history import group_home, offsets_written
+from kcluster.evidence.group_history import (
+    FetchedOffset,
+    commits_of,
+    group_home,
+    offset_answers,
+    offsets_written,
+)
 from kcluster.evidence.lookups import Facts, between
-from kcluster.protocol.apis import ApiKey
 
 
 @anomaly(
@@ -60,9 +65,13 @@ def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Not
     know."""
     late = {
         (broker, reply.request.connection_id, reply.request.correlation_id)
-        for at_ms, broker, reply in facts.recorder.answers
+        for answer in facts.recorder.answers
+        for at_ms, broker, reply in (answer,)
         if from_ms <= at_ms <= until_ms
-        and is_commit_of(reply, anomaly.client, anomaly.partition, anomaly.first)
+        for each in commits_of(facts.recorder, (answer,))
+        if each.is_accepted
+        and (each.group, each.partition) == (anomaly.client, anomaly.partition)
+        and each.offset == anomaly.first
     }
     for note in facts.notes if late else ():
         hit = note.event
@@ -82,19 +91,16 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     group = anomaly.client
     committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other, anomaly.first)
     fetched_ms = facts.recorder.dispatcher.now_ms
-    for at_ms, broker, reply in facts.recorder.answers:
-        body = reply.request.body
-        if reply.request.api_key == ApiKey.OFFSET_COMMIT and body.group_id == group:
-            if at_ms == committed_ms:
-                yield Link(at_ms, CommitAcked(broker, group, anomaly.other))
-        elif (
-            reply.request.api_key == ApiKey.OFFSET_FETCH
-            and at_ms > committed_ms
-            and fetched_offset(reply.body, group, anomaly.partition) == anomaly.first
-        ):
-            fetched_ms = at_ms
-            yield Link(at_ms, OffsetAnswered(broker, group, anomaly.first))
-            break
+    for each in offset_answers(facts.recorder):
+        if (each.group, each.partition) != (group, anomaly.partition):
+            continue
+        if isinstance(each, FetchedOffset):
+            if each.at_ms > committed_ms and each.offset == anomaly.first:
+                fetched_ms = each.at_ms
+                yield Link(fetched_ms, OffsetAnswered(each.broker, group, anomaly.first))
+                break
+        elif each.at_ms == committed_ms:
+            yield Link(committed_ms, CommitAcked(each.broker, group, anomaly.other))
     later = [
         written
         for written in offsets_written(facts.recorder, group, anomaly.partition)
