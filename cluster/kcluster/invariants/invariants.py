@@ -155,10 +155,6 @@ class Invariants:
                 return
         self._unclean[topic, partition] = epoch
 
-    def on_request(self, broker: int, request: Request, now_ms: int) -> None:
-        """Record a request's arrival at a broker."""
-        self.replies.on_request(broker, request, now_ms)
-
     def on_reply(self, broker: int, request: Request, now_ms: int) -> None:
         """Record a broker's answer."""
         if not self.replies.on_reply(request):
@@ -173,11 +169,6 @@ class Invariants:
             for observed in self.partitions.values():
                 observed.clean_offset()  # before the disk changes
                 observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
-
-    def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
-        """Record that a connection has closed: a reply to its client is possible but no longer
-        required."""
-        self.replies.on_end(now_ms, connection=connection_id)
 
     def check_unanswered(self, now_ms: int, patience: Patience) -> None:
         """Report each request that has waited too long, once; called at the end of the run."""

@@ -193,10 +193,10 @@ class Watch:
         if isinstance(event, Request):
             self._on_request(node_id, event, now_ms)
         elif isinstance(event, ConnectionClosed):
-            self.invariants.on_connection_closed(event.connection_id, now_us // 1000)
+            self._on_closed(event.connection_id, now_ms)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
-        self.invariants.on_request(node_id, request, now_ms)
+        self.invariants.replies.on_request(node_id, request, now_ms)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note, self._unclean_enabled)
@@ -240,7 +240,7 @@ class Watch:
         self.invariants.replies.on_withheld(reply.request)
 
     def _on_closed(self, connection_id: int, now_ms: int) -> None:
-        self.invariants.on_connection_closed(connection_id, now_ms)
+        self.invariants.replies.on_end(now_ms, connection=connection_id)
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         request = reply.request
