@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.verdict import InvalidRunError
-from kcluster.checks.verdict_facts import INVALID, VALID
+from kcluster.checks.verdict_facts import INVALID, VALID, Remedy, RemedyKind
 from kcluster.checks.verdict_words import duration_text, moment_text, unsettled_text
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

@@ -20,8 +20,7 @@ from kcluster.checks.anomalies import Anomaly, anomalies_of_sends, explained, fi
 from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
-from kcluster.checks.remedies import Remedy
-from kcluster.checks.verdict_facts import VALID, Deleted, Deletion, ErrorCount, VerdictFacts
+from kcluster.checks.verdict_facts import VALID, Deleted, Deletion, ErrorCount, Remedy, VerdictFacts
 from kcluster.checks.verdict_words import (
     all_lines,
     degraded_lines,

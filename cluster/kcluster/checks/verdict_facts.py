@@ -16,7 +16,6 @@ from msgspec import Struct
 from kcluster.checks.anomalies import Anomaly
 from kcluster.checks.availability import Window
 from kcluster.checks.degraded import Degraded
-from kcluster.checks.remedies import Remedy
 from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.contents import Unreadable
@@ -50,6 +49,28 @@ class Deleted(Struct, frozen=True):
     first: int
     last: int
     how: Deletion = Deletion.OF_RECORDS
+
+
+class RemedyKind(StrEnum):
+    """The operation that remedies."""
+
+    START = "start"
+    """Start brokers, because some are down."""
+    RESUME = "resume"
+    """Resume brokers, because some are paused."""
+    HEAL = "heal"
+    """Heal links, because some are cut or shaped."""
+    WAIT = "wait"
+    """Wait: everything is repaired, and replicas catch up."""
+    REPAIR = "repair"
+    """Repair everything at once, for a test's cluster."""
+
+
+class Remedy(Struct, frozen=True):
+    """An operation that would end an "unknown".  `brokers`: the brokers to which it applies."""
+
+    kind: RemedyKind
+    brokers: tuple[int, ...] = ()
 
 
 class Ground(StrEnum):

@@ -18,9 +18,8 @@ from kcluster.checks.availability import WRITES, Window
 from kcluster.checks.chain.links import Link
 from kcluster.checks.degraded import Degraded, DegradedKind, Ineligible, ReplicaState
 from kcluster.checks.origins import Origin, OriginKind
-from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.settings import Setting
-from kcluster.checks.verdict_facts import Ground, VerdictFacts, counts_of
+from kcluster.checks.verdict_facts import Ground, Remedy, RemedyKind, VerdictFacts, counts_of
 from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
 from kcluster.events.words.base import counted

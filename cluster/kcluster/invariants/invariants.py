@@ -134,16 +134,8 @@ class Invariants:
         if change.is_allowed_by_setting and not unclean_enabled(topic):
             self.forbidden_elections[note.note_id] = None
             replaced = LeaderReplaced(change.old_leader, change.new_leader, epoch)
-            self.violations.append(
-                Violation(
-                    name="unclean-forbidden",
-                    at_ms=note.at_ms,
-                    subject=change.subject,
-                    fact=replaced,
-                    topic=topic,
-                    partition=partition,
-                )
-            )
+            about = (note.at_ms, change.subject, replaced, topic, partition)
+            self.violations.append(Violation("unclean-forbidden", *about))
             return
         for observed in self.partitions.values():
             if (

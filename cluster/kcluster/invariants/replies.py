@@ -86,8 +86,7 @@ class Replies:
             self._owed[request] = (owed[0], owed[1], owed[1])
 
     def on_end(self, now_ms: int, *, connection: int | None = None, broker: int = -1) -> None:
-        """Record the end of a connection, or of a broker's process: a reply is possible but no longer
-        required."""
+        """Record the end of a connection, or of a broker's process; replies are no longer due."""
         for request, (asked, asked_ms, until_ms) in self._owed.items():
             if until_ms == _OPEN and (
                 asked == broker if connection is None else request.connection_id == connection

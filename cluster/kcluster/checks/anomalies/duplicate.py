@@ -100,7 +100,7 @@ def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Itera
             yield link(operation)
         return
     at_ms, broker, reply = answer
-    code = code_of(reply.body, partition)
+    code = code_of(facts, reply.body, partition)
     if code:
         yield Link(at_ms, RequestFailed(error_of(code).name, broker, which))
     else:

@@ -171,7 +171,7 @@ def _acked(facts: Facts, append: Append, send: SentRecord) -> tuple[int, int]:
     time at which the producer got the ack, -1)."""
     answer = facts.answer(append.request)
     body = None if answer is None else answer[2].body
-    if answer is not None and body is not None and not code_of(body, send.partition):
+    if answer is not None and body is not None and not code_of(facts, body, send.partition):
         return answer[0], answer[1]
     request = append.request
     client = None if request is None else request.client_id

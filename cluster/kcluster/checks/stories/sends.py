@@ -16,6 +16,7 @@ from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.causes import SendCause, Unexplained
 from kcluster.evidence.lookups import Facts, between
 from kcluster.invariants.observed import Append
+from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 
 MAX_ERRORS: Final = 4
@@ -28,15 +29,15 @@ def request_of(append: Append) -> RequestName | None:
     return None if request is None else RequestName(request.correlation_id, request.client_id)
 
 
-def code_of(body: object, partition: Partition) -> int:
+def code_of(facts: Facts, body: m.ProduceResponse | None, partition: Partition) -> int:
     """The error code of a Produce response for a partition, 0 for none."""
-    if body is None:
-        return 0
-    for topic in getattr(body, "responses", ()):
-        for answer in topic.partition_responses:
-            if answer.index == partition[1]:
-                code: int = answer.error_code
-                return code
+    partitions = facts.recorder.partitions
+    ids = {topic_id for (topic_id, _), each in partitions.items() if each.topic == partition[0]}
+    for topic in () if body is None else body.responses:
+        if topic.name == partition[0] or topic.topic_id in ids:
+            for answer in topic.partition_responses:
+                if answer.index == partition[1]:
+                    return answer.error_code
     return 0
 
 
@@ -51,7 +52,7 @@ def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterat
     """The error that the producer of an append received, if it received one."""
     answer = facts.answer(append.request)
     if answer is not None:
-        code = code_of(answer[2].body, partition)
+        code = code_of(facts, answer[2].body, partition)
         if code:
             yield Link(answer[0], ErrorAnswered(error_of(code).name))
 
