@@ -33,7 +33,7 @@ from kcluster.config.topology.listener_checks import check_listeners, take_kafka
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_features, check_releases
-from kcluster.config.topology.security_checks import check_security, check_tls_listeners
+from kcluster.config.topology.security_checks import KEYSTORES, check_security, check_tls_listeners
 from kcluster.config.topology.specs import (
     BrokerSpec,
     ListenerSpec,
@@ -136,6 +136,13 @@ class Topology(Struct, frozen=True):
         """Whether a listener of any broker encrypts."""
         listeners = (one for spec in self.brokers for one in spec.all_listeners)
         return any(listener.protocol.has_tls for listener in listeners)
+
+    def makes_certificates(self, broker_id: int) -> bool:
+        """Whether a broker's certificates are made here, and not in a keystore of the user."""
+        configs = self.texts_without_effect(broker_id)
+        return self.security.makes_certificates and not any(
+            name.endswith(KEYSTORES) for name in configs
+        )
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""
