@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.config.topology.specs import TopicSpec
+from kcluster.config.topology.specs import TopicSpec, UserSpec
 from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
@@ -81,7 +81,8 @@ class _WaitingFetch(Struct, gc=False):
 
 class ControllerNode:
     """One life of the controller.  `config`: the brokers' common static config; `release`: the
-    controller's own release.
+    controller's own release; `users`: those with SCRAM credentials in a new cluster, with their
+    mechanisms.
 
     It is the MetadataPort of its parts (ports.py).
     """
@@ -96,6 +97,7 @@ class ControllerNode:
         log: MetadataLog | None = None,
         features: Mapping[str, int] = {},
         release: Release | None = None,
+        users: Sequence[tuple[UserSpec, str]] = (),
     ) -> None:
         self.node_id = CONTROLLER_ID
         self.log = MetadataLog() if log is None else log
@@ -127,6 +129,7 @@ class ControllerNode:
         additions = PartitionAdditions(self, self.mutation_quotas)
         self.bootstrap = Bootstrap(self, self.topics, additions, bootstrap_topics, expected_brokers)
         self.membership = Membership(self, self.partitions, self.bootstrap.on_broker_unfenced)
+        self._scram = ScramCredentials(self, users)
         parts: tuple[Part, ...] = (
             self.membership,
             ProducerIdBlocks(self),
@@ -137,7 +140,7 @@ class ControllerNode:
             additions,
             Configs(self, self.partitions),
             ClientQuotaControl(self),
-            ScramCredentials(self),
+            self._scram,
             self.features,
             self.quorum,
         )
@@ -185,7 +188,7 @@ class ControllerNode:
                 self._apply(record)
             self.membership.take_over(now_ms)
         else:
-            self.commit(self.features.initial_records())
+            self.commit([*self.features.initial_records(), *self._scram.initial_records()])
         self.bootstrap.start(now_ms)
         self.leader_elections.start(now_ms)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -18,7 +19,8 @@ from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
-from kcluster.config.topology.specs import BrokerSpec
+from kcluster.config.topology.sasl import enabled_mechanisms, sasl_settings, scram_users
+from kcluster.config.topology.specs import BrokerSpec, UserSpec
 from kcluster.contract import CONTROLLER_ID, Node
 from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.node import ControllerNode
@@ -30,6 +32,9 @@ from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import BrokerCertificate
+
+if TYPE_CHECKING:
+    from kcluster.security.sasl.settings import SaslSettings
 
 
 class Plan(Struct):
@@ -72,7 +77,15 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
         config = topology.broker_config(spec.id)
         unused = topology.texts_without_effect(spec.id)
         builder = _broker_builder(
-            spec, config, unused, disks[spec.id], endpoints, rngs[spec.id], cluster_id, releases
+            spec,
+            config,
+            unused,
+            disks[spec.id],
+            endpoints,
+            rngs[spec.id],
+            cluster_id,
+            releases,
+            _sasl_settings(topology, spec),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
@@ -100,6 +113,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
         plan.rngs[spec.id],
         plan.cluster_id,
         plan.releases,
+        _sasl_settings(topology, spec),
     )
     process = Process(spec.id, builder, plan.disks[spec.id])
     plan.processes = (*plan.processes, process)
@@ -118,6 +132,7 @@ def _controller_builder(
     topics = list(topology.topics.values())
     log = MetadataLog()
     rng = rngs[CONTROLLER_ID]
+    users = _scram_users(topology)
     features = {METADATA_VERSION: metadata_version_of(releases.values()), **topology.features}
     return lambda: ControllerNode(
         config,
@@ -128,6 +143,7 @@ def _controller_builder(
         log,
         features,
         max(releases.values(), key=lambda release: release.number),
+        users,
     )
 
 
@@ -140,6 +156,7 @@ def _broker_builder(
     rng: Random,
     cluster_id: str,
     releases: Mapping[int, Release],
+    sasl: Mapping[str, SaslSettings],
 ) -> Callable[[], Node]:
     return lambda: BrokerNode(
         spec.id,
@@ -151,7 +168,24 @@ def _broker_builder(
         cluster_id,
         releases[spec.id],
         unused_configs,
+        sasl,
     )
+
+
+def _sasl_settings(topology: Topology, spec: BrokerSpec) -> Mapping[str, SaslSettings]:
+    """The settings of a broker's SASL listeners, by name."""
+    texts = topology.config_texts(spec.id)
+    return sasl_settings(spec.all_listeners, texts, topology.security.users)
+
+
+def _scram_users(topology: Topology) -> list[tuple[UserSpec, str]]:
+    """The users for whom a new cluster has SCRAM credentials, with their mechanisms."""
+    enabled = {
+        mechanism
+        for spec in topology.brokers
+        for mechanism in enabled_mechanisms(spec.all_listeners, topology.config_texts(spec.id))
+    }
+    return scram_users(topology.security.users, enabled)
 
 
 def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabric:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import Place, Problem, TopologyError
@@ -27,13 +27,18 @@ from kcluster.config.topology.broker_checks import (
     check_advertised,
     check_brokers,
 )
-from kcluster.config.topology.config_checks import has_effect, read_broker_configs, simulated
+from kcluster.config.topology.config_checks import (
+    has_effect,
+    read_broker_configs,
+    simulated,
+    without_passwords,
+)
 from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PROFILE, TopologyKeys
 from kcluster.config.topology.listener_checks import check_listeners, take_kafka_listeners
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_features, check_releases
-from kcluster.config.topology.security_checks import KEYSTORES, check_security, check_tls_listeners
+from kcluster.config.topology.security_checks import check_security, read_security
 from kcluster.config.topology.specs import (
     BrokerSpec,
     ListenerSpec,
@@ -41,6 +46,7 @@ from kcluster.config.topology.specs import (
     SecuritySpec,
     TopicSpec,
 )
+from kcluster.config.topology.tls_checks import KEYSTORES
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.protocol.releases import Release, find_release, latest
@@ -110,10 +116,14 @@ class Topology(Struct, frozen=True):
         written = (simulated(self.config), simulated(own))
         return BrokerConfig.resolve(self.profile, factors, *overrides, *written)
 
+    def config_texts(self, broker_id: int) -> dict[str, str]:
+        """The configs of one broker that the topology sets, by Kafka's name."""
+        own = next(spec.config for spec in self.brokers if spec.id == broker_id)
+        return {**self.config, **own}
+
     def texts_without_effect(self, broker_id: int) -> dict[str, str]:
         """The configs of one broker, by Kafka's name, that a BrokerConfig does not have."""
-        own = next(spec.config for spec in self.brokers if spec.id == broker_id)
-        texts = {**self.config, **own}
+        texts = self.config_texts(broker_id)
         return {name: text for name, text in texts.items() if name not in BROKER_CONFIGS}
 
     @property
@@ -130,6 +140,19 @@ class Topology(Struct, frozen=True):
             if not (has_effect(name, known) or (self.has_tls and is_tls_config(name)))
         ]
         return tuple(dict.fromkeys(names))
+
+    def without_secrets(self) -> Topology:
+        """The same topology without passwords, for everything that is written down or shown."""
+        users = tuple(structs.replace(user, password="") for user in self.security.users)
+        brokers = (
+            structs.replace(one, config=without_passwords(one.config)) for one in self.brokers
+        )
+        return structs.replace(
+            self,
+            brokers=tuple(brokers),
+            config=without_passwords(self.config),
+            security=structs.replace(self.security, users=users),
+        )
 
     @property
     def has_tls(self) -> bool:
@@ -204,8 +227,8 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     host = values.get("host") or DEFAULT_HOST
     of_kafka = take_kafka_listeners(reading, values.get("config"), "config")
     config, cluster_config = read_broker_configs(reading, of_kafka.rest, "config", profile, {})
-    security = check_security(reading, values.get("security"))
-    config = {**security.configs, **config}
+    of_security = read_security(reading, values.get("security"))
+    config = {**of_security.tls.configs, **config}
     count = broker_count(values.get("brokers"))
     listeners = check_listeners(reading, values.get("listeners"), "listeners", count)
     if listeners and of_kafka.node is not None:
@@ -223,9 +246,8 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     topics = check_topics(reading, values.get("topics"), brokers, by_default)
     network = check_network(reading, values.get("network"), brokers.known_ids)
     version = values.get("kafka_version")
-    listening = root.entries.get("listeners", root.entries.get("brokers"))
-    if listening is not None:
-        check_tls_listeners(reading, listening.value, brokers.specs, security.spec, config)
+    listening = values.get("listeners") or values.get("brokers")
+    security = check_security(reading, of_security, listening, brokers.specs, config)
     if reading.problems:
         return None, reading.problems
     topology = Topology(
@@ -238,7 +260,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         features=features,
         network=network,
         listeners=listeners,
-        security=security.spec,
+        security=security,
         kafka_version=version,
         write_back_ms=values.get("write_back_ms") or 0,
         source=source,

@@ -1,111 +1,56 @@
-"""Checks the security of a topology: from a tree (tree.py) to a SecuritySpec.
+"""Checks the key `security` of a topology, together with the brokers' listeners and configs.
 
-Owns: what the keys of `security` mean in Kafka's configs.  Never: raises, or opens a file
-(drivers/tls/listener_stores.py does).
-Kafka: KafkaConfig's validation of SSL.
+Owns: the order of the checks.  Never: raises; checks the value of one key (user_checks.py,
+tls_checks.py).
+Kafka: server.properties.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from kcluster.config.files.fields import read_fields
-from kcluster.config.files.problems import show
-from kcluster.config.files.reading import TreeReader, kind
-from kcluster.config.files.tree import Map, Node, Scalar
-from kcluster.config.topology.security_keys import AUTO, SecurityKeys, TlsKeys
+from kcluster.config.files.reading import TreeReader
+from kcluster.config.files.tree import Node
+from kcluster.config.topology.sasl import enabled_mechanisms
+from kcluster.config.topology.security_keys import SecurityKeys
 from kcluster.config.topology.specs import BrokerSpec, SecuritySpec
-
-_CONFIGS: Final = {
-    "client_auth": "ssl.client.auth",
-    "keystore": "ssl.keystore.location",
-    "keystore_password": "ssl.keystore.password",
-    "key_password": "ssl.key.password",
-    "truststore": "ssl.truststore.location",
-    "truststore_password": "ssl.truststore.password",
-}
-"""Kafka's configs for the keys of `tls`."""
-KEYSTORES: Final = ("ssl.keystore.location", "ssl.keystore.key")
-"""The configs that name a keystore, of all listeners or of one."""
-_TYPES: Final = {
-    ".pem": "PEM", ".crt": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS",
-}  # fmt: skip
+from kcluster.config.topology.tls_checks import TlsPart, check_tls, check_tls_listeners
+from kcluster.config.topology.user_checks import check_users
 
 
-class SecurityPart(Struct, frozen=True):
-    """The security of a topology.  `configs`: those that its keys stand for, by Kafka's name."""
+class SecurityNodes(Struct, frozen=True):
+    """What stands under `security`, before brokers and listeners are known."""
 
-    spec: SecuritySpec = SecuritySpec()
-    configs: dict[str, str] = {}
-
-
-def check_security(reading: TreeReader, node: Node | None) -> SecurityPart:
-    """What stands under `security`."""
-    values = read_fields(reading, node, "security", SecurityKeys, "key of security")
-    return _tls(reading, values.get("tls"))
+    tls: TlsPart = TlsPart()
+    users: Node | None = None
 
 
-def _tls(reading: TreeReader, node: Node | None) -> SecurityPart:
+def read_security(reading: TreeReader, node: Node | None) -> SecurityNodes:
+    """Read the keys of `security`."""
     if node is None:
-        return SecurityPart()
-    if isinstance(node, Scalar):
-        if node.text != AUTO:
-            text = f"{show(node.text)}; it must be auto, or a mapping like {{keystore: broker.p12}}"
-            reading.wrong(node, "security.tls", text)
-        return SecurityPart(SecuritySpec(makes_certificates=True))
-    if not isinstance(node, Map):
-        reading.wrong(node, "security.tls", f"{kind(node)}; it must be auto, or a mapping")
-        return SecurityPart()
-    values = read_fields(reading, node, "security.tls", TlsKeys, "key of tls")
-    configs = {name: values[key] for key, name in _CONFIGS.items() if values.get(key) is not None}
-    for store in ("keystore", "truststore"):
-        if values.get(store) is None:
-            continue
-        suffix = f".{values[store].rpartition('.')[2].lower()}"
-        if suffix not in _TYPES:
-            text = f"{show(values[store])}; its name must end in {', '.join(_TYPES)}"
-            reading.wrong(node.entries[store].value, f"security.tls.{store}", text)
-            continue
-        configs[f"ssl.{store}.type"] = _TYPES[suffix]
-    for key, store in (
-        ("keystore_password", "keystore"),
-        ("key_password", "keystore"),
-        ("truststore_password", "truststore"),
-    ):
-        if values.get(key) is not None and values.get(store) is None:
-            reading.wrong(node.entries[key].value, f"security.tls.{key}", f"goes with {store}")
-    if values.get("files") is not None and values.get("keystore") is not None:
-        text = "goes without keystore: these are the files of certificates that are made"
-        reading.wrong(node.entries["files"].value, "security.tls.files", text)
-    makes = values.get("keystore") is None
-    return SecurityPart(SecuritySpec(makes, values.get("files")), configs)
+        return SecurityNodes()
+    values = read_fields(reading, node, "security", SecurityKeys, "key of security")
+    return SecurityNodes(check_tls(reading, values.get("tls")), values.get("users"))
 
 
-def check_tls_listeners(
+def check_security(
     reading: TreeReader,
-    node: Node,
+    written: SecurityNodes,
+    listening: Node | None,
     brokers: tuple[BrokerSpec, ...],
-    security: SecuritySpec,
-    config: dict[str, str],
-) -> None:
-    """Report the first listener with TLS that has no certificate."""
-    if security.makes_certificates:
-        return
-    for index, spec in enumerate(brokers):
-        for listener in spec.all_listeners:
-            if not listener.protocol.has_tls:
-                continue
-            prefix = f"listener.name.{listener.name.lower()}."
-            names = [f"{before}{name}" for before in ("", prefix) for name in KEYSTORES]
-            if not any(name in config or name in spec.config for name in names):
-                text = (
-                    f"the listener {listener.name} of broker {spec.id} needs a certificate: set"
-                    " security: {tls: auto}, or ssl.keystore.location"
-                )
-                own = f"brokers[{index}].listeners.{listener.name}"
-                common = f"listeners.{listener.name}"
-                path = own if f"{own}.protocol" in reading.places else common
-                reading.wrong(node, path, text)
-                return
+    config: Mapping[str, str],
+) -> SecuritySpec:
+    """What a topology says about security.  `listening`: where its listeners stand; `config`: that
+    of all brokers."""
+    tls = written.tls
+    if listening is not None:
+        check_tls_listeners(reading, listening, brokers, tls, config)
+    found = [
+        enabled_mechanisms(broker.all_listeners, {**config, **broker.config}) for broker in brokers
+    ]
+    enabled = tuple(dict.fromkeys(name for names in found for name in names))
+    users = check_users(reading, written.users, "security.users", enabled)
+    return SecuritySpec(users, tls.makes_certificates, tls.folder)

@@ -1,7 +1,8 @@
-"""The keys of a topology's `security`: the values, default and meaning of each.
+"""The keys under `security:` of topology files.
 
-Owns: these Structs.  Never: checks what several keys decide together (security_checks.py does).
-Kafka: the security configs of server.properties.
+Owns: these Structs, as keys.py has those of the other keys.  Never: checks what several keys decide
+together (user_checks.py does).
+Kafka: server.properties, kafka-configs.sh --add-config SCRAM-SHA-256=[…].
 """
 
 from __future__ import annotations
@@ -10,11 +11,52 @@ from typing import Annotated, Final
 
 from msgspec import Struct
 
-from kcluster.config.files.fields import Later, OneOf, Schema, Text, struct_schema
-from kcluster.config.files.tree import Node
+from kcluster.config.files.fields import Later, ListOf, OneOf, Schema, Text, struct_schema
+from kcluster.config.files.reading import TreeReader, kind
+from kcluster.config.files.tree import Node, Scalar
+from kcluster.security.sasl.mechanisms import PASSWORD_MECHANISMS
 
 AUTO: Final = "auto"
 CLIENT_AUTH: Final = ("none", "requested", "required")
+
+
+class Password(Struct, frozen=True):
+    """A password, which no message repeats."""
+
+    def read(self, reading: TreeReader, node: Node, path: str) -> str | None:
+        if not isinstance(node, Scalar):
+            reading.wrong(node, path, f"{kind(node)}; a password is text")
+        elif not node.text or not node.text.isprintable():
+            reading.wrong(node, path, "a password is printable text, not empty")
+        else:
+            return node.text
+        return None
+
+    def schema(self) -> Schema:
+        return {"type": ["string", "number"]}
+
+    def form(self) -> str:
+        return "password"
+
+
+class UserKeys(Struct, frozen=True):
+    """A user."""
+
+    password: Annotated[str, Password(), "Its password."]
+    mechanisms: Annotated[
+        tuple[str, ...] | None,
+        ListOf(OneOf("mechanism", PASSWORD_MECHANISMS), "mechanisms"),
+        "The SASL mechanisms by which it logs in; without them, every enabled one that takes a"
+        " password.",
+    ] = None
+
+    def __repr__(self) -> str:
+        return "UserKeys(...)"
+
+
+def _users() -> Schema:
+    user = {"anyOf": [Password().schema(), struct_schema(UserKeys)]}
+    return {"type": "object", "additionalProperties": user}
 
 
 class TlsKeys(Struct, frozen=True):
@@ -55,12 +97,18 @@ def _tls() -> Schema:
 
 
 class SecurityKeys(Struct, frozen=True, kw_only=True):
-    """Who may connect, and how."""
+    """Who may come in, and who may do what."""
 
     tls: Annotated[
         Node | None,
         Later("auto, or a mapping such as {client_auth: required}", _tls),
         "auto: a CA, a certificate per broker, and files for clients are made.",
+    ] = None
+    users: Annotated[
+        Node | None,
+        Later("mapping such as {alice: alice-secret}", _users),
+        "Users of SASL listeners by name, each with its password: for PLAIN in the configs of the"
+        " brokers, for SCRAM in the metadata.",
     ] = None
 
 

@@ -1,17 +1,20 @@
 """AlterUserScramCredentials (API 51, v0): the values against which users' passwords are checked.
 
-Owns: the acceptance of credentials, and the records for them.  Never: sees a password (clients send
-it salted and hashed), authenticates a user, answers DescribeUserScramCredentials (brokers do, from
-their images). Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
+Owns: the acceptance of credentials, and the records for them, also for the users of a new cluster.
+Never: sees another password (clients send theirs salted and hashed), authenticates a user, answers
+DescribeUserScramCredentials (brokers do, from their images).
+Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
 
 A request may alter a user only once, whatever the mechanism.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from kcluster.config.topology.specs import UserSpec
+from kcluster.contract import NoteId
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
@@ -24,9 +27,8 @@ from kcluster.metadata.records import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import hash_order, java_hash_code
-
-MECHANISMS: Final = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha512")}
-"""Kafka's ScramMechanism code -> (the mechanism's name, its hash's name)."""
+from kcluster.security.sasl.mechanisms import SCRAM_CODES, SCRAM_NAMES
+from kcluster.security.sasl.nonces import draw_text
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
@@ -44,12 +46,27 @@ _TWICE: Final = ApiError(ErrorCode.DUPLICATE_RESOURCE, "a request may alter a us
 class ScramCredentials:
     """The users' SCRAM credentials, in the metadata."""
 
-    def __init__(self, metadata: MetadataPort) -> None:
+    def __init__(self, metadata: MetadataPort, users: Sequence[tuple[UserSpec, str]] = ()) -> None:
         self._metadata = metadata
+        self._users = users
+        """The users of a new cluster, with their mechanisms."""
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers of this part; see registry.py."""
         return {"AlterUserScramCredentialsRequest": self.alter_user_scram_credentials}
+
+    def initial_records(self) -> list[MetadataRecord]:
+        """The records of a newly formatted cluster.  Kafka: kafka-storage format --add-scram."""
+        return [
+            _record(
+                user.name,
+                mechanism,
+                draw_text(self._metadata.rng).encode(),
+                user.password,
+                MIN_ITERATIONS,
+            )
+            for user, mechanism in self._users
+        ]
 
     def alter_user_scram_credentials(
         self, request: m.AlterUserScramCredentialsRequest, _now_ms: int
@@ -89,37 +106,51 @@ class ScramCredentials:
             problem is None
             and (change.name, change.mechanism) not in self._metadata.image.scram_credentials
         ):
-            text = f"{change.name} has no {MECHANISMS[change.mechanism][0]} credential"
+            text = f"{change.name} has no {SCRAM_NAMES[change.mechanism]} credential"
             return ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
         return problem
 
     def _remove(self, change: _Deletion) -> None:
         name, mechanism = change.name, change.mechanism
-        removed: dict[str, str | None] = {MECHANISMS[mechanism][0]: None}
+        removed: dict[str, str | None] = {SCRAM_NAMES[mechanism]: None}
         cause = self._metadata.note(ConfigChanged(ResourceType.USER, name, removed))
         self._metadata.commit([RemoveUserScramCredentialRecord(name, mechanism, cause)])
 
     def _set(self, change: _Upsertion) -> None:
-        import hashlib  # OpenSSL takes a fiftieth of the start, and few clusters need it
-        import hmac
-
-        mechanism, hash_name = MECHANISMS[change.mechanism]
-        salted = bytes(change.salted_password)
-        client_key = hmac.digest(salted, b"Client Key", hash_name)
+        mechanism = SCRAM_NAMES[change.mechanism]
         credential: dict[str, str | None] = {mechanism: f"[iterations={change.iterations}]"}
         cause = self._metadata.note(ConfigChanged(ResourceType.USER, change.name, credential))
-        records: list[MetadataRecord] = [
-            UserScramCredentialRecord(
-                name=change.name,
-                mechanism=change.mechanism,
-                salt=bytes(change.salt),
-                stored_key=hashlib.new(hash_name, client_key).digest(),
-                server_key=hmac.digest(salted, b"Server Key", hash_name),
-                iterations=change.iterations,
-                cause=cause,
-            )
-        ]
-        self._metadata.commit(records)
+        salt, salted = bytes(change.salt), bytes(change.salted_password)
+        self._metadata.commit(
+            [_record(change.name, mechanism, salt, salted, change.iterations, cause)]
+        )
+
+
+def _record(
+    name: str,
+    mechanism: str,
+    salt: bytes,
+    secret: str | bytes,
+    iterations: int,
+    cause: NoteId | None = None,
+) -> UserScramCredentialRecord:
+    """The record of a credential.  `secret`: the password, or the password salted and hashed."""
+    # OpenSSL takes a fiftieth of the start, and few clusters need it.
+    from kcluster.security.sasl.scram import derive_keys, keys_of_salted
+
+    if isinstance(secret, str):
+        keys = derive_keys(mechanism, secret, salt, iterations)
+    else:
+        keys = keys_of_salted(mechanism, secret, salt, iterations)
+    return UserScramCredentialRecord(
+        name=name,
+        mechanism=SCRAM_CODES[mechanism],
+        salt=salt,
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
+        iterations=iterations,
+        cause=cause,
+    )
 
 
 def _order(by_user: Mapping[str, object]) -> list[str]:
@@ -150,7 +181,7 @@ def _accept(
 def _problem(change: _Deletion | _Upsertion) -> ApiError | None:
     if not change.name:
         return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "the user name is empty")
-    if change.mechanism not in MECHANISMS:
+    if change.mechanism not in SCRAM_NAMES:
         text = f"there is no SCRAM mechanism {change.mechanism}"
         return ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
     return None

@@ -24,7 +24,6 @@ from typing import Final, Protocol, final
 
 from msgspec import Struct
 
-from kcluster.contract import Rng
 from kcluster.protocol.java import hash_order, java_hash_code
 from kcluster.security.sasl.exchange import (
     Accepted,
@@ -32,7 +31,7 @@ from kcluster.security.sasl.exchange import (
     Broken,
     Challenge,
     LoginProblem,
-    Refused,
+    LoginRefused,
     ServerNotTrusted,
 )
 from kcluster.security.sasl.plain import OTHER_ID_TEXT
@@ -40,9 +39,7 @@ from kcluster.security.sasl.plain import OTHER_ID_TEXT
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The mechanisms, with the names of their hashes."""
 MIN_ITERATIONS: Final = 4096
-NONCE_BITS: Final = 130
 TOKEN_AUTH: Final = "tokenauth"
-_BASE: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
 _SASLNAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
@@ -117,16 +114,6 @@ def keys_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) 
     return Keys(salt, stored_key, hmac.digest(salted, b"Server Key", hash_name), iterations)
 
 
-def draw_text(rng: Rng) -> str:
-    """A nonce, or a salt.  Kafka: ScramFormatter.secureRandomString, 130 bits in base 36."""
-    number = int.from_bytes(rng.randbytes(17)) >> (17 * 8 - NONCE_BITS)
-    digits = []
-    while number:
-        number, digit = divmod(number, 36)
-        digits.append(_BASE[digit])
-    return "".join(reversed(digits)) or "0"
-
-
 @final
 class ScramServer:
     """The server's side.  `nonce`: the server's part of the nonce."""
@@ -153,21 +140,21 @@ class ScramServer:
         first = _CLIENT_FIRST.fullmatch(message)
         name = None if first is None else _unescape(first["name"])
         if first is None or name is None:
-            return Refused(LoginProblem.MALFORMED)
+            return LoginRefused(LoginProblem.MALFORMED)
         pairs = (pair.split("=", 1) for pair in first["extensions"].split(",")[1:])
         extensions = dict(pairs)
         credential: Credential | None
         if extensions.get(TOKEN_AUTH, "").lower() == "true":
             token = self._token = self._token_of(name)
             if token is None:
-                return Refused(LoginProblem.UNKNOWN_TOKEN, name)
+                return LoginRefused(LoginProblem.UNKNOWN_TOKEN, name)
             self._user, credential = token.owner, token.keys
         else:
             self._user, credential = name, self._credential_of(name)
             if credential is None:
-                return Refused(LoginProblem.UNKNOWN_USER, name)
+                return LoginRefused(LoginProblem.UNKNOWN_USER, name)
         if first["authzid"] and first["authzid"] != name:
-            return Refused(LoginProblem.OTHER_AUTHORIZATION_ID, name, OTHER_ID_TEXT)
+            return LoginRefused(LoginProblem.OTHER_AUTHORIZATION_ID, name, OTHER_ID_TEXT)
         self._credential = credential
         parts = [f"n={first['name']}", f"r={first['nonce']}"]
         ordered = hash_order(extensions, java_hash_code)
@@ -180,9 +167,9 @@ class ScramServer:
     def _take_final(self, message: str, credential: Credential) -> Answer:
         final_message = _CLIENT_FINAL.fullmatch(message)
         if final_message is None:
-            return Refused(LoginProblem.MALFORMED, self._user)
+            return LoginRefused(LoginProblem.MALFORMED, self._user)
         if not hmac.compare_digest(final_message["nonce"], self._nonce):
-            return Refused(LoginProblem.WRONG_NONCE, self._user)
+            return LoginRefused(LoginProblem.WRONG_NONCE, self._user)
         channel = b64encode(b64decode(final_message["channel"])).decode()
         signed = f"{self._client_first},{self._server_first},c={channel},r={self._nonce}".encode()
         signature = hmac.digest(credential.stored_key, signed, self._hash_name)
@@ -192,7 +179,7 @@ class ScramServer:
         client_key = _xor(proof, signature)
         stored_key = hashlib.new(self._hash_name, client_key).digest()
         if not hmac.compare_digest(stored_key, credential.stored_key):
-            return Refused(LoginProblem.WRONG_PASSWORD, self._user)
+            return LoginRefused(LoginProblem.WRONG_PASSWORD, self._user)
         verifier = b64encode(hmac.digest(credential.server_key, signed, self._hash_name))
         expires_at_ms = None if self._token is None else self._token.expires_at_ms
         return Accepted(b"v=" + verifier, self._user, self._token is not None, expires_at_ms)
