@@ -31,7 +31,7 @@ from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
-from kcluster.security.certificates import CertificateState
+from kcluster.security.certificates import BrokerCertificate
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
@@ -52,8 +52,8 @@ class Plan(Struct):
     """The addresses that each broker advertises from its next start on, by broker id."""
     releases: dict[int, Release]
     """The Kafka release of each broker from its next start on, by broker id."""
-    certificates: dict[int, CertificateState] = {}
-    """What is wrong on purpose with brokers' certificates, by broker id."""
+    certificates: dict[int, BrokerCertificate] = {}
+    """The certificates that have replaced those of brokers, by broker id."""
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:
