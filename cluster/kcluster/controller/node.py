@@ -64,6 +64,7 @@ from kcluster.metadata.records import (
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from kcluster.protocol.releases import Release, latest
 from kcluster.timers import NEVER_MS, Timers
@@ -81,7 +82,7 @@ class _WaitingFetch(Struct, gc=False):
 
 class ControllerNode:
     """One life of the controller.  `config`: the brokers' common static config; `release`: the
-    controller's own release.
+    controller's own release; `credentials`: those of a new cluster.
 
     It is the MetadataPort of its parts (ports.py).
     """
@@ -96,6 +97,7 @@ class ControllerNode:
         log: MetadataLog | None = None,
         features: Mapping[str, int] = {},
         release: Release | None = None,
+        credentials: Sequence[UserScramCredentialRecord] = (),
     ) -> None:
         self.node_id = CONTROLLER_ID
         self.log = MetadataLog() if log is None else log
@@ -108,6 +110,7 @@ class ControllerNode:
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
         self._log: list[MetadataRecord] = self.log.records
+        self._credentials = credentials
         self._waiting: dict[int, _WaitingFetch] = {}
         self._news_end = 0
         """The end of the log when records were last sent: waiting brokers have all earlier
@@ -185,7 +188,7 @@ class ControllerNode:
                 self._apply(record)
             self.membership.take_over(now_ms)
         else:
-            self.commit(self.features.initial_records())
+            self.commit([*self.features.initial_records(), *self._credentials])
         self.bootstrap.start(now_ms)
         self.leader_elections.start(now_ms)
 

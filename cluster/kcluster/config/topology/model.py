@@ -32,7 +32,14 @@ from kcluster.config.topology.listener_checks import check_listeners, take_kafka
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_features, check_releases
-from kcluster.config.topology.specs import BrokerSpec, ListenerSpec, NetworkSpec, TopicSpec
+from kcluster.config.topology.security_checks import check_security
+from kcluster.config.topology.specs import (
+    BrokerSpec,
+    ListenerSpec,
+    NetworkSpec,
+    SecuritySpec,
+    TopicSpec,
+)
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.protocol.releases import Release, find_release, latest
@@ -57,6 +64,7 @@ class Topology(Struct, frozen=True):
     network: NetworkSpec = NetworkSpec()
     listeners: tuple[ListenerSpec, ...] = ()
     """The listeners that each broker has unless it names its own; a plaintext one if empty."""
+    security: SecuritySpec = SecuritySpec()
     kafka_version: str | None = None
     """The release as which brokers serve clients, such as `2.8`; None: the newest known release."""
     write_back_ms: int = 0
@@ -101,10 +109,14 @@ class Topology(Struct, frozen=True):
         written = (simulated(self.config), simulated(own))
         return BrokerConfig.resolve(self.profile, factors, *overrides, *written)
 
+    def config_texts(self, broker_id: int) -> dict[str, str]:
+        """The configs of one broker that the topology sets, by Kafka's name."""
+        own = next(spec.config for spec in self.brokers if spec.id == broker_id)
+        return {**self.config, **own}
+
     def texts_without_effect(self, broker_id: int) -> dict[str, str]:
         """The configs of one broker, by Kafka's name, that a BrokerConfig does not have."""
-        own = next(spec.config for spec in self.brokers if spec.id == broker_id)
-        texts = {**self.config, **own}
+        texts = self.config_texts(broker_id)
         return {name: text for name, text in texts.items() if name not in BROKER_CONFIGS}
 
     @property
@@ -197,6 +209,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         {} if cluster_config is None else simulated(config),
     )
     topics = check_topics(reading, values.get("topics"), brokers, by_default)
+    security = check_security(reading, values.get("security"), brokers.specs, config)
     network = check_network(reading, values.get("network"), brokers.known_ids)
     version = values.get("kafka_version")
     if reading.problems:
@@ -211,6 +224,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         features=features,
         network=network,
         listeners=listeners,
+        security=security,
         kafka_version=version,
         write_back_ms=values.get("write_back_ms") or 0,
         source=source,

@@ -84,6 +84,28 @@ class LinkSpec(Struct, frozen=True):
     """The latency in one direction."""
 
 
+class UserSpec(Struct, frozen=True):
+    """A user with a password, which is in no repr."""
+
+    name: str
+    password: str
+    mechanisms: tuple[str, ...] | None = None
+    """The SASL mechanisms by which it logs in; None: every enabled one that takes a password."""
+
+    def __repr__(self) -> str:
+        return f"<user {self.name}>"
+
+    def logs_in_by(self, mechanism: str) -> bool:
+        """Whether the user logs in by this mechanism, if it is enabled."""
+        return self.mechanisms is None or mechanism in self.mechanisms
+
+
+class SecuritySpec(Struct, frozen=True):
+    """Who may come in, and who may do what."""
+
+    users: tuple[UserSpec, ...] = ()
+
+
 class NetworkSpec(Struct, frozen=True):
     """The times that messages between nodes take."""
 
