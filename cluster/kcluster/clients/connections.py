@@ -38,6 +38,7 @@ API_VERSIONS_VERSION: Final = 5
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
+_SASL_AUTHENTICATE: Final = int(ApiKey.SASL_AUTHENTICATE)
 _FIND_COORDINATOR: Final = int(ApiKey.FIND_COORDINATOR)
 _FIRST_VERSION_WITH_MANY_KEYS: Final = 4
 GROUP_KEY: Final = 0
@@ -370,6 +371,11 @@ class NetworkClient:
         connection = self._connections.get(broker_id)
         if connection is not None and connection.is_up:
             self._close_connection(connection, DISCONNECTED, now_ms, hang_up=False)
+
+    def on_login_failed(self, broker_id: int, error: str, now_ms: int) -> None:
+        """Handle the refusal of a login, which the client forwards: the connection is closed."""
+        self.record_error(now_ms, _SASL_AUTHENTICATE, error)
+        self.on_disconnected(broker_id, now_ms)
 
     # ----------------------------------------------------------------------- connections
 

@@ -64,6 +64,18 @@ class Application:
         self.is_over = True
         self.due_ms = NEVER_MS
 
+    def end(self, error: str, now_ms: int) -> None:
+        """End, because send() has thrown."""
+        if self._record is not None:
+            self._fail(self._record[0], now_ms, error)
+        self.is_over = True
+        self.due_ms = NEVER_MS
+
+    @property
+    def is_waiting_for_metadata(self) -> bool:
+        """Whether send() waits for metadata."""
+        return self.is_blocked and not self.is_out_of_memory
+
     def run(self, now_ms: int) -> None:
         """Send every record that is due, unless send() blocks."""
         plan = self.plan
@@ -193,11 +205,11 @@ class Application:
         self._fail(send, now_ms)
         return True
 
-    def _fail(self, send: SentRecord, now_ms: int) -> None:
+    def _fail(self, send: SentRecord, now_ms: int, error: str = TIMEOUT_ERROR) -> None:
         """Fail a record that was never sent, because send() threw."""
         send.outcome = Outcome.FAILED
         send.ended_ms = now_ms
-        send.error = TIMEOUT_ERROR
+        send.error = error
         self._sender.failed += 1
         self._record = None
         self.is_blocked = self.is_out_of_memory = False

@@ -28,7 +28,8 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.security.client_access import ClientAccess
 from kcluster.security.sasl.exchange import SaslClient, ServerNotTrusted
-from kcluster.security.sasl.oauthbearer import OAUTHBEARER, OAuthBearerClient, unsecured_token
+from kcluster.security.sasl.mechanisms import OAUTHBEARER
+from kcluster.security.sasl.oauthbearer import OAuthBearerClient, unsecured_token
 from kcluster.security.sasl.plain import PlainClient
 from kcluster.security.sasl.scram import HASHES, ScramClient, draw_text
 
@@ -83,7 +84,7 @@ class ClientAuthenticator:
     def __repr__(self) -> str:
         return f"<login of {self._access.user}: {self.state.name}>"
 
-    def begin(self, now_ms: int) -> SaslQuestion:
+    def begin(self) -> SaslQuestion:
         """The first request of a login: on a new connection, or at the end of a session."""
         self.reauthenticates_at_ms = None
         if self.state is ClientSaslState.COMPLETE:
@@ -107,16 +108,15 @@ class ClientAuthenticator:
         error = error_of(answer.error_code)
         if self.state is ClientSaslState.HANDSHAKE:
             if error:
-                enabled = ", ".join(answer.mechanisms)
-                return self._fail(
-                    error,
-                    f"{self._access.mechanism} is not enabled; {enabled or 'no mechanism'} is",
-                )
+                enabled = ", ".join(answer.mechanisms) or "no mechanism"
+                self._fail(error, f"{self._access.mechanism} is not enabled; {enabled} is")
+                return None
             self.state = ClientSaslState.AUTHENTICATE
             self._client = _create_client(self._access, self._rng, now_ms)
             return self._token(b"")
         if error:
-            return self._fail(error, answer.error_message or "")
+            self._fail(error, answer.error_message or "")
+            return None
         token = self._token(bytes(answer.auth_bytes))
         if token is None and self.state is not ClientSaslState.FAILED:
             self._complete(answer.session_lifetime_ms, now_ms)
@@ -132,7 +132,8 @@ class ClientAuthenticator:
             )
             return SaslQuestion(ApiKey.API_VERSIONS, version, body)
         if answer.error_code:
-            return self._fail(error_of(answer.error_code), "")
+            self._fail(error_of(answer.error_code), "")
+            return None
         self._authenticate_version = min(
             newest.get(ApiKey.SASL_AUTHENTICATE, 0), _AUTHENTICATE_VERSION
         )
@@ -149,7 +150,8 @@ class ClientAuthenticator:
         try:
             token = self._client.respond(challenge)
         except ServerNotTrusted as refused:
-            return self._fail(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused))
+            self._fail(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused))
+            return None
         if token is None:
             return None
         body = m.SaslAuthenticateRequest(auth_bytes=token)
