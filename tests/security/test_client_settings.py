@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kcluster.principals import SecurityProtocol
-from kcluster.security.client_settings import SETTINGS_OF, ClientFiles, Login, text_of
+from kcluster.security.client_settings import SETTINGS_OF, Login, LoginFiles, text_of
 
-FILES = ClientFiles("/tls/ca.pem", "/tls/alice.pem", "/tls/alice.key", "/tls/alice-store.pem")
+FILES = LoginFiles("/tls/ca.pem", "/tls/alice.pem", "/tls/alice.key", "/tls/alice-store.pem")
 ALICE = Login("a:1,b:2", SecurityProtocol.SASL_SSL, "SCRAM-SHA-512", "alice", 'pass"word\\', FILES)
 
 

@@ -37,7 +37,7 @@ class RefusableClient(Protocol):
         its requests in flight get no response."""
 
 
-class _Request(Struct, frozen=True):
+class _WaitingRequest(Struct, frozen=True):
     """A request that waits for the end of a login.  `number`: its id for the client."""
 
     number: int
@@ -57,7 +57,7 @@ class _Connection:
         self.authenticator = authenticator
         self.asked: int | None = None
         """The id of the login's request in flight; None between logins."""
-        self.waiting: list[_Request] = []
+        self.waiting: list[_WaitingRequest] = []
         self.numbers: dict[int, int] = {}
         """The client's ids of its requests in flight, by the wire's."""
 
@@ -139,7 +139,7 @@ class LoginClient:
         elif connection.authenticator.must_begin(self._now_ms()):
             self._ask(broker_id, connection, connection.authenticator.begin())
         self._number += 1
-        request = _Request(self._number, api_key, api_version, body, answered)
+        request = _WaitingRequest(self._number, api_key, api_version, body, answered)
         if connection.asked is None:
             self._send(broker_id, connection, request)
         else:
@@ -158,7 +158,7 @@ class LoginClient:
             broker_id, question.api_key, question.version, question.body
         )
 
-    def _send(self, broker_id: int, connection: _Connection, request: _Request) -> None:
+    def _send(self, broker_id: int, connection: _Connection, request: _WaitingRequest) -> None:
         number = self._wire.send(
             broker_id, request.api_key, request.api_version, request.body, answered=request.answered
         )

@@ -147,7 +147,7 @@ class VirtualTime:
                     continue
                 identity = connection.identity
                 if identity is not UNAUTHENTICATED:
-                    node = dispatcher.processes[connection.broker_id].node
+                    node = dispatcher.processes[connection.broker_id].broker
                     if node is not None:
                         received = admit(node, connection, request, self.now_ms)
                         if isinstance(received, LoginFailed):
@@ -211,7 +211,7 @@ class VirtualTime:
 
     def at_broker(self, connection: ClientConnection, message: Request) -> bool:
         """Deliver a request that has arrived.  Part of Ends."""
-        node = self.dispatcher.processes[connection.broker_id].node
+        node = self.dispatcher.processes[connection.broker_id].broker
         identity = connection.identity
         is_served = node is not None and (identity is UNAUTHENTICATED or listens(node, identity))
         if not is_served:
@@ -264,7 +264,7 @@ class VirtualTime:
         if connection.waiting:
             self._ready.append(connection)
         if connection.identity is not UNAUTHENTICATED:
-            node = self.dispatcher.processes[node_id].node
+            node = self.dispatcher.processes[node_id].broker
             if node is not None:
                 answered(node, reply)
         if reply.body is not None:

@@ -24,7 +24,7 @@ PLAIN: Final = "PLAIN"
 OAUTHBEARER: Final = "OAUTHBEARER"
 
 
-class ClientFiles(Struct, frozen=True):
+class LoginFiles(Struct, frozen=True):
     """The PEM files of a client.  `key_store`: its certificate and its key in one file, as Java
     reads them; the last three only for clients with a certificate."""
 
@@ -42,7 +42,7 @@ class Login(Struct, frozen=True):
     mechanism: str | None = None
     user: str | None = None
     password: str = ""
-    files: ClientFiles | None = None
+    files: LoginFiles | None = None
 
     def __repr__(self) -> str:
         return f"<login of {self.user or 'nobody'} to {self.bootstrap}>"

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from kcluster.config.files.problems import unknown
 from kcluster.config.topology.model import Topology
+from kcluster.config.topology.sasl import enabled_mechanisms
 from kcluster.config.topology.specs import ListenerSpec, UserSpec
 from kcluster.security.client_access import ClientAccess
 from kcluster.security.sasl.mechanisms import OAUTHBEARER, PLAIN, SCRAM_CODES
@@ -90,8 +91,6 @@ def _listener_for(user: str | None, listeners: Sequence[ListenerSpec]) -> Listen
 def _by_sasl(
     topology: Topology, listener: ListenerSpec, name: str | None
 ) -> ClientAccess | AccessProblem:
-    from kcluster.config.topology.sasl import enabled_mechanisms  # few topologies need it
-
     users = {user.name: user for user in topology.security.users}
     broker = next(spec for spec in topology.brokers if listener in spec.all_listeners)
     enabled = enabled_mechanisms([listener], topology.config_texts(broker.id))

@@ -9,8 +9,8 @@ Kafka: SocketServer.Processor, KafkaChannel; broker/channel.py has the counterpa
 
 from __future__ import annotations
 
-from kcluster.broker.node import BrokerNode
-from kcluster.contract import LoginFailed, Node, Reply, Request
+from kcluster.broker.node_view import BrokerNodeView
+from kcluster.contract import LoginFailed, Reply, Request
 from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.principals import ClientIdentity
 from kcluster.protocol.apis import ApiKey
@@ -18,22 +18,20 @@ from kcluster.protocol.error_answers import ErrorAnswers
 from kcluster.protocol.errors import ErrorCode
 
 
-def listens(node: Node, identity: ClientIdentity) -> bool:
+def listens(node: BrokerNodeView, identity: ClientIdentity) -> bool:
     """Whether a broker has the listener by which a client comes."""
-    assert isinstance(node, BrokerNode), node
     wanted = (identity.listener, identity.protocol)
     return any((one.listener, one.protocol) == wanted for one in node.view.endpoints)
 
 
 def admit(
-    node: Node, connection: ClientConnection, request: Request, now_ms: int
+    node: BrokerNodeView, connection: ClientConnection, request: Request, now_ms: int
 ) -> Request | LoginFailed:
     """The request as the broker gets it, with the client's identity; or the end of its login."""
     identity = connection.identity
     request.identity = identity
     if not identity.protocol.has_sasl:
         return request
-    assert isinstance(node, BrokerNode), node
     logins = node.logins
     assert logins is not None, "it has such a listener"
     login = logins.of(connection.connection_id, identity)
@@ -53,12 +51,11 @@ def admit(
     return failed
 
 
-def answered(node: Node, reply: Reply) -> None:
+def answered(node: BrokerNodeView, reply: Reply) -> None:
     """Take note of an answer that a login waits for."""
     request = reply.request
     if request.api_key != ApiKey.API_VERSIONS or reply.body is None or reply.body.error_code:
         return
-    assert isinstance(node, BrokerNode), node
     login = None if node.logins is None else node.logins.get(request.connection_id)
     if login is not None:
         login.versions_answered()
