@@ -84,6 +84,11 @@ _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
 _ERROR: Final = Words(
     "an error by Kafka's name", _error_name, brief="error such as NOT_ENOUGH_REPLICAS"
 )
+_USER: Final = (
+    "The user as whom it logs in; without it, by a PLAINTEXT listener if there is one, else as the"
+    " first user of the topology."
+)
+_LISTENER: Final = "The listener by which it comes; without it, the first that lets it in."
 _EVENT: Final = Words("an event of the cluster", _event_name, brief="event such as isr_shrunk")
 
 
@@ -152,6 +157,8 @@ class ProducerSpec(Struct, frozen=True):
         "Other configs of the producer by Kafka's names.",
     ] = {}
     """The configs, by the fields of ProducerSettings."""
+    user: Annotated[str | None, text(), _USER] = None
+    listener: Annotated[str | None, text(), _LISTENER] = None
     path: str = ""
     """The producer's place in the file, for messages: `workload.producers[1]`."""
 
@@ -209,6 +216,8 @@ class ConsumerSpec(Struct, frozen=True):
     rack: Annotated[
         str | None, text(), "Kafka's client.rack: it may read from a follower in its rack."
     ] = None
+    user: Annotated[str | None, text(), _USER] = None
+    listener: Annotated[str | None, text(), _LISTENER] = None
     path: str = ""
     """The consumer's place in the file, for messages: `workload.consumers[1]`."""
 
@@ -247,6 +256,8 @@ class ProcessorSpec(Struct, frozen=True):
         ClientConfigs(ConsumerSettings, "consumer config"),
         "Other configs of its consumer by Kafka's names.",
     ] = {}
+    user: Annotated[str | None, text(), _USER] = None
+    listener: Annotated[str | None, text(), _LISTENER] = None
     path: str = ""
     """The processor's place in the file, for messages: `workload.processors[1]`."""
 
