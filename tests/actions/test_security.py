@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from kcluster.actions.base import made
@@ -12,7 +11,6 @@ from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan
 from kcluster.config.topology.client_access import access_of
 from kcluster.node_ids import CONTROLLER_ID
-from kcluster.operations.errors import ClusterError
 from kcluster.scenario.perform import do
 from tests.clients.worlds import started
 from tests.rig.cluster import VirtualRig
@@ -65,11 +63,6 @@ def test_password__a_user_is_added_and_removed_again() -> None:
 def test_password__is_in_no_repr() -> None:
     assert "secret" not in repr(made("password", {"user": "alice", "to": "secret"}))
     assert ChangePassword.EXAMPLE
-
-
-def test_password__needs_users() -> None:
-    with pytest.raises(ClusterError, match="needs a listener with SASL"):
-        do(started(), "password", user="alice", to="new")
 
 
 def test_password__a_broker_that_is_cut_off_knows_the_old_one() -> None:

@@ -15,7 +15,6 @@ from kcluster.actions.requests import refused
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import text
 from kcluster.config.topology.security_keys import Password
-from kcluster.operations.errors import ClusterError
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
 
 
@@ -32,11 +31,6 @@ class ChangePassword(Action, frozen=True):
         return f"ChangePassword({self.user!r})"
 
     def do(self, stage: Stage) -> Undo:
-        has_sasl = any(
-            endpoint.protocol.has_sasl for one in stage.plan.endpoints.values() for endpoint in one
-        )
-        if not has_sasl:
-            raise ClusterError("password needs a listener with SASL")
         admin, rng = stage.verbs.admin, stage.rng
         users = {user.name: user for user in stage.plan.topology.security.users}
         known = stage.verbs.settled.image.scram_credentials

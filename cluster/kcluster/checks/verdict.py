@@ -27,6 +27,7 @@ from kcluster.checks.anomalies import (
 from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
+from kcluster.checks.refusals import find_refused
 from kcluster.checks.remedies import Remedy
 from kcluster.checks.verdict_facts import Deleted, ErrorCount, VerdictFacts
 from kcluster.checks.verdict_words import (
@@ -203,6 +204,7 @@ def judge(
         violations=violations,
         windows=tuple(windows),
         errors=tuple(_errors(whole)),
+        refused=find_refused(whole),
         deleted=(*(Deleted(*x) for x in finals.deleted), *_deleted_topics(recorder, since_ms)),
         offline=tuple(finals.offline),
         unreadable=unreadable,

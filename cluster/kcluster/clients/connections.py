@@ -525,7 +525,8 @@ class NetworkClient:
             self._rebootstrap(now_ms)
             return
         for topic, index, error in self.metadata.update(response, request.context, now_ms):
-            partition = (topic, index) if index >= 0 else None
+            is_denied = error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            partition = (topic, index) if index >= 0 or is_denied else None
             self.record_error(now_ms, _METADATA, error.name, partition)
         if response.brokers:
             self._no_metadata_since_ms = -1

@@ -30,6 +30,7 @@ from kcluster.clients.consumer.settings import (
     ConsumerSettings,
 )
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
 from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
@@ -229,6 +230,8 @@ class Consumer(ClientBase):
         """The error that poll() throws; "" for none."""
         error = self.fetcher.fatal or self.lookups.fatal or self.commits.fatal
         error = error or self.coordinator.fatal or self._login_error
+        if not error and any(map(self.metadata.is_denied, self.metadata.topic_errors)):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED.name
         group = self.group
         return error or ("" if group is None else group.fatal or group.heartbeat_error)
 

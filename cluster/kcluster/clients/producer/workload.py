@@ -16,6 +16,7 @@ from kcluster.clients.producer.batches import RECORD_OVERHEAD_BYTES, ProducerBat
 from kcluster.clients.producer.partitioning import NO_PARTITION, StickyPartitioner, partition_of_key
 from kcluster.clients.producer.sender import Sender
 from kcluster.clients.producer.settings import ProducerPlan
+from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import NEVER_MS
 
 TIMEOUT_ERROR: Final = "REQUEST_TIMED_OUT"
@@ -142,6 +143,9 @@ class Application:
         if count <= index or not count:
             sender.metadata.add_topic(topic)
             sender.metadata.request_update()
+            if sender.metadata.is_denied(topic):
+                self._deny(send, now_ms)
+                return True
             return self._block(send, now_ms)
         sticky = None
         if index == NO_PARTITION:
@@ -204,6 +208,10 @@ class Application:
             return False
         self._fail(send, now_ms)
         return True
+
+    def _deny(self, send: SentRecord, now_ms: int) -> None:
+        """Fail a record whose topic the client may not describe: send() throws."""
+        self._fail(send, now_ms, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name)
 
     def _fail(self, send: SentRecord, now_ms: int, error: str = TIMEOUT_ERROR) -> None:
         """Fail a record that was never sent, because send() threw."""

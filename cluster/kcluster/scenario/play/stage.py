@@ -61,6 +61,8 @@ class ScenarioStage(ABC, Stage):
         """Start a client of the workload, which targets may name.  `access`: how it comes in; None:
         as a client that names neither a user nor a listener."""
         wire = self._add(client, access)
+        if access is not None and access.user is not None:
+            self.ledger.principals[name] = str(access.principal)
         self.clients[name] = wire.client_id
         return wire
 
