@@ -49,6 +49,7 @@ from kcluster.evidence.history import FinalLog, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder
+from kcluster.invariants.invariants import Violation
 from kcluster.invariants.replies import Patience
 
 VALID: Final = "valid"
@@ -178,8 +179,7 @@ def judge(
     facts = Facts(recorder, whole, clients, names)
     _add_share_groups(whole, recorder)
     anomalies = _anomalies(facts, finals.logs, drained, since_ms)
-    broken = (*recorder.invariants.violations, *finals.violations)
-    violations = explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
+    violations = _violations(facts, finals.violations, since_ms)
     windows = [x for x in _windows(facts, patience_ms) if x.from_ms >= since_ms]
     degraded = find_degraded(facts, since_ms)
     whole = _since(whole, since_ms)
@@ -227,6 +227,13 @@ def _anomalies(
     found = find_anomalies(present, logs, drained) + find_in_groups(recorder)
     anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
     return [*anomalies, *map(lost_range, recorder.missing(logs, since_ms))]
+
+
+def _violations(
+    facts: Facts, final: Sequence[Violation], since_ms: int
+) -> tuple[ExplainedViolation, ...]:
+    broken = (*facts.recorder.invariants.violations, *final)
+    return explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
 
 
 def _finish(recorder: Recorder, late_ms: int) -> None:

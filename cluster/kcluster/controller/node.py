@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.config.topology.specs import TopicSpec
+from kcluster.config.topology.specs import TopicSpec, UserSpec
 from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
@@ -64,7 +64,6 @@ from kcluster.metadata.records import (
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
-    UserScramCredentialRecord,
 )
 from kcluster.protocol.releases import Release, latest
 from kcluster.timers import NEVER_MS, Timers
@@ -82,7 +81,8 @@ class _WaitingFetch(Struct, gc=False):
 
 class ControllerNode:
     """One life of the controller.  `config`: the brokers' common static config; `release`: the
-    controller's own release; `credentials`: those of a new cluster.
+    controller's own release; `users`: those with SCRAM credentials in a new cluster, with their
+    mechanisms.
 
     It is the MetadataPort of its parts (ports.py).
     """
@@ -97,7 +97,7 @@ class ControllerNode:
         log: MetadataLog | None = None,
         features: Mapping[str, int] = {},
         release: Release | None = None,
-        credentials: Sequence[UserScramCredentialRecord] = (),
+        users: Sequence[tuple[UserSpec, str]] = (),
     ) -> None:
         self.node_id = CONTROLLER_ID
         self.log = MetadataLog() if log is None else log
@@ -110,7 +110,6 @@ class ControllerNode:
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
         self._log: list[MetadataRecord] = self.log.records
-        self._credentials = credentials
         self._waiting: dict[int, _WaitingFetch] = {}
         self._news_end = 0
         """The end of the log when records were last sent: waiting brokers have all earlier
@@ -130,6 +129,7 @@ class ControllerNode:
         additions = PartitionAdditions(self, self.mutation_quotas)
         self.bootstrap = Bootstrap(self, self.topics, additions, bootstrap_topics, expected_brokers)
         self.membership = Membership(self, self.partitions, self.bootstrap.on_broker_unfenced)
+        self._scram = ScramCredentials(self, users)
         parts: tuple[Part, ...] = (
             self.membership,
             ProducerIdBlocks(self),
@@ -140,7 +140,7 @@ class ControllerNode:
             additions,
             Configs(self, self.partitions),
             ClientQuotaControl(self),
-            ScramCredentials(self),
+            self._scram,
             self.features,
             self.quorum,
         )
@@ -188,7 +188,7 @@ class ControllerNode:
                 self._apply(record)
             self.membership.take_over(now_ms)
         else:
-            self.commit([*self.features.initial_records(), *self._credentials])
+            self.commit([*self.features.initial_records(), *self._scram.initial_records()])
         self.bootstrap.start(now_ms)
         self.leader_elections.start(now_ms)
 

@@ -21,6 +21,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.messages import Message
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
+from kcluster.security.sasl.nonces import draw_text
 
 TIMEOUT_MS: Final = 30_000
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -85,7 +86,7 @@ class Admin:
         self, user: str, password: str, mechanism: str, rng: Rng, on_end: OnEnd
     ) -> None:
         """Set a user's SCRAM credential for a mechanism; `rng`: for its salt."""
-        from kcluster.security.sasl.scram import MIN_ITERATIONS, draw_text, salted_password
+        from kcluster.security.sasl.scram import MIN_ITERATIONS, salted_password
 
         salt = draw_text(rng).encode()
         salted = salted_password(mechanism, password, salt, MIN_ITERATIONS)

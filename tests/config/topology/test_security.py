@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import to_builtins
 
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
@@ -104,6 +105,23 @@ def test_problems__users_who_cannot_log_in() -> None:
         "security: {users: {alice: {password: a, mechanisms: [SCRAM-SHA-256]}}}"
     )
     assert "SCRAM-SHA-256 is not enabled: sasl.enabled.mechanisms has PLAIN" in problem
+
+
+def test_secrets__are_left_out_of_what_is_written_down() -> None:
+    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required user_carol='hush';"
+    topology = Topology.parse(
+        f"""{HEAD}
+config:
+  num.partitions: 3
+  sasl.enabled.mechanisms: PLAIN
+  listener.name.client.plain.sasl.jaas.config: "{jaas}"
+security: {{users: {{alice: hush}}}}
+"""
+    )
+    shown = topology.without_secrets()
+    assert "hush" not in str(to_builtins(shown))
+    assert shown.config == {"num.partitions": "3", "sasl.enabled.mechanisms": "PLAIN"}
+    assert shown.security.users[0].name == "alice"
 
 
 def test_secrets__are_in_no_representation() -> None:

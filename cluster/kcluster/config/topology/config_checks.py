@@ -52,6 +52,18 @@ SECURITY_CONFIGS: Final = frozenset(
 own value."""
 
 
+def without_passwords(config: Mapping[str, str]) -> dict[str, str]:
+    """A topology's broker configs without those that are secret."""
+    if all(name in BROKER_CONFIGS for name in config):
+        return dict(config)
+    known = _settable()
+    return {
+        name: text
+        for name, text in config.items()
+        if known[name if name in known else listener_config(name) or name].type != "PASSWORD"
+    }
+
+
 def has_effect(name: str, definitions: Mapping[str, ConfigDef]) -> bool:
     """Whether a broker config, or with TOPIC_CONFIGS a topic config, has an effect here."""
     if name in definitions:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import Place, Problem, TopologyError
@@ -26,7 +26,12 @@ from kcluster.config.topology.broker_checks import (
     check_advertised,
     check_brokers,
 )
-from kcluster.config.topology.config_checks import has_effect, read_broker_configs, simulated
+from kcluster.config.topology.config_checks import (
+    has_effect,
+    read_broker_configs,
+    simulated,
+    without_passwords,
+)
 from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PROFILE, TopologyKeys
 from kcluster.config.topology.listener_checks import check_listeners, take_kafka_listeners
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
@@ -133,6 +138,19 @@ class Topology(Struct, frozen=True):
             if not has_effect(name, known)
         ]
         return tuple(dict.fromkeys(names))
+
+    def without_secrets(self) -> Topology:
+        """The same topology without passwords, for everything that is written down or shown."""
+        users = tuple(structs.replace(user, password="") for user in self.security.users)
+        brokers = (
+            structs.replace(one, config=without_passwords(one.config)) for one in self.brokers
+        )
+        return structs.replace(
+            self,
+            brokers=tuple(brokers),
+            config=without_passwords(self.config),
+            security=structs.replace(self.security, users=users),
+        )
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""

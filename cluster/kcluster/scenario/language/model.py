@@ -6,6 +6,7 @@ loader.py), runs (runner.py).  Kafka: no counterpart; Trogdor's task specs come 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, Final
 
 from msgspec import Struct
@@ -53,23 +54,16 @@ CLIENTS_OWN_ERRORS: Final = (
 )
 
 
-def _error_name(word: str) -> str:
-    names = [error.name for error in ErrorCode]
-    if word in names or word in CLIENTS_OWN_ERRORS:
-        return word
-    raise ValueError(unknown("error of Kafka", word, names))
+def _name_of(what: str, names: Iterable[str], others: tuple[str, ...] = ()) -> Callable[[str], str]:
+    """The check of a word that must be one of these names, or of `others`."""
+    known = (*names,)
 
+    def check(word: str) -> str:
+        if word in known or word in others:
+            return word
+        raise ValueError(unknown(what, word, known))
 
-def _event_name(word: str) -> str:
-    if word in EVENTS:
-        return word
-    raise ValueError(unknown("event", word, EVENTS))
-
-
-def _anomaly_name(word: str) -> str:
-    if word in ANOMALIES:
-        return word
-    raise ValueError(unknown("anomaly", word, ANOMALIES))
+    return check
 
 
 _CAUSE: Final = Explained(
@@ -79,28 +73,44 @@ _CAUSE: Final = Explained(
     other="an error that a client got, by Kafka's name",
 )
 _ANOMALY: Final = OneOf("anomaly", tuple(ANOMALIES))
+_KNOWN_ANOMALY: Final = _name_of("anomaly", ANOMALIES)
 _GROUP_PROTOCOL: Final = OneOf("group protocol", GROUP_PROTOCOLS)
 _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
 _ERROR: Final = Words(
-    "an error by Kafka's name", _error_name, brief="error such as NOT_ENOUGH_REPLICAS"
+    "an error by Kafka's name",
+    _name_of("error of Kafka", (error.name for error in ErrorCode), CLIENTS_OWN_ERRORS),
+    brief="error such as NOT_ENOUGH_REPLICAS",
 )
-_USER: Final = (
+_EVENT: Final = Words(
+    "an event of the cluster", _name_of("event", EVENTS), brief="event such as isr_shrunk"
+)
+
+_Members = Annotated[int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."]
+_Start = Annotated[int, duration(), "When it starts, since the scenario's start."]
+_Stop = Annotated[int | None, duration(), "When it stops; without it, at the scenario's end."]
+_Aborted = Annotated[
+    float, fraction(), "The share of transactions that the application aborts, evenly spread."
+]
+_TransactionTimeout = Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."]
+
+_User = Annotated[
+    str | None,
+    text(),
     "The user as whom it logs in; without it, by a PLAINTEXT listener if there is one, else as the"
-    " first user of the topology."
-)
-_LISTENER: Final = "The listener by which it comes; without it, the first that lets it in."
-_EVENT: Final = Words("an event of the cluster", _event_name, brief="event such as isr_shrunk")
+    " first user of the topology.",
+]
+_Listener = Annotated[
+    str | None, text(), "The listener by which it comes; without it, the first that lets it in."
+]
 
 
 class TransactionSpec(Struct, frozen=True):
     """A client's use of transactions."""
 
     every: Annotated[int, Whole(1, 1_000_000), "Records per transaction."] = 20
-    abort: Annotated[
-        float, fraction(), "The share of transactions that the application aborts, evenly spread."
-    ] = 0.0
+    abort: _Aborted = 0.0
     id: Annotated[str, text(), "Kafka's transactional.id; without it the client's name."] = ""
-    timeout_ms: Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."] = None
+    timeout_ms: _TransactionTimeout = None
     version: Annotated[
         str,
         OneOf("transaction protocol", ("1", "2")),
@@ -129,10 +139,8 @@ class ProducerSpec(Struct, frozen=True):
     count: Annotated[
         int | None, Whole(1), "The number of records; without it, it sends until it is stopped."
     ] = None
-    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
-    stop_ms: Annotated[
-        int | None, duration(), "When it stops; without it, at the scenario's end."
-    ] = None
+    start_ms: _Start = 0
+    stop_ms: _Stop = None
     acks: Annotated[str, _ACKS, "Kafka's acks; all and -1 mean the same."] = "all"
     idempotent: Annotated[
         bool | None, Flag(), "Kafka's enable.idempotence; without it as in the Java client."
@@ -157,8 +165,8 @@ class ProducerSpec(Struct, frozen=True):
         "Other configs of the producer by Kafka's names.",
     ] = {}
     """The configs, by the fields of ProducerSettings."""
-    user: Annotated[str | None, text(), _USER] = None
-    listener: Annotated[str | None, text(), _LISTENER] = None
+    user: _User = None
+    listener: _Listener = None
     path: str = ""
     """The producer's place in the file, for messages: `workload.producers[1]`."""
 
@@ -187,13 +195,9 @@ class ConsumerSpec(Struct, frozen=True):
         fraction(),
         "With share: the share of records that the application releases, evenly spread.",
     ] = 0.0
-    members: Annotated[
-        int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
-    ] = 1
-    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
-    stop_ms: Annotated[
-        int | None, duration(), "When it stops; without it, at the scenario's end."
-    ] = None
+    members: _Members = 1
+    start_ms: _Start = 0
+    stop_ms: _Stop = None
     isolation: Annotated[
         str,
         OneOf("isolation level", ("read_uncommitted", "read_committed")),
@@ -216,8 +220,8 @@ class ConsumerSpec(Struct, frozen=True):
     rack: Annotated[
         str | None, text(), "Kafka's client.rack: it may read from a follower in its rack."
     ] = None
-    user: Annotated[str | None, text(), _USER] = None
-    listener: Annotated[str | None, text(), _LISTENER] = None
+    user: _User = None
+    listener: _Listener = None
     path: str = ""
     """The consumer's place in the file, for messages: `workload.consumers[1]`."""
 
@@ -232,14 +236,10 @@ class ProcessorSpec(Struct, frozen=True):
     name: Annotated[
         str, text(), "Its name in targets, conditions and reports; processor if none is given."
     ] = ""
-    members: Annotated[
-        int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
-    ] = 1
-    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
-    abort: Annotated[
-        float, fraction(), "The share of transactions that the application aborts, evenly spread."
-    ] = 0.0
-    timeout_ms: Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."] = None
+    members: _Members = 1
+    start_ms: _Start = 0
+    abort: _Aborted = 0.0
+    timeout_ms: _TransactionTimeout = None
     version: Annotated[
         str,
         OneOf("transaction protocol", ("1", "2")),
@@ -256,8 +256,8 @@ class ProcessorSpec(Struct, frozen=True):
         ClientConfigs(ConsumerSettings, "consumer config"),
         "Other configs of its consumer by Kafka's names.",
     ] = {}
-    user: Annotated[str | None, text(), _USER] = None
-    listener: Annotated[str | None, text(), _LISTENER] = None
+    user: _User = None
+    listener: _Listener = None
     path: str = ""
     """The processor's place in the file, for messages: `workload.processors[1]`."""
 
@@ -337,7 +337,9 @@ class Checks(Struct, frozen=True):
     ] = None
     anomalies: Annotated[
         dict[str, CountCheck],
-        MapOf(COUNT, "counts by anomaly, such as {lost-write: some}", _anomaly_name),
+        MapOf(
+            COUNT, "counts by anomaly, such as {lost-write: some}", _name_of("anomaly", ANOMALIES)
+        ),
         "How many there are of each; an anomaly that is not named must not occur.",
     ] = {}
     allowed_anomalies: Annotated[

@@ -29,9 +29,10 @@ from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.security.client_access import ClientAccess
 from kcluster.security.sasl.exchange import SaslClient, ServerNotTrusted
 from kcluster.security.sasl.mechanisms import OAUTHBEARER
+from kcluster.security.sasl.nonces import draw_text
 from kcluster.security.sasl.oauthbearer import OAuthBearerClient, unsecured_token
 from kcluster.security.sasl.plain import PlainClient
-from kcluster.security.sasl.scram import HASHES, ScramClient, draw_text
+from kcluster.security.sasl.scram import HASHES, ScramClient
 
 SESSION_PART: Final = 0.85
 """The part of a session after which the client logs in again at the earliest; the rest leaves time
@@ -122,7 +123,7 @@ class ClientAuthenticator:
             self._complete(answer.session_lifetime_ms, now_ms)
         return token
 
-    def _take_versions(self, answer: Any) -> SaslQuestion | None:
+    def _take_versions(self, answer: m.ApiVersionsResponse) -> SaslQuestion | None:
         newest = {each.api_key: each.max_version for each in answer.api_keys}
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
             # An older broker answers in version 0 with its own versions (KIP-511).
