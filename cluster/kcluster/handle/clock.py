@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from kcluster.contract import Note
 from kcluster.drivers.live_clock import SLOWEST
+from kcluster.events import KINDS
 from kcluster.handle.driver import SteeredDriver
 from kcluster.handle.port import ClusterPort
 from kcluster.operations.errors import ClusterError
@@ -67,8 +68,6 @@ class ClusterClock:
 
     def __call__(self) -> ClockStatus:
         """The time in the cluster, and how its clock runs."""
-        from kcluster.events import KINDS
-
         driver = self._port.driver
         kinds = (ANY, *KINDS)
         return ClockStatus(driver.clock_ms(), driver.is_clock_paused, driver.clock_speed, kinds)

@@ -32,6 +32,7 @@ from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
+from kcluster.security.certificates import CertificateState
 from kcluster.security.client_access import OPEN, ClientAccess
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Plan(Struct):
     """The addresses that each broker advertises from its next start on, by broker id."""
     releases: dict[int, Release]
     """The Kafka release of each broker from its next start on, by broker id."""
+    certificates: dict[int, CertificateState] = {}
+    """What is wrong on purpose with brokers' certificates, by broker id."""
 
     def listeners_of(self, broker_id: int) -> list[str]:
         """The names of a broker's listeners."""

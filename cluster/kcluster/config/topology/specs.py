@@ -107,9 +107,13 @@ class UserSpec(Struct, frozen=True):
 
 
 class SecuritySpec(Struct, frozen=True):
-    """Who may come in, and who may do what."""
+    """Who may come in, and who may do what, as far as Kafka has no config for it."""
 
     users: tuple[UserSpec, ...] = ()
+    makes_certificates: bool = False
+    """Whether certificates are made for brokers without a keystore, and for clients."""
+    certificate_folder: str | None = None
+    """The directory with the certificates for clients; None: a temporary one."""
 
 
 class NetworkSpec(Struct, frozen=True):
