@@ -36,6 +36,7 @@ from kcluster.config.topology.config_checks import (
 from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PROFILE, TopologyKeys
 from kcluster.config.topology.listener_checks import check_listeners, take_kafka_listeners
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
+from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_features, check_releases
 from kcluster.config.topology.security_checks import check_security, read_security
 from kcluster.config.topology.specs import (

@@ -217,7 +217,7 @@ class SaslAuthenticator:
         if mechanism == PLAIN:
             return PlainServer(settings.passwords)
         if mechanism == OAUTHBEARER:
-            return OAuthBearerServer(settings.tokens.validate)
+            return OAuthBearerServer(settings.validate_token)
         return ScramServer(
             mechanism,
             lambda user: source.credential(mechanism, user),

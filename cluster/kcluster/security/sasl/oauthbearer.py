@@ -58,6 +58,17 @@ class InvalidToken(Struct, frozen=True):
     scope: str | None = None
 
 
+class TokenRules(Struct, frozen=True):
+    """What a listener asks of a signed token; the fields are Kafka's configs sasl.oauthbearer.*."""
+
+    audiences: tuple[str, ...] = ()
+    """One of them must be the token's; empty: any."""
+    issuer: str | None = None
+    scope_claim: str = "scope"
+    subject_claim: str = "sub"
+    clock_skew_ms: int = 30_000
+
+
 Validated = ValidToken | InvalidToken | Broken
 Validator = Callable[[str, int], Validated]
 """Validates a token: (token, now_ms) -> the result."""
