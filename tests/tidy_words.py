@@ -37,7 +37,8 @@ _NAMES = frozenset(
     (
         "action", "api", "apis", "bug", "client", "client_host", "client_id", "client_instance_id",
         "clients", "config", "configs", "distribution", "election", "entity", "error", "feature",
-        "group", "host", "instance_id", "member", "members", "queue_topic", "quota", "rack",
+        "group", "host", "instance_id", "member", "members", "principal", "queue_topic",
+        "quota", "rack",
         "resource", "rule", "topic", "transactional_id",
     )
 )  # fmt: skip

@@ -27,6 +27,7 @@ from kcluster.protocol.names import is_internal
 
 NO_CONTROLLER: Final = -1
 NO_TOPIC_ID: Final = bytes(16)
+OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 """AclOperation bits: read, write, create, delete, alter, describe, and both for configs."""
