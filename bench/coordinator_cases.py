@@ -39,7 +39,7 @@ class Members:
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         raise AssertionError(reason)
 
-    def new_port(self, node_id: int) -> int:
+    def new_ports(self, node_id: int, count: int) -> tuple[int, ...]:
         raise AssertionError("no broker moves")
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ class Groups:
             profile="fast",
             config={"offsets.topic.num.partitions": 1},
         )
-        plan = build(topology, 1, {1: 9092, 2: 9093, 3: 9094})
+        plan = build(topology, 1, {1: [9092], 2: [9093], 3: [9094]})
         self.members = Members()
         self.dispatcher = Dispatcher(plan.fabric, plan.processes, self.members)
         self.dispatcher.at(0)

@@ -243,7 +243,7 @@ class Answers:
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         raise AssertionError(reason)
 
-    def new_port(self, node_id: int) -> int:
+    def new_ports(self, node_id: int, count: int) -> tuple[int, ...]:
         raise AssertionError("no broker moves")
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
@@ -256,7 +256,7 @@ class Answers:
 def small_cluster() -> tuple[Dispatcher, Answers, int]:
     """(three idle brokers with one topic of one partition and RF 3, its leader)."""
     topics = {TOPIC: {"assignment": [[1, 2, 3]], "config": {"retention.bytes": -1}}}
-    plan = build(Topology.of(brokers=3, topics=topics), 1, {1: 9092, 2: 9093, 3: 9094})
+    plan = build(Topology.of(brokers=3, topics=topics), 1, {1: [9092], 2: [9093], 3: [9094]})
     answers = Answers()
     dispatcher = Dispatcher(plan.fabric, plan.processes, answers)
     dispatcher.at(0)

@@ -15,7 +15,7 @@ from compare.systems import CLOSED, SILENT, our_topology
 from kcluster.broker.channel import Channel
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.wire import Wire
-from kcluster.contract import Reply, Request
+from kcluster.contract import LoginFailed, Reply, Request
 from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.handle.virtual import VirtualDriver
 from kcluster.protocol.errors import ProtocolError
@@ -136,6 +136,7 @@ class _Client:
             driver.time.transmit(self._connection, received)
             driver.run_for(0)
         else:
+            assert not isinstance(received, LoginFailed), "the listener has no SASL"
             self.frames.append(b"".join(received)[4:])
 
     def close(self) -> None:

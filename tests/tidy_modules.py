@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 SOURCE = "cluster/kcluster/"
 OUTSIDE_THE_CORE = (
-    "drivers/sockets/", "drivers/live.py", "drivers/wires/tcp.py", "handle/",
+    "drivers/sockets/", "drivers/tls/", "drivers/live.py", "drivers/wires/tcp.py", "handle/",
     "scenario/play/live.py", "runs/", "importing/", "learn/", "testing/", "web/", "pipeline/",
     "cli/", "demo/", "world/", "__main__.py",
 )  # fmt: skip

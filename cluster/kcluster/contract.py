@@ -33,13 +33,16 @@ What no driver guarantees
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from msgspec import Struct
 from mypy_extensions import mypyc_attr
 
 from kcluster.node_ids import CONTROLLER_ID as CONTROLLER_ID
 from kcluster.principals import UNAUTHENTICATED, ClientIdentity
+
+SASL_AUTHENTICATE: Final = 36
+"""The key of the API whose requests carry passwords and tokens: they are never shown."""
 
 NoteId = tuple[int, int]
 """(node id, that node's running number): identifies a Note, so that another Note can name it as its
@@ -96,9 +99,10 @@ class Request:
         self.identity = identity
 
     def __repr__(self) -> str:
+        body = "(a secret)" if self.api_key == SASL_AUTHENTICATE else repr(self.body)
         return (
             f"<Request {self.correlation_id} of connection {self.connection_id}, API {self.api_key}"
-            f" v{self.api_version}: {self.body!r}>"
+            f" v{self.api_version}: {body}>"
         )
 
 
@@ -156,6 +160,25 @@ class ConnectionClosed(Struct, gc=False):
     connection_id: int
 
 
+class LoginFailed(Struct):
+    """A client of a SASL listener sent something that ends its login.  The node closes the
+    connection.
+
+    `problem`: why, a LoginProblem of kcluster.security; `user`: the user that the client named;
+    `detail`: more about the problem, without secrets; `is_delayed`: whether the connection closes
+    only after a delay.  `request`, `answer`: what is answered before; None if nothing is.
+    """
+
+    connection_id: int
+    client_host: str
+    problem: str
+    user: str = ""
+    detail: str = ""
+    is_delayed: bool = False
+    request: Request | None = None
+    answer: Any = None
+
+
 class Tick(Struct, gc=False):
     """The input that `deadline_ms` has come."""
 
@@ -182,6 +205,7 @@ Input = (
     | PeerResponse
     | PeerDisconnected
     | ConnectionClosed
+    | LoginFailed
     | Tick
     | Start
     | Shutdown
@@ -196,13 +220,17 @@ Input = (
 @final
 class Reply:
     """The answer to a Request.  `body`: None if nothing is sent (Produce with acks=0); the
-    connection's next request may then come."""
+    connection's next request may then come.
 
-    __slots__ = ("body", "request")
+    `close_reason`: why the connection is closed after the answer; empty: it stays open.
+    """
 
-    def __init__(self, request: Request, body: Any) -> None:
+    __slots__ = ("body", "close_reason", "request")
+
+    def __init__(self, request: Request, body: Any, close_reason: str = "") -> None:
         self.request = request
         self.body = body
+        self.close_reason = close_reason
 
 
 @mypyc_attr(free_list_len=1)

@@ -1,8 +1,8 @@
-"""Who sent a request, and how it came: principals, security protocols, identities.
+"""Who sent a request, and by which door: principals, security protocols, endpoints, identities.
 
 Owns: these values.  Never: authenticates, or decides what a principal may do (security/ does);
 imports anything of ours, since contract.py needs these.
-Kafka: KafkaPrincipal, SecurityProtocol, RequestContext.
+Kafka: KafkaPrincipal, SecurityProtocol, Endpoint, RequestContext.
 """
 
 from __future__ import annotations
@@ -34,6 +34,19 @@ class SecurityProtocol(IntEnum):
     @property
     def has_sasl(self) -> bool:
         return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+class BrokerEndpoint(Struct, frozen=True, gc=False):
+    """The address of a broker for the clients of one of its listeners."""
+
+    host: str
+    port: int
+    listener: str = DEFAULT_LISTENER
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.listener}://{host}:{self.port}"
 
 
 class Principal(Struct, frozen=True, order=True):

@@ -56,7 +56,7 @@ def test_pause__a_client_is_answered_after_it(cluster: Cluster) -> None:
     cluster.pause_clock()
     late = asking(cluster)
     late.setblocking(False)
-    before = cluster.call(lambda: len(cluster.driver.listeners[1].connections))
+    before = cluster.call(lambda: len(cluster.driver.listeners[1][0].connections))
     with pytest.raises(BlockingIOError):
         late.recv(4)
     assert before == 1, "the second connection waits in the kernel"

@@ -74,7 +74,7 @@ def test_recorded_since__a_request_whose_broker_dies_has_no_answer(cluster: Clus
         waits = cluster.call(
             lambda: cluster.driver.when(
                 lambda: any(
-                    x.awaits_reply for x in cluster.driver.listeners[1].connections.values()
+                    x.awaits_reply for x in cluster.driver.listeners[1][0].connections.values()
                 )
             )
         )

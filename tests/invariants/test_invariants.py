@@ -15,6 +15,7 @@ from kcluster.invariants.rules import extend, first_lacking, joins_lacking, regi
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.records.records import Record, build_batch
 
 
@@ -119,7 +120,7 @@ def test_isr__is_joined_only_with_all_that_is_committed(
         observed.lost[2] = lost_epoch
     alone = registration(replicas=(1, 2), isr=(1,))
     both = registration(replicas=(1, 2), partition_epoch=6)
-    brokers = {2: BrokerRegistration(2, 7, "host", 9092, None, fenced=False)}
+    brokers = {2: BrokerRegistration(2, 7, (BrokerEndpoint("host", 9092),), None, fenced=False)}
     assert [name for name, _ in joins_lacking(observed, both, alone, brokers)] == violations
 
 

@@ -21,6 +21,7 @@ from kcluster.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from kcluster.principals import BrokerEndpoint
 
 BROKERS = range(1, 6)
 
@@ -42,7 +43,9 @@ def random_records(random: Random, image: MetadataImage, count: int) -> list[Met
                 record = RemoveTopicRecord(topic.topic_id)
             case 2:
                 broker = random.choice(BROKERS)
-                record = RegisterBrokerRecord(BrokerRegistration(broker, epoch, "h", 9, None))
+                record = RegisterBrokerRecord(
+                    BrokerRegistration(broker, epoch, (BrokerEndpoint("h", 9),), None)
+                )
             case 3 if image.brokers:
                 broker, registration = random.choice(sorted(image.brokers.items()))
                 fenced = not registration.fenced

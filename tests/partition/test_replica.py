@@ -10,6 +10,7 @@ from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Record, build_batch
 
@@ -35,7 +36,9 @@ class Leader:
 
     def __init__(self, min_insync_replicas: int = 1, **changes: Any) -> None:
         self.brokers = {
-            broker_id: BrokerRegistration(broker_id, 10 + broker_id, "h", 9, None, fenced=False)
+            broker_id: BrokerRegistration(
+                broker_id, 10 + broker_id, (BrokerEndpoint("h", 9),), None, fenced=False
+            )
             for broker_id in (1, 2, 3)
         }
         config = TopicConfig.resolve(
@@ -104,7 +107,7 @@ def test_watermark__waits_for_a_caught_up_follower_that_is_about_to_join() -> No
 def test_watermark__does_not_wait_for_a_fenced_follower() -> None:
     leader = Leader(isr=(1, 2))
     leader.fetch(3, 0, now_ms=10)
-    leader.brokers[3] = BrokerRegistration(3, 13, "h", 9, None, fenced=True)
+    leader.brokers[3] = BrokerRegistration(3, 13, (BrokerEndpoint("h", 9),), None, fenced=True)
     leader.append(1, now_ms=20)
     leader.fetch(2, 1, now_ms=20)
     assert leader.replica.high_watermark == 1
@@ -172,7 +175,7 @@ def test_isr__a_member_fenced_by_the_controller_no_longer_holds_the_watermark() 
     leader = Leader()
     leader.append()
     leader.fetch(2, 1)
-    leader.brokers[3] = BrokerRegistration(3, 13, "h", 9, None, fenced=True)
+    leader.brokers[3] = BrokerRegistration(3, 13, (BrokerEndpoint("h", 9),), None, fenced=True)
     leader.replica.lead(registration(isr=(1, 2), partition_epoch=1), 5)
     assert leader.replica.high_watermark == 1
 
@@ -193,12 +196,19 @@ def test_isr__a_follower_that_has_all_that_is_committed_is_proposed_in() -> None
 @pytest.mark.parametrize(
     "broker",
     [
-        pytest.param(BrokerRegistration(3, 13, "h", 9, None, fenced=True), id="fenced"),
         pytest.param(
-            BrokerRegistration(3, 13, "h", 9, None, fenced=False, in_controlled_shutdown=True),
+            BrokerRegistration(3, 13, (BrokerEndpoint("h", 9),), None, fenced=True), id="fenced"
+        ),
+        pytest.param(
+            BrokerRegistration(
+                3, 13, (BrokerEndpoint("h", 9),), None, fenced=False, in_controlled_shutdown=True
+            ),
             id="going down",
         ),
-        pytest.param(BrokerRegistration(3, 99, "h", 9, None, fenced=False), id="another life"),
+        pytest.param(
+            BrokerRegistration(3, 99, (BrokerEndpoint("h", 9),), None, fenced=False),
+            id="another life",
+        ),
     ],
 )
 def test_isr__an_ineligible_broker_is_not_proposed(broker: BrokerRegistration) -> None:

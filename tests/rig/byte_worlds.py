@@ -108,7 +108,7 @@ class MemoryBytes:
         return MemorySocket(self.cluster.driver, address, timeout_s)
 
     def listener(self, broker_id: int = 1) -> Listener:
-        return self.cluster.driver.listeners[broker_id]
+        return self.cluster.driver.listeners[broker_id][0]
 
     def finish(self) -> None:
         self.cluster.close()
@@ -148,7 +148,7 @@ class LiveBytes:
         return LiveSocket(self.cluster.plan.addresses[broker_id], timeout_s)
 
     def listener(self, broker_id: int = 1) -> Listener:
-        return self.cluster.driver.listeners[broker_id]
+        return self.cluster.driver.listeners[broker_id][0]
 
     def finish(self) -> None:
         self.cluster.__exit__(None, None, None)

@@ -6,6 +6,7 @@ Never: runs a controller or a second broker (rig/cluster.py does).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from kcluster.broker.versions import LATEST
 from kcluster.config.kafka.definitions import BROKER_CONFIGS, BrokerConfig
 from kcluster.contract import (
     CONTROLLER_ID,
+    CloseConnection,
     Event,
     Input,
     Note,
@@ -37,9 +39,11 @@ from kcluster.metadata.records import (
     TopicRecord,
 )
 from kcluster.partition.disk import Disk
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release
+from kcluster.security.sasl.settings import SaslSettings
 from tests.rig.requests import fetch_request, produce_request
 
 TOPIC = "orders"
@@ -51,11 +55,16 @@ def topic_id(name: str) -> bytes:
     return name.encode().ljust(16, b"\0")[:16]
 
 
+def endpoints_of(broker_id: int) -> tuple[BrokerEndpoint, ...]:
+    """The address of a broker."""
+    return (BrokerEndpoint("127.0.0.1", 9090 + broker_id),)
+
+
 def broker_records(*broker_ids: int, fenced: tuple[int, ...] = ()) -> list[MetadataRecord]:
     """Brokers on ports 9090 + id, in rack r<id>; those in `fenced` are fenced."""
     return [
         RegisterBrokerRecord(
-            BrokerRegistration(id_, id_, "127.0.0.1", 9090 + id_, f"r{id_}", fenced=id_ in fenced)
+            BrokerRegistration(id_, id_, endpoints_of(id_), f"r{id_}", fenced=id_ in fenced)
         )
         for id_ in broker_ids
     ]
@@ -113,6 +122,7 @@ class OneBroker:
         disk: Disk | None = None,
         now_ms: int = 1_000,
         release: Release = LATEST,
+        sasl: Mapping[str, SaslSettings] = {},
         **configs: str | int | bool,
     ) -> None:
         overrides = {name.replace("_", "."): value for name, value in configs.items()}
@@ -120,8 +130,8 @@ class OneBroker:
         self.config = BrokerConfig.resolve("kafka", overrides)
         self.disk = Disk() if disk is None else disk
         self.broker = BrokerNode(
-            1, self.config, self.disk, "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID, release,
-            unused,
+            1, self.config, self.disk, endpoints_of(1), "r1", Random(1), CLUSTER_ID, release,
+            unused, sasl,
         )  # fmt: skip
         self.now_ms = now_ms
         self.metadata: list[MetadataRecord] = []
@@ -130,6 +140,8 @@ class OneBroker:
         """Questions to the controller that the test has not answered yet."""
         self.events: list[Event] = []
         """What the broker has noted."""
+        self.closed: list[CloseConnection] = []
+        """The connections that the broker has closed."""
         self._answers: dict[int, Any] = {}
         self._sent = 0
         if records:
@@ -211,6 +223,8 @@ class OneBroker:
                     self.asked.append(effect)
                 case Note(event=noted):
                     self.events.append(noted)
+                case CloseConnection():
+                    self.closed.append(effect)
                 case Reply(request=request, body=body):
                     assert request.correlation_id not in self._answers, "answered twice"
                     if body is not None:

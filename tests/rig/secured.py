@@ -178,7 +178,7 @@ class Secured(VirtualRig):
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         self.replies[connection_id - 1_000_000] = CLOSED
 
-    def new_port(self, node_id: int) -> int:
+    def new_ports(self, node_id: int, count: int) -> tuple[int, ...]:
         raise AssertionError("no broker is added")
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:

@@ -107,7 +107,7 @@ class Net:
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         raise AssertionError
 
-    def new_port(self, node_id: int) -> int:
+    def new_ports(self, node_id: int, count: int) -> tuple[int, ...]:
         raise AssertionError
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:

@@ -248,7 +248,7 @@ def test_start_all__is_one_dispatch(net: Net) -> None:
 def inputs_to_ready(brokers: int) -> int:
     """How many inputs nodes get until all brokers serve."""
     net = Net()
-    plan = build(Topology.of(brokers=brokers), 1, {i: 9_000 + i for i in range(1, brokers + 1)})
+    plan = build(Topology.of(brokers=brokers), 1, {i: [9_000 + i] for i in range(1, brokers + 1)})
     dispatcher = Dispatcher(plan.fabric, plan.processes, net)
     count = 0
 

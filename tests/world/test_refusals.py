@@ -10,7 +10,6 @@ import select
 import selectors
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,11 +24,6 @@ pytestmark = pytest.mark.pure_python
 
 async def start_program() -> None:
     await asyncio.create_subprocess_exec(sys.executable)
-
-
-async def open_tls() -> None:
-    with socket.create_server(("127.0.0.1", 8000)):
-        await asyncio.open_connection("127.0.0.1", 8000, ssl=ssl.create_default_context())
 
 
 def wait_for_a_pipe() -> None:
@@ -53,8 +47,6 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "pause": ("signal.pause", lambda: signal.pause()),
     "UDP": ("UDP", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)),
     "path": ("not a path", lambda: socket.socket(socket.AF_UNIX).bind("its.sock")),
-    "TLS": ("TLS", lambda: ssl.create_default_context().wrap_socket(socket.socket())),
-    "asyncio's TLS": ("TLS", lambda: asyncio.run(open_tls())),
     "pipe": ("sockets", wait_for_a_pipe),
     "file": ("sockets", lambda: selectors.DefaultSelector().register(sys.__stdin__ or 0, 1)),
     "epoll": ("select.epoll", lambda: select.epoll()),

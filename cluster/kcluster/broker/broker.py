@@ -10,7 +10,8 @@ The constructor shows the dependencies of the parts: each takes the broker's vie
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kcluster.broker.access import access_of
 from kcluster.broker.coordinator import GroupCoordinator
@@ -40,11 +41,16 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import Timers
 
+if TYPE_CHECKING:
+    from kcluster.broker.logins import Logins
+    from kcluster.security.sasl.settings import SaslSettings
+
 
 class Broker:
     """The parts of one life of one broker.  BrokerNode adds inputs.
 
-    `serve(request, now_ms)` handles a request that quotas held back.
+    `serve(request, now_ms)` handles a request that quotas held back; `sasl`: the settings of its
+    SASL listeners, by name.
     """
 
     def __init__(
@@ -54,6 +60,7 @@ class Broker:
         disk: Disk,
         rng: Rng,
         serve: Callable[[Request, int], None],
+        sasl: Mapping[str, SaslSettings],
     ) -> None:
         # CPython is fast at attributes of objects with at most 30 of them; each request reads
         # twenty.
@@ -78,6 +85,12 @@ class Broker:
 
         self.replicas = Replicas(view.image, self.sessions.watchers)
         self.isr = IsrChanges(view, timers, self.peers, self.replicas)
+
+        self.logins: Logins | None = None
+        if sasl:
+            from kcluster.broker.logins import Logins  # with OpenSSL, which few clusters need
+
+            self.logins = Logins(sasl, view, timers, outbox, rng)
 
         self.producer_ids = ProducerIds(view, self.peers)
         self.telemetry = ClientTelemetry()

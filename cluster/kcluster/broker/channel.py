@@ -9,6 +9,9 @@ unknown API key, a version that is not served, a body that does not decode.  The
 ApiVersions request newer than ours is answered in version 0 with the versions served (KIP-511).
 The broker's release decides on the served versions (versions.py).
 
+On a SASL listener each connection has a login (security/sasl/authenticator.py), which admits its
+requests: before the client has logged in, at the end of its session, and when it logs in again.
+
 Equal requests get equal bytes: an answer that depends on the metadata image alone is kept, as it
 was written to the wire, until the image changes.
 """
@@ -17,19 +20,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct as Packing
-from typing import Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from kcluster.broker.handlers.metadata.api_versions import too_new
 from kcluster.broker.telemetry import client_metrics
 from kcluster.broker.versions import served as served_versions
-from kcluster.contract import Reply, Request
+from kcluster.contract import LoginFailed, Reply, Request
 from kcluster.metadata.image import MetadataImage
+from kcluster.principals import UNAUTHENTICATED, ClientIdentity
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.codec.compiler import Codec
 from kcluster.protocol.error_answers import ErrorAnswers
 from kcluster.protocol.errors import ErrorCode, ProtocolError, StringTooLong
 from kcluster.protocol.framing import decode_request_header, encode_response_frame, frame_response
 from kcluster.protocol.releases import Release
+
+if TYPE_CHECKING:
+    from kcluster.broker.logins import Logins
+    from kcluster.security.sasl.authenticator import SaslAuthenticator
 
 Buffer = bytes | bytearray | memoryview
 
@@ -89,15 +97,22 @@ class _Served:
 
 
 class Channel:
-    """All connections of one life of one broker.
+    """All connections to one listener of one life of one broker.
 
-    `keeps_answers`: whether a repeated request may be answered without the broker.
+    `keeps_answers`: whether a repeated request may be answered without the broker; `identity`: the
+    listener's clients, before they log in; `logins`: the broker's, for a SASL listener.
     """
 
     def __init__(
-        self, broker: ChannelBroker, keeps_answers: Callable[[], bool] = lambda: True
+        self,
+        broker: ChannelBroker,
+        keeps_answers: Callable[[], bool] = lambda: True,
+        identity: ClientIdentity = UNAUTHENTICATED,
+        logins: Logins | None = None,
     ) -> None:
+        self.identity = identity
         self._broker = broker
+        self._logins = logins if identity.protocol.has_sasl else None
         self._quotas = broker.quotas
         self._keeps_answers = keeps_answers
         self._served: dict[int, _Served] = {}
@@ -110,9 +125,16 @@ class Channel:
 
     def receive(
         self, frame: memoryview, connection_id: int, client_host: str, now_ms: int
-    ) -> Request | list[Buffer]:
-        """The request in a frame, or the bytes of its answer if they are cached.  Raises
-        ProtocolError if the connection must be closed."""
+    ) -> Request | list[Buffer] | LoginFailed:
+        """The request in a frame, or the bytes of its answer if they are cached, or the end of its
+        client's login.  Raises ProtocolError if the connection must be closed."""
+        identity = self.identity
+        if self._logins is not None:
+            login = self._logins.of(connection_id, identity)
+            before = self._receive_in_login(login, frame, connection_id, client_host, now_ms)
+            if before is not None:
+                return before
+            identity = login.identity
         if len(frame) < _START.size:
             raise ProtocolError(f"a request of {len(frame)} bytes has no header", 0)
         api_key, api_version, correlation_id = _unpack_start(frame)
@@ -147,6 +169,7 @@ class Channel:
             body,
             client_host,
             now_ms,
+            identity,
         )
 
     def answer(self, reply: Reply) -> list[Buffer]:
@@ -156,6 +179,10 @@ class Channel:
         key = self._questions.pop(request.connection_id, None) if self._questions else None
         if reply.body is None:
             return []
+        if self._logins is not None:
+            token = self._answer_in_login(self._logins, reply)
+            if token is not None:
+                return token
         # The codec with which `receive` read the request: only such requests are answered here.
         spoken = self._served[request.api_key << 16 | request.api_version & 0xFFFF].codec
         try:
@@ -170,17 +197,114 @@ class Channel:
     def _answer_instead(self, request: Request, spoken: Codec, reason: str) -> list[Buffer]:
         """The answer if the real one cannot be written, because it repeats a client's long name.
         Kafka: RequestHandlerHelper.handleError, after the writer's exception."""
-        error, names = ErrorCode.UNKNOWN_SERVER_ERROR, self._broker.image.topic_names
-        answers = ErrorAnswers(request.api_key, request.api_version, error, names.get)
+        answers = self._error_answers(request, ErrorCode.UNKNOWN_SERVER_ERROR)
         instead = answers.answer(request.body)
         if instead is None:
             raise ProtocolError(f"the answer has {reason}", 0)
         body: list[Buffer] = spoken.encode_response(instead)
         return body
 
+    def _error_answers(self, request: Request, error: ErrorCode) -> ErrorAnswers:
+        names = self._broker.image.topic_names
+        return ErrorAnswers(request.api_key, request.api_version, error, names.get)
+
     def connection_closed(self, connection_id: int) -> None:
         """Forget a connection's pending answer."""
         self._questions.pop(connection_id, None)
+
+    # ------------------------------------------------------------------------- SASL listeners
+
+    def is_logged_in(self, connection_id: int) -> bool:
+        """Whether a connection's client may send large requests."""
+        return self._logins is None or self._logins.of(connection_id, self.identity).is_complete
+
+    def login_limit_bytes(self, request_max_bytes: int) -> int:
+        """The size of the largest request of a client that has not logged in."""
+        if self._logins is None:
+            return request_max_bytes
+        limit_bytes = self._logins.settings[self.identity.listener].max_receive_bytes
+        return min(limit_bytes, request_max_bytes)
+
+    def unreadable(self, connection_id: int, client_host: str, detail: str) -> LoginFailed | None:
+        """The end of the login of a client that sent no frame; None if the connection has no login
+        that could fail."""
+        if self._logins is None or self.is_logged_in(connection_id):
+            return None
+        return self._logins.unreadable(connection_id, self.identity, client_host, detail)
+
+    def _receive_in_login(
+        self,
+        login: SaslAuthenticator,
+        frame: memoryview,
+        connection_id: int,
+        client_host: str,
+        now_ms: int,
+    ) -> Request | list[Buffer] | LoginFailed | None:
+        """The request in the frame of a client that has not logged in, or the end of its login.
+        None: the client has logged in, and its request is served as all others."""
+        assert self._logins is not None
+        api_key = _START.unpack_from(frame)[0] if len(frame) >= _START.size else -1
+        failure = login.admit(api_key, len(frame), now_ms)
+        if failure is None:
+            if login.is_complete:
+                return None
+            if login.takes_raw_tokens:
+                return self._logins.raw_token(login, frame, connection_id, client_host, now_ms)
+        failed = None
+        if failure is not None:
+            failed = self._logins.failed(failure, connection_id, client_host)
+            if not failure.is_answered:
+                return failed
+        try:
+            received = self._decode(frame, connection_id, client_host, now_ms, login.identity)
+        except ProtocolError as error:
+            return self._logins.malformed(login, connection_id, client_host, str(error))
+        if failed is None or not isinstance(received, Request):
+            return received
+        answers = self._error_answers(received, ErrorCode.ILLEGAL_SASL_STATE)
+        failed.request, failed.answer = received, answers.answer(received.body)
+        return failed
+
+    def _decode(
+        self,
+        frame: memoryview,
+        connection_id: int,
+        client_host: str,
+        now_ms: int,
+        identity: ClientIdentity,
+    ) -> Request | list[Buffer]:
+        """The request in a frame, or the answer to a too new ApiVersions request."""
+        header = decode_request_header(frame)
+        key, version = header.api_key, header.api_version
+        served = self._served.get(key << 16 | version & 0xFFFF) or self._find(key, version)
+        if served is None:
+            return self._answer_in_version_0(header.correlation_id)
+        body = served.codec.decode_request(frame, header.body_position)
+        return Request(
+            connection_id,
+            key,
+            version,
+            header.correlation_id,
+            header.client_id,
+            body,
+            client_host,
+            now_ms,
+            identity,
+        )
+
+    def _answer_in_login(self, logins: Logins, reply: Reply) -> list[Buffer] | None:
+        """The bytes of the answer to a bare token; None for any other answer."""
+        request = reply.request
+        login = logins.get(request.connection_id)
+        if login is None:
+            return None
+        if login.awaits_raw_answer:
+            login.awaits_raw_answer = False
+            token = bytes(reply.body.auth_bytes)
+            return [len(token).to_bytes(4, "big") + token]
+        if request.api_key == ApiKey.API_VERSIONS and not reply.body.error_code:
+            login.versions_answered()
+        return None
 
     def _find(self, api_key: int, api_version: int) -> _Served | None:
         """The codec of this API and version; None for an ApiVersions request newer than ours."""

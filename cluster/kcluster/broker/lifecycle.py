@@ -20,6 +20,7 @@ from kcluster.broker.replication.maintenance import Maintenance
 from kcluster.contract import Rng, Stopped
 from kcluster.events.brokers import ControlledShutdown
 from kcluster.metadata.delta import MetadataFetchResponse
+from kcluster.metadata.endpoints import registered
 from kcluster.metadata.records import MetadataFetch
 from kcluster.partition.disk import Disk
 from kcluster.protocol import messages as m
@@ -78,14 +79,11 @@ class Lifecycle:
     def start(self, now_ms: int) -> None:
         """Register with the controller, retrying until it answers."""
         view = self._view
-        listener = m.BrokerRegistrationRequest.Listener(
-            name="PLAINTEXT", host=view.host, port=view.port, security_protocol=0
-        )
         request = m.BrokerRegistrationRequest(
             broker_id=view.node_id,
             cluster_id=view.cluster_id,
             incarnation_id=self._incarnation_id,
-            listeners=[listener],
+            listeners=registered(view.endpoints),
             features=[
                 m.BrokerRegistrationRequest.Feature(name, low, high)
                 for name, (low, high) in supported(view.release).items()

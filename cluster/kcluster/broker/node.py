@@ -18,7 +18,7 @@ fetchers, metadata publisher, maintenance, lifecycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.broker import handlers as _handlers  # registers every handler
 from kcluster.broker.authorization import admit
@@ -35,6 +35,7 @@ from kcluster.contract import (
     ConnectionClosed,
     Effect,
     Input,
+    LoginFailed,
     PeerDisconnected,
     PeerRequest,
     PeerResponse,
@@ -45,9 +46,13 @@ from kcluster.contract import (
     Tick,
 )
 from kcluster.partition.disk import Disk
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.releases import Release
 from kcluster.timers import NEVER_MS
+
+if TYPE_CHECKING:
+    from kcluster.security.sasl.settings import SaslSettings
 
 PEER_APIS: Final = (
     ApiKey.PRODUCE,
@@ -84,18 +89,17 @@ class BrokerNode(Broker):
         broker_id: int,
         config: BrokerConfig,
         disk: Disk,
-        host: str,
-        port: int,
+        endpoints: tuple[BrokerEndpoint, ...],
         rack: str | None,
         rng: Rng,
         cluster_id: str,
         release: Release = LATEST,
         unused_configs: Mapping[str, str] = {},
+        sasl: Mapping[str, SaslSettings] = {},
     ) -> None:
         view = BrokerView(
             node_id=broker_id,
-            host=host,
-            port=port,
+            endpoints=endpoints,
             rack=rack,
             cluster_id=cluster_id,
             release=release,
@@ -104,7 +108,7 @@ class BrokerNode(Broker):
         )
         outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
         disk.runs += 1
-        super().__init__(view, outbox, disk, rng, self.serve)
+        super().__init__(view, outbox, disk, rng, self.serve, sasl)
         timers, peers, replicas = self.timers, self.peers, self.replicas
         fetchers = Fetchers(view, timers, peers, outbox, replicas, self.throttles)
         self.publisher = MetadataPublisher(
@@ -135,9 +139,9 @@ class BrokerNode(Broker):
         """The broker's state between its start and its end."""
         return self.lifecycle.state
 
-    def advertise(self, host: str, port: int) -> None:
-        """Take over an address, and have the controller make it known to clients."""
-        self.view.host, self.view.port = host, port
+    def advertise(self, endpoints: tuple[BrokerEndpoint, ...]) -> None:
+        """Advertise these addresses from the next registration on."""
+        self.view.endpoints = endpoints
 
     # ---------------------------------------------------------------------- as a driver sees it
 
@@ -214,6 +218,12 @@ class BrokerNode(Broker):
             self.access.connection_closed(event.connection_id)
         if self.quotas.is_active:
             self.quotas.connection_closed(event.connection_id)
+        if self.logins is not None:
+            self.logins.connection_closed(event.connection_id)
+
+    def _on_login_failed(self, event: LoginFailed, now_ms: int) -> None:
+        assert self.logins is not None, event
+        self.logins.end(event, now_ms)
 
     def _abandon_fetch(self, connection_id: int) -> None:
         """Abandon a fetch.  As in Kafka its session outlives the connection, because the client may
@@ -244,6 +254,7 @@ def _peer_connection(peer: int) -> int:
 _ON: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
     PeerDisconnected: BrokerNode._on_peer_disconnected,
     ConnectionClosed: BrokerNode._on_connection_closed,
+    LoginFailed: BrokerNode._on_login_failed,
     Tick: BrokerNode._on_tick,
     Start: BrokerNode._on_start,
     Shutdown: BrokerNode._on_shutdown,

@@ -10,7 +10,7 @@ A process gives it: `Process.broker`, `Process.last_broker` (runtime/process.py)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kcluster.broker.access import Access
 from kcluster.broker.coordinator import GroupCoordinator
@@ -23,7 +23,11 @@ from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
 from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.metadata.image import MetadataImage
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.releases import Release
+
+if TYPE_CHECKING:
+    from kcluster.broker.logins import Logins
 
 
 class BrokerNodeView(Protocol):
@@ -54,6 +58,10 @@ class BrokerNodeView(Protocol):
     @property
     def image(self) -> MetadataImage:
         """The metadata that the broker has applied."""
+
+    @property
+    def logins(self) -> Logins | None:
+        """The logins of its SASL connections; None if no listener has SASL."""
 
     @property
     def replicas(self) -> Replicas:
@@ -88,5 +96,5 @@ class BrokerNodeView(Protocol):
     def quotas(self) -> ClientQuotas:
         """The throttling of the broker's clients."""
 
-    def advertise(self, host: str, port: int) -> None:
+    def advertise(self, endpoints: tuple[BrokerEndpoint, ...]) -> None:
         """Take over an address, and have the controller make it known to clients."""

@@ -17,6 +17,7 @@ from typing import Protocol, final
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Effect, Event, Note, NoteId
 from kcluster.metadata.image import MetadataImage
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.releases import Release
 
 
@@ -24,12 +25,12 @@ from kcluster.protocol.releases import Release
 class BrokerView:
     """A broker's identity, its configs, and its view of the cluster.
 
-    Three fields change: `epoch` (lifecycle.py), `config`, and the content of `image`
-    (publisher.py).
+    Four fields change: `epoch` (lifecycle.py), `endpoints` (node.py), `config`, and the content
+    of `image` (publisher.py).
     """
 
     __slots__ = (
-        "cluster_id", "config", "epoch", "host", "image", "node_id", "port", "rack", "release",
+        "cluster_id", "config", "endpoints", "epoch", "image", "node_id", "rack", "release",
         "static_config", "unused_configs",
     )  # fmt: skip
 
@@ -37,8 +38,7 @@ class BrokerView:
         self,
         *,
         node_id: int,
-        host: str,
-        port: int,
+        endpoints: tuple[BrokerEndpoint, ...],
         rack: str | None,
         cluster_id: str,
         release: Release,
@@ -46,8 +46,8 @@ class BrokerView:
         unused_configs: Mapping[str, str],
     ) -> None:
         self.node_id = node_id
-        self.host = host
-        self.port = port
+        self.endpoints = endpoints
+        """The advertised address of each listener."""
         self.rack = rack
         self.cluster_id = cluster_id
         self.release = release

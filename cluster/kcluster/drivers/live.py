@@ -72,7 +72,10 @@ class LiveDriver(SocketDriver):
     `stop`."""
 
     def __init__(
-        self, plan: Plan, ports: dict[int, ReservedPort], log: Callable[[str], None] | None = None
+        self,
+        plan: Plan,
+        ports: dict[int, tuple[ReservedPort, ...]],
+        log: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(plan, log)
         self.ports = ports
@@ -149,8 +152,9 @@ class LiveDriver(SocketDriver):
         finally:
             self._refuse_commands()
             sweep.kill(block=False)
-            for node_id in tuple(self.listeners):
-                self.listeners.pop(node_id).close()
+            for listener in self.open_listeners():
+                listener.close()
+            self.listeners.clear()
             self._alarm.close()
             self._timer.close()
             if before_waiting is not None:
@@ -330,7 +334,7 @@ class LiveDriver(SocketDriver):
         """Whether a client waits for an answer.  An idle cluster does not go through its thousands
         of connections at each wake-up."""
         if self._may_await:
-            self._may_await = any(listener.awaits_reply for listener in self.listeners.values())
+            self._may_await = any(listener.awaits_reply for listener in self.open_listeners())
         return self._may_await
 
     def _on_timer(self) -> None:
@@ -347,13 +351,13 @@ class LiveDriver(SocketDriver):
 
     def _close_idle(self) -> None:
         while True:
-            limits = [x.limits.max_idle_ms for x in self.listeners.values()]
+            limits = [x.limits.max_idle_ms for x in self.open_listeners()]
             shortest_ms = min((limit for limit in limits if limit >= 0), default=60_000)
             gevent.sleep(min(max(0.05, shortest_ms / IDLE_SWEEPS / 1000), LONGEST_SWEEP_S))
             if self.clock.is_paused:
                 continue
             self.wake()
-            for listener in tuple(self.listeners.values()):
+            for listener in self.open_listeners():
                 listener.close_excess()
                 listener.close_idle(self.now_ms())
             self.settle()
@@ -440,23 +444,23 @@ class LiveDriver(SocketDriver):
         self._connection_ids += 1
         return self._connection_ids
 
-    def _acceptor(self, node_id: int) -> Acceptor:
-        return SocketAcceptor(self.ports[node_id], self, node_id)
+    def _acceptor(self, node_id: int, at: int) -> Acceptor:
+        return SocketAcceptor(self.ports[node_id][at], self, node_id)
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
         """The network node of these outside clients, created on first use.  Part of Outlet."""
         self.outside = self._outside
         return (self._outside.find(pattern, by_host),)
 
-    def new_port(self, node_id: int) -> int:
-        """Assign a port to a broker that is new, or down and about to have another address; returns
-        it.  Part of Outlet."""
-        old = self.ports.get(node_id)
-        host = self.plan.topology.host if old is None else old.host
-        self.ports[node_id] = fresh = ReservedPort(host, 0)
-        if old is not None:
-            old.release()
-        return fresh.port
+    def new_ports(self, node_id: int, count: int) -> tuple[int, ...]:
+        """Assign ports to a broker that is new, or down and about to have other addresses.  Part
+        of Outlet."""
+        old = self.ports.get(node_id, ())
+        host = self.plan.topology.host
+        fresh = self.ports[node_id] = tuple(ReservedPort(host, 0) for _ in range(count))
+        for port in old:
+            port.release()
+        return tuple(port.port for port in fresh)
 
 
 def prepare_watcher(hub: Hub) -> Any:

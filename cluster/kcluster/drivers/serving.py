@@ -15,13 +15,16 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from kcluster.broker.channel import Channel
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.contract import Input, Reply, Request
 from kcluster.deaths import ProcessState
 from kcluster.drivers.outside import Outside
 from kcluster.drivers.sockets.connection import BrokerConnection
 from kcluster.drivers.sockets.listener import Acceptor, Limits, Listener
+from kcluster.drivers.sockets.request_memory import RequestMemory
 from kcluster.operations.errors import ClusterError
+from kcluster.principals import ClientIdentity
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import Process
@@ -36,7 +39,8 @@ class SocketDriver(ABC):
     def __init__(self, plan: Plan, log: Callable[[str], None] | None) -> None:
         self.plan = plan
         self.outside: Outside | None = None  # only while links of such clients are cut or shaped
-        self.listeners: dict[int, Listener] = {}
+        self.listeners: dict[int, tuple[Listener, ...]] = {}
+        """The listeners of each broker that is up, in the order of its endpoints."""
         self.bugs: list[BaseException] = []
         """Exceptions raised by steps.  Each is a bug in the simulator, so the test that hit it must
         fail."""
@@ -61,8 +65,8 @@ class SocketDriver(ABC):
         """The nodes, with an outlet that leads to this driver."""
 
     @abstractmethod
-    def _acceptor(self, node_id: int) -> Acceptor:
-        """The acceptor of a broker's port; it does not listen yet."""
+    def _acceptor(self, node_id: int, at: int) -> Acceptor:
+        """The acceptor of a broker's port number `at`; it does not listen yet."""
 
     @abstractmethod
     def _arm(self) -> None:
@@ -200,35 +204,71 @@ class SocketDriver(ABC):
 
     def write_reply(self, node_id: int, reply: Reply) -> None:
         """Write a reply to its connection, if that is still open."""
-        connection = self.listeners[node_id].connections.get(reply.request.connection_id)
+        connection = self._connection(node_id, reply.request.connection_id)
         if connection is not None:
             connection.take_reply(reply)
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         """Close a client's connection for a broker.  Part of Outlet."""
-        connection = self.listeners[node_id].connections.get(connection_id)
+        connection = self._connection(node_id, connection_id)
         if connection is not None:
             connection.close(reason)
+
+    def _connection(self, node_id: int, connection_id: int) -> BrokerConnection | None:
+        for listener in self.listeners[node_id]:
+            connection = listener.connections.get(connection_id)
+            if connection is not None:
+                return connection
+        return None
+
+    def open_listeners(self) -> tuple[Listener, ...]:
+        """The listeners of all brokers that are up."""
+        return tuple(listener for each in self.listeners.values() for listener in each)
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """Open, close, pause or resume the broker's sockets.  Part of Outlet."""
         node_id = process.node_id
-        if node_id not in self.plan.addresses:
+        if node_id not in self.plan.endpoints:
             return  # the controller
         if process.state is ProcessState.DOWN:
-            self.listeners.pop(node_id).close()
+            for listener in self.listeners.pop(node_id):
+                listener.close()
         elif process.state is ProcessState.PAUSED:
-            self.listeners[node_id].pause()
+            for listener in self.listeners[node_id]:
+                listener.pause()
         elif was is ProcessState.PAUSED:
-            self.listeners[node_id].resume()
+            for listener in self.listeners[node_id]:
+                listener.resume()
         else:
             node = process.broker
             assert node is not None, process.state
-            self.listeners[node_id] = Listener(
-                node_id,
-                Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),
-                lambda: Limits.of(node.config),
-                ConnectionQuotas(node.view, node.quotas),
+            self.listeners[node_id] = self._listeners_of(node)
+
+    def _listeners_of(self, node: BrokerNodeView) -> tuple[Listener, ...]:
+        """The listeners of a broker that starts; they share its limits."""
+
+        def limits() -> Limits:
+            return Limits.of(node.config)
+
+        def keeps_answers() -> bool:
+            return self.dispatcher.gate is None and self.outside is None
+
+        quotas = ConnectionQuotas(node.view, node.quotas)
+        memory = RequestMemory(limits().queued_max_bytes)
+        return tuple(
+            Listener(
+                node.node_id,
+                Channel(
+                    node,
+                    keeps_answers,
+                    ClientIdentity(listener=endpoint.listener, protocol=endpoint.protocol),
+                    node.logins,
+                ),
+                limits,
+                quotas,
+                memory,
                 self,
-                self._acceptor(node_id),
+                self._acceptor(node.node_id, at),
             )
+            for at, endpoint in enumerate(node.view.endpoints)
+        )

@@ -12,7 +12,7 @@ messages between them, then scheduled callbacks, then clients' deadlines.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from heapq import heappop, heappush
 from random import Random
@@ -26,6 +26,7 @@ from kcluster.drivers.wires.virtual import ClientConnection, ClientWire
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.network.transit import Transit
+from kcluster.principals import BrokerEndpoint
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import MAX_IDLE, Dispatcher
 from kcluster.runtime.livelock import LivelockError
@@ -40,14 +41,14 @@ _DOWN: Final = ProcessState.DOWN
 
 @final
 class VirtualTime:
-    """One run.  `clients`: by id in the fabric; `addresses`: those of the brokers; `trace`: gets a
+    """One run.  `clients`: by id in the fabric; `endpoints`: those of the brokers; `trace`: gets a
     line for each connection that a broker closes."""
 
     def __init__(
         self,
         fabric: Fabric,
         processes: Iterable[Process],
-        addresses: dict[int, tuple[str, int]],
+        endpoints: Mapping[int, tuple[BrokerEndpoint, ...]],
         trace: list[Note | str],
     ) -> None:
         self.dispatcher = Dispatcher(fabric, processes, self)
@@ -56,7 +57,7 @@ class VirtualTime:
         self.beside: Outlet | None = None
         """The driver of connections other than those of simulated clients, if there is one."""
         self._transit: Transit[ClientConnection] = Transit(fabric, self, self, self._on_lost)
-        self._addresses = addresses
+        self._endpoints = endpoints
         self._trace = trace
         self._heap: list[tuple[int, int, Callback]] = []
         """(µs, sequence number, callback)."""
@@ -245,11 +246,12 @@ class VirtualTime:
         elif self.beside is not None:
             self.beside.close_connection(node_id, connection_id, reason)
 
-    def new_port(self, node_id: int) -> int:
-        """An unused port.  Part of Outlet."""
+    def new_ports(self, node_id: int, count: int) -> tuple[int, ...]:
+        """Unused ports.  Part of Outlet."""
         if self.beside is not None:
-            return self.beside.new_port(node_id)
-        return max(port for _, port in self._addresses.values()) + 1
+            return self.beside.new_ports(node_id, count)
+        first = 1 + max(one.port for each in self._endpoints.values() for one in each)
+        return tuple(range(first, first + count))
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
         """Find no node, unless outside clients connect beside the simulated ones.  Part of
@@ -266,11 +268,17 @@ class VirtualTime:
             self.beside.process_changed(process, was)
 
 
-def virtual_ports(topology: Topology) -> dict[int, int]:
-    """The port of each broker, by id: from the topology, or a number that does not depend on the
+def virtual_ports(topology: Topology) -> dict[int, tuple[int, ...]]:
+    """The ports of each broker, by id: from the topology, or numbers that do not depend on the
     machine."""
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
-    return {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}
+    return {
+        spec.id: tuple(
+            listener.port or FIRST_VIRTUAL_PORT + at + nth * len(specs)
+            for nth, listener in enumerate(spec.all_listeners)
+        )
+        for at, spec in enumerate(specs)
+    }
 
 
 def start_client(

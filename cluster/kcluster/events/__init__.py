@@ -31,6 +31,7 @@ from kcluster.events.brokers import (
     RegistrationRefused,
 )
 from kcluster.events.clients import (
+    AuthenticationFailed,
     ClientThrottled,
     GroupAssigned,
     GroupMemberExpired,
@@ -113,6 +114,7 @@ AnyEvent = (
     | LogTruncated
     | RecordsLost
     | ClientThrottled
+    | AuthenticationFailed
     | TelemetryPushed
     | GroupMemberJoined
     | GroupMemberLeft
@@ -154,6 +156,7 @@ __all__ = [
     "AclsApplied",
     "AclsChanged",
     "AnyEvent",
+    "AuthenticationFailed",
     "AuthorizationDenied",
     "BecameFollower",
     "BecameLeader",

@@ -48,7 +48,7 @@ class AuthorizationDenied(TaggedEvent, frozen=True):
 
     node: int
     principal: str
-    host: str
+    client_host: str
     operation: AclOperation
     resource_type: AclResource
     resource: str
@@ -70,7 +70,7 @@ def denied_event(
     return AuthorizationDenied(
         node=node,
         principal=str(denial.requester.principal),
-        host=denial.requester.host,
+        client_host=denial.requester.host,
         operation=denial.operation,
         resource_type=denial.resource_type,
         resource=denial.name,

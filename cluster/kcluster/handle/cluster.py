@@ -52,7 +52,7 @@ class Cluster(ClusterVerbs):
         record: bool = True,
     ) -> None:
         self._ports = _reserve(topology)
-        ports = {broker_id: port.port for broker_id, port in self._ports.items()}
+        ports = {id_: [port.port for port in own] for id_, own in self._ports.items()}
         drawn = int.from_bytes(os.urandom(6)) if seed is None else seed
         plan = build(topology, drawn, ports)
         super().__init__(topology, drawn, plan, LiveDriver(plan, self._ports, log))
@@ -126,8 +126,9 @@ class Cluster(ClusterVerbs):
             self._release()
 
     def _release(self) -> None:
-        for port in self._ports.values():
-            port.release()
+        for ports in self._ports.values():
+            for port in ports:
+                port.release()
 
     # ---------------------------------------------------------------- the driver's thread
 
@@ -168,20 +169,28 @@ def too_few_descriptors(brokers: int) -> str:
     )
 
 
-def _reserve(topology: Topology) -> dict[int, ReservedPort]:
-    """Reserve the brokers' ports, by id; all of them or none."""
-    ports: dict[int, ReservedPort] = {}
+def _reserve(topology: Topology) -> dict[int, tuple[ReservedPort, ...]]:
+    """Reserve the ports of the brokers' listeners, by broker id; all of them or none."""
+    ports: dict[tuple[int, int], ReservedPort] = {}
+    wanted = [
+        (not listener.port, spec.id, at, listener.port)
+        for spec in topology.brokers
+        for at, listener in enumerate(spec.all_listeners)
+    ]
     # Fixed ports first, so that none of them is chosen as a free port.
-    for spec in sorted(topology.brokers, key=lambda spec: (not spec.port, spec.id)):
+    for _, broker_id, at, number in sorted(wanted):
         try:
-            ports[spec.id] = ReservedPort(topology.host, spec.port)
+            ports[broker_id, at] = ReservedPort(topology.host, number)
         except OSError as error:
             for port in ports.values():
                 port.release()
             if error.errno in NO_DESCRIPTOR:
                 raise ClusterError(too_few_descriptors(len(topology.brokers))) from error
-            where = f"{topology.host}:{spec.port}"
+            where = f"{topology.host}:{number}"
             raise ClusterError(
-                f"broker {spec.id} cannot listen on {where}: {error.strerror}"
+                f"broker {broker_id} cannot listen on {where}: {error.strerror}"
             ) from error
-    return {broker_id: ports[broker_id] for broker_id in sorted(ports)}
+    return {
+        spec.id: tuple(ports[spec.id, at] for at in range(len(spec.all_listeners)))
+        for spec in sorted(topology.brokers, key=lambda spec: spec.id)
+    }

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import NoteId
-from kcluster.principals import UNAUTHENTICATED, ClientIdentity
+from kcluster.principals import UNAUTHENTICATED, BrokerEndpoint, ClientIdentity
 from kcluster.protocol.codec.schema import Versions
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
@@ -40,8 +40,8 @@ class BrokerRegistration(Struct, frozen=True, gc=False):
     broker_id: int
     epoch: int
     """Offset of the registration record; a restarted broker gets a greater epoch."""
-    host: str
-    port: int
+    endpoints: tuple[BrokerEndpoint, ...]
+    """The address for the clients of each listener."""
     rack: str | None
     fenced: bool = True
     in_controlled_shutdown: bool = False
@@ -54,6 +54,13 @@ class BrokerRegistration(Struct, frozen=True, gc=False):
     def is_active(self) -> bool:
         """Whether the broker may be in an ISR and be elected (KIP-841)."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def endpoint(self, listener: str) -> BrokerEndpoint | None:
+        """The address for the clients of a listener; None if the broker does not have it."""
+        for endpoint in self.endpoints:
+            if endpoint.listener == listener:
+                return endpoint
+        return None
 
 
 class PartitionRegistration(Struct, frozen=True, gc=False):

@@ -12,8 +12,10 @@ from typing import Final
 
 from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.specs import TopicSpec
+from kcluster.metadata.endpoints import registered
 from kcluster.metadata.records import BrokerRegistration
 from kcluster.operations.asking import Asking
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.messages import Message
@@ -78,16 +80,18 @@ class Admin:
         self._ask(ask(resources=[resource]), on_end)
 
     def amend_registration(
-        self, cluster_id: str, broker: BrokerRegistration, host: str, port: int, on_end: OnEnd
+        self,
+        cluster_id: str,
+        broker: BrokerRegistration,
+        endpoints: tuple[BrokerEndpoint, ...],
+        on_end: OnEnd,
     ) -> None:
-        """Register a broker again, as the same process at another address."""
-        ask = m.BrokerRegistrationRequest
-        listener = ask.Listener(name="PLAINTEXT", host=host, port=port, security_protocol=0)
-        request = ask(
+        """Register a broker again, as the same process at other addresses."""
+        request = m.BrokerRegistrationRequest(
             broker_id=broker.broker_id,
             cluster_id=cluster_id,
             incarnation_id=broker.incarnation_id,
-            listeners=[listener],
+            listeners=registered(endpoints),
             rack=broker.rack,
         )
         self._ask(request, on_end)

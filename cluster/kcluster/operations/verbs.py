@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.topology.specs import BrokerSpec
 from kcluster.config.topology.values import unknown_version
@@ -128,34 +130,39 @@ class Verbs:
     def readdress(self, broker_id: int) -> None:
         """Give a broker that is down another port, which clients learn from metadata."""
         self._process(broker_id, ProcessState.DOWN)
-        host, _ = self._plan.addresses[self.broker(broker_id)]
-        port = self._dispatcher.outlet.new_port(broker_id)
-        self._plan.addresses[broker_id] = (host, port)
-        self._dispatcher.note(BrokerReaddressed(broker_id, host, port))
+        old = self._plan.endpoints[self.broker(broker_id)]
+        ports = self._dispatcher.outlet.new_ports(broker_id, len(old))
+        moved = tuple(replace(one, port=port) for one, port in zip(old, ports, strict=True))
+        self._plan.endpoints[broker_id] = moved
+        self._dispatcher.note(BrokerReaddressed(broker_id, moved[0].host, moved[0].port))
 
     def advertise(self, broker_id: int, host: str, port: int, on_end: OnEnd) -> None:
-        """Give clients this address of a broker: from its next start on, and now if it runs, by an
-        amended registration.  The address at which it listens does not change.
+        """Give clients of a broker's first listener this address: from its next start on, and now
+        if it runs, by an amended registration.  The address at which it listens does not change.
 
         DIFFERS: in Kafka, advertised.listeners changes only by a restart of a KRaft broker.
         """
-        self._plan.addresses[self.broker(broker_id)] = (host, port)
+        first, *others = self._plan.endpoints[self.broker(broker_id)]
+        endpoints = (replace(first, host=host, port=port), *others)
+        self._plan.endpoints[broker_id] = endpoints
         node = self._dispatcher.broker(broker_id)
         if node is not None:
-            node.advertise(host, port)
+            node.advertise(endpoints)
         registration = self.settled.image.brokers.get(broker_id)
         if node is None or registration is None:
             on_end("")
         else:
             cluster_id = self._plan.cluster_id
-            self.admin.amend_registration(cluster_id, registration, host, port, on_end)
+            self.admin.amend_registration(cluster_id, registration, endpoints, on_end)
 
     def add_broker(self, broker_id: int, rack: str | None = None) -> None:
         """Add a new broker, with an empty disk, to the running cluster."""
         if broker_id in self._dispatcher.processes:
             raise ClusterError(f"the id {broker_id} is, or was, another broker's")
-        port = self._dispatcher.outlet.new_port(broker_id)
-        process = add_broker(self._plan, BrokerSpec(broker_id, rack=rack), port)
+        listeners = self._plan.topology.listeners
+        spec = BrokerSpec(broker_id, rack=rack, listeners=listeners)
+        ports = self._dispatcher.outlet.new_ports(broker_id, len(spec.all_listeners))
+        process = add_broker(self._plan, spec, ports)
         self._dispatcher.processes[broker_id] = process
         self._dispatcher.start(broker_id)
 
@@ -164,7 +171,7 @@ class Verbs:
         Kafka: reassign them first."""
         self._process(broker_id, ProcessState.DOWN)
         self._dispatcher.processes[self.broker(broker_id)].is_removed = True
-        del self._plan.addresses[broker_id]
+        del self._plan.endpoints[broker_id]
         self.admin.unregister(broker_id, on_end)
 
     def fill_disk(self, broker_id: int) -> None:

@@ -9,7 +9,7 @@ numbers of a node do not depend on another node's draws.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from msgspec import Struct, structs
@@ -24,6 +24,7 @@ from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.node import ControllerNode
 from kcluster.network.fabric import Fabric
 from kcluster.partition.disk import Disk
+from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
@@ -41,43 +42,50 @@ class Plan(Struct):
     processes: tuple[Process, ...]
     disks: dict[int, Disk]
     rngs: dict[int, Random]
-    addresses: dict[int, tuple[str, int]]
-    """The host and port that each broker advertises from its next start on, by broker id."""
+    endpoints: dict[int, tuple[BrokerEndpoint, ...]]
+    """The addresses that each broker advertises from its next start on, by broker id."""
     releases: dict[int, Release]
     """The Kafka release of each broker from its next start on, by broker id."""
 
+    @property
+    def addresses(self) -> dict[int, tuple[str, int]]:
+        """The host and port of each broker's first listener, by broker id."""
+        return {
+            broker_id: (first.host, first.port) for broker_id, (first, *_) in self.endpoints.items()
+        }
 
-def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
-    """Build a cluster.  `ports`: the port of each broker, by broker id."""
+
+def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> Plan:
+    """Build a cluster.  `ports`: those of each broker's listeners, by broker id."""
     cluster_id = _cluster_id(Random(f"{seed}/cluster id"))
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     node_ids = (CONTROLLER_ID, *(spec.id for spec in specs))
     rngs = {node_id: Random(f"{seed}/{node_id}") for node_id in node_ids}
     disks = {spec.id: Disk(topology.write_back_ms) for spec in specs}
-    addresses = {spec.id: spec.advertised_address(topology.host, ports[spec.id]) for spec in specs}
+    endpoints = {spec.id: spec.endpoints(topology.host, ports[spec.id]) for spec in specs}
     releases = {spec.id: topology.release_of(spec.id) for spec in specs}
     processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id, releases))]
     for spec in specs:
         config = topology.broker_config(spec.id)
         unused = topology.texts_without_effect(spec.id)
         builder = _broker_builder(
-            spec, config, unused, disks[spec.id], addresses, rngs[spec.id], cluster_id, releases
+            spec, config, unused, disks[spec.id], endpoints, rngs[spec.id], cluster_id, releases
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
     return Plan(
-        topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, addresses, releases
+        topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, endpoints, releases
     )
 
 
-def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
+def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
     """Add a broker with an empty disk; its process is not up yet."""
     topology = plan.topology = structs.replace(
         plan.topology, brokers=(*plan.topology.brokers, spec)
     )
     plan.rngs[spec.id] = Random(f"{plan.seed}/{spec.id}")
     plan.disks[spec.id] = Disk(topology.write_back_ms)
-    plan.addresses[spec.id] = spec.advertised_address(topology.host, port)
+    plan.endpoints[spec.id] = spec.endpoints(topology.host, ports)
     plan.releases[spec.id] = topology.release_of(spec.id)
     config = topology.broker_config(spec.id)
     builder = _broker_builder(
@@ -85,7 +93,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
         config,
         topology.texts_without_effect(spec.id),
         plan.disks[spec.id],
-        plan.addresses,
+        plan.endpoints,
         plan.rngs[spec.id],
         plan.cluster_id,
         plan.releases,
@@ -125,7 +133,7 @@ def _broker_builder(
     config: BrokerConfig,
     unused_configs: Mapping[str, str],
     disk: Disk,
-    addresses: Mapping[int, tuple[str, int]],
+    endpoints: Mapping[int, tuple[BrokerEndpoint, ...]],
     rng: Random,
     cluster_id: str,
     releases: Mapping[int, Release],
@@ -134,7 +142,7 @@ def _broker_builder(
         spec.id,
         config,
         disk,
-        *addresses[spec.id],
+        endpoints[spec.id],
         spec.rack,
         rng,
         cluster_id,

@@ -91,8 +91,8 @@ class Outlet(Protocol):
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         """Close a client's connection."""
 
-    def new_port(self, node_id: int) -> int:
-        """Give a broker that is down, or new, a port for its next start."""
+    def new_ports(self, node_id: int, count: int) -> tuple[int, ...]:
+        """Give a broker that is down, or new, this number of ports for its next start."""
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
         """The network's node of outside clients whose client.id or address matches; none in virtual

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Iterator
@@ -34,6 +35,9 @@ UNREAD_S: Final = 0.5
 reset."""
 ACCEPT_AGAIN_S: Final = 0.5
 _TLS_HANDSHAKE: Final = b"\x16"
+_TLS_ALERT: Final = b"\x15"
+_FAREWELL: Final = b"\x17\x03\x03\x00\x13" + bytes(19)
+"""The size of an alert of TLS 1.3, which looks like data of two bytes; no request is so short."""
 
 
 class ClientLeft(ConnectionResetError):
@@ -193,12 +197,13 @@ class Connection(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         """Run the body, which waits; ClientLeft is raised in it once the client has closed its
         connection."""
         greenlet = gevent.getcurrent()
-        plain = self.socket._sock
+        plain, has_tls = self.socket._sock, self.server.tls is not None
         watcher = gevent.get_hub().loop.io(plain.fileno(), 1)
 
         def on_readable() -> None:
             try:
-                has_left = not plain.recv(1, socket.MSG_PEEK)
+                data = plain.recv(len(_FAREWELL) + 1, socket.MSG_PEEK)
+                has_left = not data or (has_tls and is_farewell(data))
             except BlockingIOError:
                 return
             except OSError:
@@ -220,9 +225,15 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
 
     handler_class = Connection
 
-    def __init__(self, listener: object, application: object, limits: WebLimits) -> None:
+    def __init__(
+        self, listener: object, application: object, limits: WebLimits, tls: Any = None
+    ) -> None:
         super().__init__(listener, application, log=None, spawn=gevent.pool.Pool())
         self.limits = limits
+        self.tls = tls
+        """gevent's SSLContext; None: plain HTTP."""
+        if tls is not None:
+            self.environ["wsgi.url_scheme"] = "https"
         self.complaints = Complaints(_to_stderr, time.monotonic)
         self.connections = 0
         """The connections that are open."""
@@ -237,11 +248,34 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             return
         self.connections += 1
         try:
-            super().handle(sock, address)
+            if self.tls is None:
+                super().handle(sock, address)
+            else:
+                self._handle_tls(sock, address)
         except (BrokenPipeError, ConnectionResetError):
             pass  # the client has left before its answer, also before a refusal of its request
         finally:
             self.connections -= 1
+
+    def _handle_tls(self, sock: Any, address: object) -> None:
+        """Serve a connection after its handshake."""
+        secured = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        try:
+            with gevent.Timeout(self.limits.header_s, SlowClient):
+                secured.do_handshake()
+            super().handle(secured, address)
+        except SlowClient:
+            self._complain_of(address, f"no TLS handshake within {self.limits.header_s:g} s")
+        except ssl.SSLError as error:
+            reason = (error.reason or str(error)).replace("_", " ").lower()
+            if error.reason == "HTTP_REQUEST":
+                reason = "a request by plain HTTP; this server speaks TLS: https://"
+            self._complain_of(address, reason)
+        finally:
+            secured.close()
+
+    def _complain_of(self, address: object, text: str) -> None:
+        self.complaints.add(f"connection from {client_name(address)}: {text}")
 
     def do_read(self) -> object:
         """pywsgi: accept; without a free descriptor, try again in a moment."""
@@ -255,6 +289,11 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             self._timer = self.loop.timer(ACCEPT_AGAIN_S)
             self._timer.start(self._start_accepting_if_started)
             return None
+
+
+def is_farewell(data: bytes) -> bool:
+    """Whether these encrypted bytes of a client are an alert, by which it ends its connection."""
+    return data[:1] == _TLS_ALERT or (data[:5] == _FAREWELL[:5] and len(data) == len(_FAREWELL))
 
 
 def client_name(address: object) -> str:

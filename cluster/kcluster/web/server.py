@@ -29,6 +29,7 @@ from kcluster.web.connection import LimitedServer
 from kcluster.web.held import HeldCluster, HeldClusters
 from kcluster.web.limits import WebLimits
 from kcluster.web.problems import EXPECTED, overloaded
+from kcluster.web.tls import CertificateFiles
 
 T = TypeVar("T")
 Staying = Callable[[], AbstractContextManager[None]]
@@ -47,7 +48,7 @@ class WebServer:
     `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.  `runs`: the
     directory below which requests may write runs; None: they may not.  `local`: the unix socket to
     which the server listens instead, guarded by its permissions; after `serve_page` it also listens
-    to a port.
+    to a port.  `tls`: the files of its certificate; None: plain HTTP.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class WebServer:
         runs: Path | None = None,
         limits: WebLimits = WebLimits(),  # limits are frozen
         local: socket.socket | None = None,
+        tls: CertificateFiles | None = None,
     ) -> None:
         self.limits = limits
         self.clusters = HeldClusters(can_create=can_create, runs=runs)
@@ -69,6 +71,7 @@ class WebServer:
         self.is_stopping = False
         is_public = host not in (LOOPBACK, "localhost", "::1")
         self._access = AccessControl(self.token, names, is_public)
+        self._tls = None if tls is None else tls.context()
         self._local = local
         self._bound = None if local is not None else bound_socket(host, port)
         self.port: int = 0 if self._bound is None else self._bound.getsockname()[1]
@@ -88,7 +91,8 @@ class WebServer:
     def url(self) -> str:
         """The address of the server on this machine."""
         shown = LOOPBACK if self.host in ("0.0.0.0", "") else self.host
-        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
     def page_url(self, id: str) -> str:
         """The address of a cluster's page, with the token; empty if none is served."""
@@ -188,7 +192,8 @@ class WebServer:
             # first's ACK.
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         application = WebApplication(self, access, self.limits)
-        listener = LimitedServer(_of_gevent(bound), application, self.limits)
+        tls = None if bound.family == socket.AF_UNIX else self._tls
+        listener = LimitedServer(_of_gevent(bound), application, self.limits, tls)
         listener.start()
         self._listeners.append(listener)
 

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from kcluster.world import refusals
+from kcluster.world import refusals, tls_sockets
 from kcluster.world.active import refused, world_here
 from kcluster.world.holders import Replacement
 from kcluster.world.replaced import sqlite
@@ -182,6 +182,7 @@ OTHERS: Final[dict[str, Callable[[ModuleType, ExitStack], None]]] = {
     "multiprocessing.pool": let_pools_wait,
     "platform": _ask_no_programs,
     "sqlite3.dbapi2": sqlite.replace_sqlite,
+    "ssl": tls_sockets.replace_tls,
 }
 """The adaptations by module."""
 

@@ -26,7 +26,6 @@ from kcluster.world.replacing import set_attribute
 
 _PROCESS: Final = "a process has a clock and sockets of its own: {} cannot be used in virtual time"
 _SIGNAL: Final = "signals come in real time: {} cannot be used in virtual time"
-_TLS: Final = "TLS cannot be used in virtual time yet: use PLAINTEXT or SASL_PLAINTEXT"
 _DESCRIPTORS: Final = "{} knows real descriptors only: use selectors or select.select"
 
 
@@ -53,9 +52,6 @@ METHODS: Final = (
         "concurrent.futures.process", "ProcessPoolExecutor", "__init__",
         _PROCESS.format("ProcessPoolExecutor"),
     ),
-    RefusedMethod("ssl", "SSLContext", "wrap_socket", _TLS),
-    RefusedMethod("ssl", "SSLContext", "wrap_bio", _TLS),
-    RefusedMethod("asyncio.selector_events", "BaseSelectorEventLoop", "_make_ssl_transport", _TLS),
 )  # fmt: skip
 MODULES: Final = tuple(dict.fromkeys(each.module for each in METHODS))
 

@@ -496,7 +496,7 @@ class Scheduler:
         return [
             StuckThread(
                 thread.name,
-                thread.wait if thread.is_parked else NO_WAIT,
+                NO_WAIT if thread is self.current and not thread.is_parked else thread.wait,
                 place_of(frames.get(thread.ident)),
                 thread.app,
             )

@@ -72,7 +72,9 @@ class WorldSocket(RealSocket):
         self._timeout: float | None = None
         self._end: StreamEnd | None = None
         self._local: tuple[str, int] = ("0.0.0.0", 0)
-        self._options: dict[tuple[int, int], object] = {}
+        self._options: dict[tuple[int, int], object] = {
+            (socket.SOL_SOCKET, socket.SO_TYPE): socket.SOCK_STREAM
+        }
         self._arrived: deque[StreamEnd] | None = None
         """Connections to a listening socket that are not yet accepted."""
         self._watchers: dict[Callable[[], None], None] = {}
@@ -278,7 +280,7 @@ class WorldSocket(RealSocket):
         return error
 
     def connect(self, address: object) -> None:
-        error = self.connect_ex(address)
+        error = WorldSocket.connect_ex(self, address)  # ssl.SSLSocket has its own
         if error == errno.EAGAIN:
             raise TimeoutError("timed out")
         if error == errno.EINPROGRESS:
@@ -288,7 +290,7 @@ class WorldSocket(RealSocket):
 
     # ------------------------------------------------------------------------------------- bytes
 
-    def _connected(self) -> StreamEnd:
+    def _connected_end(self) -> StreamEnd:
         self._check_open()
         if self._end is None:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
@@ -297,7 +299,7 @@ class WorldSocket(RealSocket):
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         if not bufsize:
             return b""
-        end = self._connected()
+        end = self._connected_end()
         if not end.is_readable:
             self._wait(lambda: end.is_readable, Waiting(WaitFor.BYTES))
         return end.peek(bufsize) if flags & socket.MSG_PEEK else end.read(bufsize)
@@ -334,7 +336,7 @@ class WorldSocket(RealSocket):
     # ------------------------------------------------------------------------------------ the end
 
     def shutdown(self, how: int, /) -> None:
-        end = self._connected()
+        end = self._connected_end()
         if how != socket.SHUT_WR:
             end.close_read()
         if how != socket.SHUT_RD:

@@ -11,6 +11,7 @@ from tests.rig.one_broker import OneBroker, broker_config, broker_records
 
 ADDRESS, OTHER_ADDRESS = "127.0.0.9", "127.0.0.8"
 NOW = 1_000_000
+LISTENER = "PLAINTEXT"
 
 
 def limited(**configs: str) -> tuple[OneBroker, ConnectionQuotas]:
@@ -32,8 +33,8 @@ def set_quota(one: OneBroker, address: str | None, rate: float | None) -> None:
 
 def connect(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> RefusedConnection | None:
     """One connection arrives; returns why it is refused, or None."""
-    assert quotas.arrived(now_ms) == 0
-    return quotas.admit(address, now_ms)
+    assert quotas.arrived(LISTENER, now_ms) == 0
+    return quotas.admit(LISTENER, address, now_ms)
 
 
 def keep_ms(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> int | None:
@@ -49,26 +50,30 @@ def test_rate__unused_quota_is_spent_before_connections_wait() -> None:
     _, quotas = limited(max_connection_creation_rate="2")
     waits, now_ms = [], NOW
     for _ in range(24):
-        waits.append(quotas.arrived(now_ms))
+        waits.append(quotas.arrived(LISTENER, now_ms))
         now_ms += waits[-1]
     assert waits == [0] * 20 + [500, 500, 1000, 1000]
 
 
 def test_rate__counts_connections_from_before_the_limit() -> None:
     one, quotas = limited()
-    assert [quotas.arrived(NOW) for _ in range(30)] == [0] * 30
+    assert [quotas.arrived(LISTENER, NOW) for _ in range(30)] == [0] * 30
     set_configs(one, max_connection_creation_rate="2")
-    assert quotas.arrived(NOW + 500) == 1000
-    assert quotas.arrived(NOW + 30_000) == 0
+    assert quotas.arrived(LISTENER, NOW + 500) == 1000
+    assert quotas.arrived(LISTENER, NOW + 30_000) == 0
+
+
+def waits_of(quotas: ConnectionQuotas, listener: str, count: int) -> list[int]:
+    """The times for which as many connections would have to wait."""
+    return [quotas.arrived(listener, NOW) for _ in range(count)]
 
 
 def test_rate__the_listener_has_a_limit_too() -> None:
     one, quotas = limited(listener_name_plaintext_max_connection_creation_rate="1")
-    assert quotas.max_rate == 1
-    set_configs(one, max_connection_creation_rate="7")
-    assert quotas.max_rate == 1
-    set_configs(one, listener_name_plaintext_max_connection_creation_rate="70")
-    assert quotas.max_rate == 7
+    assert waits_of(quotas, LISTENER, 12) == [0] * 10 + [1000] * 2
+    assert waits_of(quotas, "CLIENT", 40) == [0] * 40
+    set_configs(one, max_connection_creation_rate="2")
+    assert waits_of(quotas, "CLIENT", 1) == [1000]
 
 
 # ------------------------------------------------------------------------ the rate of one
@@ -132,9 +137,9 @@ def test_address__a_quota_of_nan_admits_no_connection() -> None:
 def test_max__connections_above_it_wait_for_a_free_slot() -> None:
     _, quotas = limited(max_connections="2")
     assert [connect(quotas, ADDRESS), connect(quotas, OTHER_ADDRESS)] == [None, None]
-    assert not quotas.has_room
-    quotas.closed(OTHER_ADDRESS)
-    assert quotas.has_room
+    assert not quotas.has_room(LISTENER)
+    quotas.closed(LISTENER, OTHER_ADDRESS)
+    assert quotas.has_room(LISTENER)
 
 
 def test_max__lowered_counts_the_excess_connections() -> None:
@@ -145,7 +150,7 @@ def test_max__lowered_counts_the_excess_connections() -> None:
     set_configs(one, max_connections="4")
     assert quotas.excess == 3
     set_configs(one, max_connections="9", listener_name_plaintext_max_connections="4")
-    assert (quotas.excess, quotas.has_room) == (0, False)
+    assert (quotas.excess, quotas.has_room(LISTENER), quotas.has_room("CLIENT")) == (0, False, True)
 
 
 def test_max_of_address__connections_above_it_are_closed_at_once() -> None:
@@ -155,5 +160,5 @@ def test_max_of_address__connections_above_it_are_closed_at_once() -> None:
     assert [keep_ms(quotas, ADDRESS) for _ in range(3)] == [None, None, 0]
     assert [keep_ms(quotas, OTHER_ADDRESS) for _ in range(2)] == [None, 0]
     assert keep_ms(quotas, "127.0.0.1") == 0
-    quotas.closed(ADDRESS)
+    quotas.closed(LISTENER, ADDRESS)
     assert keep_ms(quotas, ADDRESS) is None

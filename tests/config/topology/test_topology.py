@@ -15,6 +15,7 @@ from kcluster.config.topology.specs import (
     TopicSpec,
     split_address,
 )
+from kcluster.principals import BrokerEndpoint
 
 ROOT = Path(__file__).parents[3]
 
@@ -67,8 +68,10 @@ def test_topology__whole_example_of_every_key() -> None:
     assert topology.name == "2026"
     assert topology.features == {"transaction.version": 1, "share.version": 0}
     assert [spec.rack for spec in topology.brokers] == ["no", "1"]
-    assert topology.brokers[0].advertised_address("0.0.0.0", 50_000) == ("localhost", 9093)
-    assert topology.brokers[1].advertised_address("0.0.0.0", 50_000) == ("::1", 50_000)
+    assert topology.brokers[0].endpoints("0.0.0.0", [50_000]) == (
+        BrokerEndpoint("localhost", 9093),
+    )
+    assert topology.brokers[1].endpoints("0.0.0.0", [50_000]) == (BrokerEndpoint("::1", 50_000),)
     assert topology.topics == {"a": TopicSpec("a", 2, 2), "b": TopicSpec("b", 2, 1)}
     assert topology.network == NetworkSpec(1, (LinkSpec((7, 0), 40),))
     assert topology.broker_config(0).num_partitions == 5

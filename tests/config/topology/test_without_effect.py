@@ -56,7 +56,6 @@ def test_topology__a_broker_is_given_its_own_and_the_clusters() -> None:
         ("num.io.threads: 0", "config.num.io.threads"),
         ("num.oi.threads: 8", "no such broker config; did you mean num.io.threads?"),
         ("num.io.threads: 8\n  num_io_threads: 9", "num.io.threads is given twice"),
-        ("listeners: PLAINTEXT://:9092", "set with `host` of the topology and `port`"),
         ("listener.name.internal.ssl.keystor: x", "no such broker config"),
     ],
 )

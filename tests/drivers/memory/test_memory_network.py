@@ -187,14 +187,14 @@ def test_connect__an_answer_that_comes_too_late_is_refused(world: World) -> None
     world.pass_us(100 * SECOND_US)
     assert not end.is_connected
     world.pass_us(100 * SECOND_US)
-    assert not world.driver.listeners[1].connections
+    assert not world.driver.listeners[1][0].connections
 
 
 def test_connect__a_client_may_give_up(world: World) -> None:
     end = world.begin_to_connect()
     end.close()
     world.pass_us(SECOND_US)
-    assert not world.driver.listeners[1].connections
+    assert not world.driver.listeners[1][0].connections
 
 
 # --------------------------------------------------------------------------------- the end
@@ -223,7 +223,7 @@ def test_a_half_closed_connection__is_closed_by_the_broker_like_a_closed_one(wor
     end.write(fetch(max_wait_ms=500))
     end.close_write()
     assert world.read(end) == b""
-    assert not world.driver.listeners[1].connections
+    assert not world.driver.listeners[1][0].connections
 
 
 def test_a_broken_client__is_forgotten_with_its_request(world: World) -> None:
@@ -231,7 +231,7 @@ def test_a_broken_client__is_forgotten_with_its_request(world: World) -> None:
     end.write(fetch(max_wait_ms=60_000))
     world.pass_us(1_000)
     end.abort()
-    world.until(lambda: not world.driver.listeners[1].connections)
+    world.until(lambda: not world.driver.listeners[1][0].connections)
     assert world.lines == []
 
 
@@ -338,7 +338,9 @@ def test_a_large_answer__passes_as_its_reader_makes_room(world: World) -> None:
     body = fetch_request("orders", fetch_partition(partition_max_bytes=50 << 20))
     reader.write(request(ApiKey.FETCH, 11, body))
     world.pass_us(SECOND_US)
-    (connection,) = (x for x in world.driver.listeners[1].connections.values() if x._unsent_bytes)
+    (connection,) = (
+        x for x in world.driver.listeners[1][0].connections.values() if x._unsent_bytes
+    )
     assert connection._unsent_bytes > 2_000_000
     data = b""
     while len(data) < 3_600_000:

@@ -17,7 +17,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from kcluster.broker.configs.settings import BrokerSettings
-from kcluster.broker.quotas.connection_quotas import LISTENER_PREFIX
 from kcluster.config.kafka.catalog import listener_config
 from kcluster.config.kafka.definitions import ConfigError, check_broker_config, parse_value
 from kcluster.config.kafka.values import Dynamic
@@ -142,7 +141,7 @@ def _check_cleaner(_before: BrokerSettings, after: BrokerSettings) -> str | None
 
 def _check_connections(before: BrokerSettings, after: BrokerSettings) -> str | None:
     for name in ("max.connections", "max.connection.creation.rate"):
-        for prefix in ("", LISTENER_PREFIX):
+        for prefix in ("", *after.listener_prefixes):
             number = after.number(prefix + name)
             if number <= 0 and number != before.number(prefix + name):
                 return f"{prefix}{name}: {number} admits no connections"

@@ -6,14 +6,14 @@ Kafka: DynamicBrokerConfig (currentDynamicBrokerConfigs, …, brokerConfigSynony
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from kcluster.broker.ports import BrokerView
-from kcluster.config.kafka.catalog import broker_catalog, listener_config
+from kcluster.config.kafka.catalog import broker_catalog, listener_config, listener_prefix
 from kcluster.config.kafka.definitions import (
     BROKER_CONFIGS,
     BrokerConfig,
@@ -27,6 +27,7 @@ from kcluster.config.kafka.definitions import (
 from kcluster.config.kafka.quotas import QUOTA_CONFIGS
 from kcluster.config.kafka.values import ReleaseNumber
 from kcluster.metadata.records import BROKER_RESOURCE, CLUSTER_DEFAULT
+from kcluster.principals import BrokerEndpoint, SecurityProtocol
 from kcluster.protocol import messages as m
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ class BrokerSettings(Struct, frozen=True):
     defaults: Mapping[str, str]
     release: ReleaseNumber
     """The broker's release, which has no configs of later ones."""
+
+    @property
+    def listener_prefixes(self) -> list[str]:
+        """The prefix of the configs of each listener."""
+        names = (listener.partition(":")[0] for listener in self.static["listeners"].split(","))
+        return [listener_prefix(name) for name in names]
 
     def value(self, name: str) -> Value:
         """The effective value of any config, obeyed here or not; None if the value is null."""
@@ -132,14 +139,18 @@ def is_sensitive(definition: ConfigDef | None) -> bool:
 
 def settings_of(view: BrokerView) -> BrokerSettings:
     """The levels at which a broker's configs can be set, with the values in its metadata image."""
-    listener = f"PLAINTEXT://{view.host}:{view.port}"
+    listeners = ",".join(map(str, view.endpoints))
+    protocols = {"CONTROLLER": "PLAINTEXT"}
+    protocols |= {endpoint.listener: endpoint.protocol.name for endpoint in view.endpoints}
     identity = {
-        "advertised.listeners": listener,
+        "advertised.listeners": listeners,
         "broker.id": str(view.node_id),
         "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "listeners": listener,
+        "inter.broker.listener.name": _between_brokers(view.endpoints).listener,
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in protocols.items()
+        ),
+        "listeners": listeners,
         "node.id": str(view.node_id),
         "process.roles": "broker",
     }
@@ -148,6 +159,12 @@ def settings_of(view: BrokerView) -> BrokerSettings:
     catalog, release = broker_catalog(), view.release.number
     identity |= {n: t for n, t in view.unused_configs.items() if catalog[n].is_in(release)}
     return _in_levels(view, identity)
+
+
+def _between_brokers(endpoints: Sequence[BrokerEndpoint]) -> BrokerEndpoint:
+    """The listener between brokers: the first plaintext one, or the first."""
+    plain = (one for one in endpoints if one.protocol is SecurityProtocol.PLAINTEXT)
+    return next(plain, endpoints[0])
 
 
 def _in_levels(view: BrokerView, identity: Mapping[str, str]) -> BrokerSettings:

@@ -10,7 +10,8 @@ ConnectionQuotas, ClientQuotaMetadataManager.handleIpQuota; KIP-402, KIP-612.
     connection_creation_rate          quota of an address: above it, closed after a delay: `admit`
     max.connections.per.ip            and .overrides: above it, closed at once: `admit`
 
-The first two may also be set for the listener (`listener.name.plaintext.…`); the lower one counts.
+The first two may also be set for a listener (`listener.name.plaintext.…`), whose own connections
+then count.
 Simulated clients of the virtual driver have no sockets, and none of these limits.
 """
 
@@ -23,14 +24,13 @@ from msgspec import Struct
 from kcluster.broker.ports import BrokerView
 from kcluster.broker.quotas.client_quotas import MAX_KNOWN, ClientQuotas, throttle_ms
 from kcluster.broker.quotas.sampled_rate import SampledRate
+from kcluster.config.kafka.catalog import listener_prefix
 from kcluster.config.kafka.client_quotas import CONNECTION_RATE
 from kcluster.config.kafka.connection_limits import parse_overrides
 from kcluster.config.kafka.definitions import BROKER_CONFIGS, parse_value
 from kcluster.metadata.records import BROKER_RESOURCE, CLUSTER_DEFAULT
 
 UNLIMITED: Final = 2**31 - 1
-LISTENER_PREFIX: Final = "listener.name.plaintext."
-"""The prefix of configs for the only listener of every broker."""
 
 
 class RefusedConnection(Struct, frozen=True):
@@ -43,16 +43,29 @@ class RefusedConnection(Struct, frozen=True):
     """The reason for the log; empty if it was reported already."""
 
 
+class _OfListener:
+    """The connections of one listener."""
+
+    __slots__ = ("count", "rate")
+
+    def __init__(self, rate: SampledRate) -> None:
+        self.count = 0
+        self.rate = rate
+
+
 class ConnectionQuotas:
     """The connections of one broker in one life."""
 
-    __slots__ = ("_by_address", "_quotas", "_rate", "_rates", "_throttled", "_total", "_view")
+    __slots__ = (
+        "_by_address", "_by_listener", "_quotas", "_rate", "_rates", "_throttled", "_total", "_view"
+    )  # fmt: skip
 
     def __init__(self, view: BrokerView, quotas: ClientQuotas) -> None:
         self._view = view
         self._quotas = quotas
         self._total = 0
         self._by_address: dict[str, int] = {}
+        self._by_listener: dict[str, _OfListener] = {}
         self._rate = self._new_rate()
         self._rates: dict[str, SampledRate] = {}
         """The rates by address, for addresses with a quota."""
@@ -61,26 +74,22 @@ class ConnectionQuotas:
 
     # ----------------------------------------------------------------------------- the limits
 
-    def _limit(self, name: str, for_broker: int) -> int:
-        """The lower of the broker's limit and its listener's."""
+    def _limit(self, listener: str, name: str) -> int:
+        """The limit of a listener; UNLIMITED if it has none of its own."""
         configs = self._view.image.configs
         for level in (str(self._view.node_id), CLUSTER_DEFAULT):
-            text = configs.get((BROKER_RESOURCE, level), {}).get(LISTENER_PREFIX + name)
+            own = configs.get((BROKER_RESOURCE, level), {})
+            text = own.get(listener_prefix(listener) + name)
             value = None if text is None else parse_value(BROKER_CONFIGS[name], text)
             if isinstance(value, int):
-                return min(for_broker, value)
-        return for_broker
+                return value
+        return UNLIMITED
 
-    @property
-    def max_connections(self) -> int:
-        """The current limit."""
-        return self._limit("max.connections", self._view.config.max_connections)
-
-    @property
-    def max_rate(self) -> int:
-        """The current limit on new connections per second."""
-        name = "max.connection.creation.rate"
-        return self._limit(name, self._view.config.max_connection_creation_rate)
+    def _of(self, listener: str) -> _OfListener:
+        own = self._by_listener.get(listener)
+        if own is None:
+            own = self._by_listener[listener] = _OfListener(self._new_rate())
+        return own
 
     def max_of(self, address: str) -> int:
         """The number of connections that an address may have."""
@@ -98,17 +107,23 @@ class ConnectionQuotas:
 
     # -------------------------------------------------------------------------- the decisions
 
-    def arrived(self, now_ms: int) -> int:
+    def arrived(self, listener: str, now_ms: int) -> int:
         """Count a connection that has arrived; return the time in ms for which it and all later
-        connections must wait."""
+        connections of its listener must wait."""
+        own, limit = self._of(listener), self._limit(listener, "max.connection.creation.rate")
         self._rate.record(1, now_ms)
-        return self._wait_ms(self._rate, self.max_rate, now_ms)
+        own.rate.record(1, now_ms)
+        return max(
+            self._wait_ms(self._rate, self._view.config.max_connection_creation_rate, now_ms),
+            self._wait_ms(own.rate, limit, now_ms),
+        )
 
-    @property
-    def has_room(self) -> bool:
-        """Whether one more connection may be served; otherwise new connections wait until one is
-        closed."""
-        return self._total < self.max_connections
+    def has_room(self, listener: str) -> bool:
+        """Whether one more connection may be served; otherwise new connections of the listener wait
+        until one is closed."""
+        return self._total < self._view.config.max_connections and self._of(
+            listener
+        ).count < self._limit(listener, "max.connections")
 
     @property
     def excess(self) -> int:
@@ -116,12 +131,12 @@ class ConnectionQuotas:
         does not count here."""
         return max(0, self._total - self._view.config.max_connections)
 
-    def admit(self, address: str, now_ms: int) -> RefusedConnection | None:
+    def admit(self, listener: str, address: str, now_ms: int) -> RefusedConnection | None:
         """Decide whether to serve a connection that has waited long enough.  A served connection
         counts until it is `closed`; a refused connection does not count."""
         limit = self.max_rate_of(address)
         if limit != UNLIMITED:
-            refusal = self._throttle(address, limit, now_ms)
+            refusal = self._throttle(listener, address, limit, now_ms)
             if refusal is not None:
                 return refusal
         count, most = self._by_address.get(address, 0), self.max_of(address)
@@ -130,19 +145,23 @@ class ConnectionQuotas:
                 0, f"{address} has too many connections, one refused (of {most})"
             )
         self._by_address[address] = count + 1
+        self._of(listener).count += 1
         self._total += 1
         return None
 
-    def closed(self, address: str) -> None:
+    def closed(self, listener: str, address: str) -> None:
         """Stop counting a connection that was admitted."""
         self._total -= 1
+        self._of(listener).count -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
 
     # ------------------------------------------------------------------------------ the rates
 
-    def _throttle(self, address: str, limit: int, now_ms: int) -> RefusedConnection | None:
+    def _throttle(
+        self, listener: str, address: str, limit: int, now_ms: int
+    ) -> RefusedConnection | None:
         rate = self._rates.get(address)
         if rate is None:
             self._forget_idle(now_ms)
@@ -152,9 +171,9 @@ class ConnectionQuotas:
         if not keep_ms:
             self._throttled.discard(address)
             return None
-        # A refused connection counts neither for the address nor for the broker.
-        rate.record(-1, now_ms)
-        self._rate.record(-1, now_ms)
+        # A refused connection counts neither for the address nor for listener and broker.
+        for counted in (rate, self._rate, self._of(listener).rate):
+            counted.record(-1, now_ms)
         if address in self._throttled:
             return RefusedConnection(keep_ms, "")
         self._throttled.add(address)

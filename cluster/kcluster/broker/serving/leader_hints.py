@@ -26,13 +26,15 @@ def current_leader(
 
 
 def node_endpoints(
-    image: MetadataImage, leaders: dict[int, None], endpoint: Callable[..., E]
+    image: MetadataImage, leaders: dict[int, None], listener: str, endpoint: Callable[..., E]
 ) -> list[E]:
-    """The addresses of the leaders that are up, so that the client need not request metadata.
-    `endpoint`: the class of an address in the response."""
+    """The addresses of the leaders that are up, for clients of this listener, so that they need
+    not request metadata.  `endpoint`: the class of an address in the response."""
     brokers = image.brokers
     return [
-        endpoint(node_id=leader, host=known.host, port=known.port, rack=known.rack)
+        endpoint(node_id=leader, host=address.host, port=address.port, rack=known.rack)
         for leader in leaders
-        if (known := brokers.get(leader)) is not None and not known.fenced
+        if (known := brokers.get(leader)) is not None
+        and not known.fenced
+        and (address := known.endpoint(listener)) is not None
     ]

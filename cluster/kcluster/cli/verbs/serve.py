@@ -48,6 +48,18 @@ from kcluster.cli.click_tools import Section, section
     show_default=True,
     help="Requests may write run directories below this one, and nowhere else.",
 )
+@click.option(
+    "--tls-cert",
+    "certificate",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Serve https with the certificates in this PEM file.",
+)
+@click.option(
+    "--tls-key",
+    "key",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The PEM file of the certificate's key.  [default: the file of --tls-cert]",
+)
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when the standard input ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ready line as JSON.")
 def command(
@@ -56,6 +68,8 @@ def command(
     names: tuple[str, ...],
     token: str | None,
     runs: Path,
+    certificate: Path | None,
+    key: Path | None,
     exit_with_stdin: bool,
     as_json: bool,
 ) -> None:
@@ -66,4 +80,7 @@ def command(
     """
     from kcluster.cli.work.serve import serve_clusters
 
-    serve_clusters(port, host, names, token, runs, exit_with_stdin, as_json)
+    if key is not None and certificate is None:
+        raise click.UsageError("--tls-key goes with --tls-cert")
+    tls = None if certificate is None else (certificate, key)
+    serve_clusters(port, host, names, token, runs, tls, exit_with_stdin, as_json)

@@ -18,6 +18,7 @@ from kcluster.cli.errors import CommandError
 from kcluster.cli.stop_signals import leaving_within, on_stop_signals
 from kcluster.operations.errors import ClusterError
 from kcluster.web.server import LOOPBACK, WebServer
+from kcluster.web.tls import CertificateFiles
 
 
 def serve_clusters(
@@ -26,6 +27,7 @@ def serve_clusters(
     names: tuple[str, ...],
     token: str | None,
     runs: Path,
+    tls: tuple[Path, Path | None] | None,
     exit_with_stdin: bool,
     as_json: bool,
 ) -> None:
@@ -36,13 +38,21 @@ def serve_clusters(
         threading.Thread(target=_wait_for_end, args=(wanted,), name="stdin", daemon=True).start()
     try:
         server = WebServer(
-            can_create=True, host=host, port=port, token=token, names=names, runs=runs.resolve()
+            can_create=True,
+            host=host,
+            port=port,
+            token=token,
+            names=names,
+            runs=runs.resolve(),
+            tls=None if tls is None else CertificateFiles(*tls),
         )
     except ClusterError as error:
         fail(CommandError(str(error)), as_json)
     server.start()
     if host not in (LOOPBACK, "localhost"):
         text = f"listening on {host}: whoever reaches this machine and has the token can use it"
+        if tls is None:
+            text += ", and whoever sees its traffic has the token (--tls-cert encrypts it)"
         print(f"kcluster: {text}", file=sys.stderr)
     if as_json:
         ready = {"ready": True, "url": server.url, "token": server.token, "pid": os.getpid()}

@@ -72,6 +72,11 @@ def listener_config(name: str) -> str | None:
     return None if prefix or "." not in rest else rest.partition(".")[2] or None
 
 
+def listener_prefix(listener: str) -> str:
+    """The prefix of the configs of a listener."""
+    return f"listener.name.{listener.lower()}."
+
+
 @cache
 def not_simulated() -> dict[str, ConfigDef]:
     """The configs of Kafka without an effect here, by name."""

@@ -8,6 +8,7 @@ Kafka: KafkaConfig's validation of listeners, advertised listeners and ids.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,8 +18,16 @@ from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.topology.config_checks import read_broker_configs
 from kcluster.config.topology.keys import MAX_BROKERS, MAX_PORT, BrokerKeys
-from kcluster.config.topology.specs import BrokerSpec
+from kcluster.config.topology.listener_checks import (
+    address_of,
+    check_listeners,
+    of_broker,
+    take_kafka_listeners,
+)
+from kcluster.config.topology.specs import BrokerSpec, ListenerSpec
 from kcluster.contract import CONTROLLER_ID
+
+TWICE: Final = "the listeners stand beside the configs, too; write them once"
 
 
 class Brokers(Struct, frozen=True):
@@ -36,15 +45,34 @@ class Brokers(Struct, frozen=True):
         return tuple(spec.id for spec in self.specs) if self.complete else ()
 
 
+class BrokerDefaults(Struct, frozen=True):
+    """What brokers have unless they say otherwise."""
+
+    profile: str
+    config: dict[str, str]
+    listeners: tuple[ListenerSpec, ...] = ()
+
+
+def broker_count(node: Node | None) -> int:
+    """The number of brokers, 1 if it cannot be read."""
+    if isinstance(node, Items):
+        return max(1, len(node.items))
+    text = node.text if isinstance(node, Scalar) else None
+    return int(text) if text is not None and text.isdecimal() and len(text) <= 4 else 1
+
+
 def check_brokers(
-    reading: TreeReader, top: Mapping[str, Node], profile: str, config: dict[str, str]
+    reading: TreeReader, top: Mapping[str, Node], defaults: BrokerDefaults
 ) -> Brokers:
     """The brokers of a topology."""
     node, base_port = top.get("brokers"), top.get("base_port")
     if node is None:
         return Brokers()
+    if base_port is not None and defaults.listeners:
+        reading.wrong(base_port, "base_port", "goes without listeners, which have their own ports")
     if isinstance(node, Scalar):
-        specs = _numbered_brokers(reading, node, base_port)
+        specs = _numbered_brokers(reading, node, base_port, defaults.listeners)
+        _report_taken_ports(reading, node, specs)
         return Brokers(tuple(specs), len(specs), True)
     if base_port is not None:
         reading.wrong(
@@ -54,7 +82,7 @@ def check_brokers(
     if isinstance(node, Items) and not 1 <= len(items) <= MAX_BROKERS:
         reading.wrong(node, "brokers", f"{len(items)} brokers; there must be 1 to {MAX_BROKERS}")
         return Brokers()
-    read = [_broker(reading, item, index, profile, config) for index, item in enumerate(items)]
+    read = [_broker(reading, item, index, defaults) for index, item in enumerate(items)]
     specs = _distinct(reading, items, read)
     return Brokers(tuple(specs), len(items), len(specs) == len(items))
 
@@ -74,21 +102,39 @@ def _distinct(
             _same(reading, item, path, "id", f"{spec.id} is already brokers[{ids[spec.id]}]'s")
             continue
         ids[spec.id] = index
-        if spec.port in ports:
-            conflict = f"{spec.port} is already broker {ports[spec.port]}'s"
-            advice = "set another or leave it out for a free one"
-            _same(reading, item, path, "port", f"{conflict}; {advice}")
-        if spec.port:
-            ports.setdefault(spec.port, spec.id)
-        if spec.advertised is not None:
-            address = spec.advertised_address("", spec.port)
-            if address in addresses:
-                conflict = f"{show(spec.advertised)} is already broker {addresses[address]}'s"
-                _same(reading, item, path, "advertised", f"{conflict}; clients need two")
-            if address[1]:
+        for listener in spec.all_listeners:
+            at = join(path, f"listeners.{listener.name}") if spec.listeners else path
+            if listener.port in ports:
+                text = _taken(listener.port, ports[listener.port])
+                _same(reading, item, at, "port", text)
+            if listener.port:
+                ports.setdefault(listener.port, spec.id)
+            address = address_of(listener)
+            if address is not None and address in addresses:
+                conflict = f"{show(listener.advertised)} is already broker {addresses[address]}'s"
+                text = f"{conflict}; clients need two"
+                _same(reading, item, at, "advertised", text)
+            if address is not None and address[1]:
                 addresses.setdefault(address, spec.id)
         specs.append(spec)
     return specs
+
+
+def _taken(port: int, broker_id: int) -> str:
+    return f"{port} is already broker {broker_id}'s; set another or leave it out for a free one"
+
+
+def _report_taken_ports(reading: TreeReader, node: Node, specs: Sequence[BrokerSpec]) -> None:
+    """Report the first port that two listeners of numbered brokers share."""
+    ports: dict[int, int] = {}
+    for spec in specs:
+        for listener in spec.all_listeners:
+            if listener.port in ports:
+                path = f"listeners.{listener.name}.port"
+                reading.wrong(node, path, _taken(listener.port, ports[listener.port]))
+                return
+            if listener.port:
+                ports[listener.port] = spec.id
 
 
 def _same(reading: TreeReader, item: Node, path: str, key: str, text: str) -> None:
@@ -96,29 +142,43 @@ def _same(reading: TreeReader, item: Node, path: str, key: str, text: str) -> No
     reading.wrong(item if entry is None else entry.value, f"{path}.{key}", text)
 
 
-def _numbered_brokers(reading: TreeReader, node: Scalar, base: Node | None) -> list[BrokerSpec]:
+def _numbered_brokers(
+    reading: TreeReader, node: Scalar, base: Node | None, listeners: tuple[ListenerSpec, ...]
+) -> list[BrokerSpec]:
     advice = ", the number of brokers (or a list of them)"
     count = reading.integer(node, "brokers", 1, MAX_BROKERS, advice) or 0
     highest = MAX_PORT - max(0, count - 1)
     advice = f", so that all {count} ports are below {MAX_PORT + 1}" if count > 1 else ""
     base_port = reading.integer(base, "base_port", 0, highest, advice) or 0
     return [
-        BrokerSpec(number, base_port + number - 1 if base_port else 0)
+        BrokerSpec(
+            number,
+            base_port + number - 1 if base_port else 0,
+            listeners=of_broker(listeners, number - 1),
+        )
         for number in range(1, count + 1)
     ]
 
 
 def _broker(
-    reading: TreeReader, node: Node, index: int, profile: str, config: dict[str, str]
+    reading: TreeReader, node: Node, index: int, defaults: BrokerDefaults
 ) -> BrokerSpec | None:
     path = f"brokers[{index}]"
     if not isinstance(node, Map):
         reading.wrong(node, path, f"{kind(node)}; a broker is a mapping like {{id: 1, port: 9092}}")
         return None
     values = read_fields(reading, node, path, BrokerKeys, "key of a broker")
+    of_kafka = take_kafka_listeners(reading, values.get("config"), join(path, "config"))
     own, _ = read_broker_configs(
-        reading, values.get("config"), join(path, "config"), profile, config
+        reading, of_kafka.rest, join(path, "config"), defaults.profile, defaults.config
     )
+    listeners = check_listeners(reading, values.get("listeners"), join(path, "listeners"))
+    if listeners and of_kafka.node is not None:
+        reading.wrong(of_kafka.node, join(path, "config.listeners"), TWICE)
+    listeners = listeners or of_kafka.listeners or of_broker(defaults.listeners, index)
+    for key in ("port", "advertised"):
+        if listeners and values.get(key) is not None:
+            _same(reading, node, path, key, "goes without listeners, which have their own")
     broker_id = values.get("id", index + 1)
     if broker_id == CONTROLLER_ID:
         _same(reading, node, path, "id", f"{CONTROLLER_ID} is the controller's")
@@ -132,6 +192,7 @@ def _broker(
         values.get("advertised"),
         own,
         values.get("kafka_version"),
+        listeners,
     )
 
 
@@ -140,7 +201,11 @@ def check_advertised(
 ) -> None:
     """Report each broker without an advertised address, if all brokers bind to an address like
     0.0.0.0."""
-    silent = [str(spec.id) for spec in brokers if spec.advertised is None]
+    silent = [
+        str(spec.id)
+        for spec in brokers
+        if any(listener.advertised is None for listener in spec.all_listeners)
+    ]
     if silent:
         who = f"broker {silent[0]}" if len(silent) == 1 else f"brokers {', '.join(silent[:5])}"
         more = ", ..." if len(silent) > 5 else ""

@@ -24,8 +24,6 @@ _TOPOLOGY_SETS: Final = {
     "broker.id": "`id` of the broker",
     "node.id": "`id` of the broker",
     "broker.rack": "`rack` of the broker",
-    "listeners": "`host` of the topology and `port` of the broker",
-    "advertised.listeners": "`advertised` of the broker",
 }
 
 

@@ -25,6 +25,7 @@ from kcluster.config.files.fields import (
 from kcluster.config.files.tree import Node
 from kcluster.config.kafka.broker import PROFILES
 from kcluster.config.topology.values import advertised_of, host_of, release_of
+from kcluster.principals import SecurityProtocol
 from kcluster.protocol.features import FEATURES
 
 DEFAULT_NAME: Final = "kcluster"
@@ -63,6 +64,10 @@ def _topics() -> Schema:
     return {"type": "object", "additionalProperties": topic}
 
 
+def _listeners() -> Schema:
+    return {"type": "object", "additionalProperties": struct_schema(ListenerKeys)}
+
+
 def _assignment() -> Schema:
     return _list_of(_list_of(ID.schema()))
 
@@ -88,7 +93,29 @@ def _features() -> Schema:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
+_LISTENERS: Final = Later("mapping such as {CLIENT: {protocol: SASL_SSL}}", _listeners)
 _CONFIGS: Final = Later("mapping such as {min.insync.replicas: 2}", _configs)
+
+
+class ListenerKeys(Struct, frozen=True):
+    """One listener, by its name."""
+
+    protocol: Annotated[
+        str | None,
+        OneOf("protocol", tuple(SecurityProtocol.__members__)),
+        "How its clients encrypt and authenticate; without it, the one that its name is.",
+    ] = None
+    port: Annotated[
+        int | None,
+        _PORT,
+        "Its port; without it, a free one.  Of the listeners of all brokers: the first broker's; "
+        "each further one has the next.",
+    ] = None
+    advertised: Annotated[
+        str | None,
+        Text("host, or host:port", advertised_of),
+        "The address that clients are given, if it differs.",
+    ] = None
 
 
 class BrokerKeys(Struct, frozen=True):
@@ -101,6 +128,9 @@ class BrokerKeys(Struct, frozen=True):
         str | None,
         Text("host, or host:port", advertised_of),
         "The address that clients are given, if it differs.",
+    ] = None
+    listeners: Annotated[
+        Node | None, _LISTENERS, "Its listeners, instead of those of all brokers."
     ] = None
     config: Annotated[
         Node | None, _CONFIGS, "Configs of this broker, over those of all brokers."
@@ -180,6 +210,12 @@ class TopologyKeys(Struct, frozen=True, kw_only=True):
         Node | None,
         Later("port", _PORT.schema),
         "The first broker's port, with a number of brokers; without it, free ports.",
+    ] = None
+    listeners: Annotated[
+        Node | None,
+        _LISTENERS,
+        "The listeners of each broker by name; without them, one that is PLAINTEXT.  Clients are "
+        "given the addresses of the first one to start with.",
     ] = None
     topics: Annotated[
         Node | None,

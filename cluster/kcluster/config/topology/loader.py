@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from kcluster.config.files.problems import Problem, TopologyError
 from kcluster.config.files.source import FileKind
 from kcluster.config.files.tree import Items, Map, MapEntry, Node, Scalar, from_python
+from kcluster.principals import SecurityProtocol
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -96,6 +97,10 @@ def _plain(value: object) -> object:
             del value["partitions"], value["replication_factor"]
         elif value.get("replication_factor") == -1:
             del value["replication_factor"]
+        if isinstance(value.get("protocol"), SecurityProtocol):
+            value["protocol"] = value["protocol"].name
+        if "listeners" in value:
+            value["listeners"] = {one.name: one for one in value["listeners"]} or None
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):

@@ -19,13 +19,20 @@ from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Map, Node
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replication_defaults
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
-from kcluster.config.topology.broker_checks import check_advertised, check_brokers
+from kcluster.config.topology.broker_checks import (
+    TWICE,
+    BrokerDefaults,
+    broker_count,
+    check_advertised,
+    check_brokers,
+)
 from kcluster.config.topology.config_checks import has_effect, read_broker_configs, simulated
 from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PROFILE, TopologyKeys
+from kcluster.config.topology.listener_checks import check_listeners, take_kafka_listeners
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_features, check_releases
-from kcluster.config.topology.specs import BrokerSpec, NetworkSpec, TopicSpec
+from kcluster.config.topology.specs import BrokerSpec, ListenerSpec, NetworkSpec, TopicSpec
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.protocol.releases import Release, find_release, latest
@@ -48,6 +55,8 @@ class Topology(Struct, frozen=True):
     features: dict[str, int] = {}
     """Levels of features by Kafka's name, if they differ from a new cluster's."""
     network: NetworkSpec = NetworkSpec()
+    listeners: tuple[ListenerSpec, ...] = ()
+    """The listeners that each broker has unless it names its own; a plaintext one if empty."""
     kafka_version: str | None = None
     """The release as which brokers serve clients, such as `2.8`; None: the newest known release."""
     write_back_ms: int = 0
@@ -133,17 +142,20 @@ def check_ports(topology: Topology, probe: Callable[[str, int], str | None]) -> 
     sockets."""
     problems = []
     for index, broker in enumerate(topology.brokers):
-        reason = probe(topology.host, broker.port) if broker.port else None
-        if reason is not None:
-            path = f"brokers[{index}].port"
-            advice = "set another or leave it out for a free one"
+        for listener in broker.all_listeners:
+            reason = probe(topology.host, listener.port) if listener.port else None
+            if reason is None:
+                continue
             if not topology.source:
-                path, advice = f"port {broker.port}", "--base-port 0 takes free ones"
+                path, advice = f"port {listener.port}", "--base-port 0 takes free ones"
                 problems.append(topology.problem(path, f"{reason}; {advice}"))
                 continue
-            if path not in topology.places and "base_port" in topology.places:
-                path, advice = "base_port", "set another, or leave it out for free ones"
-            problems.append(topology.problem(path, f"{broker.port}: {reason}; {advice}"))
+            own = f"listeners.{listener.name}.port" if broker.listeners else "port"
+            path, advice = f"brokers[{index}].{own}", "set another or leave it out for a free one"
+            for common in ("base_port", own):
+                if path not in topology.places and common in topology.places:
+                    path, advice = common, "set another, or leave it out for free ones"
+            problems.append(topology.problem(path, f"{listener.port}: {reason}; {advice}"))
     return problems
 
 
@@ -168,11 +180,15 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     values = read_fields(reading, root, "", TopologyKeys, "key of a topology")
     profile = values.get("profile") or DEFAULT_PROFILE
     host = values.get("host") or DEFAULT_HOST
-    config, cluster_config = read_broker_configs(
-        reading, values.get("config"), "config", profile, {}
-    )
+    of_kafka = take_kafka_listeners(reading, values.get("config"), "config")
+    config, cluster_config = read_broker_configs(reading, of_kafka.rest, "config", profile, {})
+    count = broker_count(values.get("brokers"))
+    listeners = check_listeners(reading, values.get("listeners"), "listeners", count)
+    if listeners and of_kafka.node is not None:
+        reading.wrong(of_kafka.node, "config.listeners", TWICE)
+    listeners = listeners or of_kafka.listeners
     features = check_features(reading, values.get("features"), config)
-    brokers = check_brokers(reading, values, profile, config)
+    brokers = check_brokers(reading, values, BrokerDefaults(profile, config, listeners))
     if host in EVERYWHERE:
         check_advertised(reading, root.entries["host"].value, host, brokers.specs)
     by_default = BrokerConfig.resolve(
@@ -194,6 +210,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         config=config,
         features=features,
         network=network,
+        listeners=listeners,
         kafka_version=version,
         write_back_ms=values.get("write_back_ms") or 0,
         source=source,

@@ -7,7 +7,29 @@ Kafka: server.properties of each broker, and the topics that an administrator wo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
+
+from kcluster.principals import DEFAULT_LISTENER, BrokerEndpoint, SecurityProtocol
+
+
+class ListenerSpec(Struct, frozen=True):
+    """One listener of a broker."""
+
+    name: str = DEFAULT_LISTENER
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    port: int = 0
+    """The port; 0: a free one, chosen when the broker starts."""
+    advertised: str | None = None
+    """The `host:port` or `host` for clients; None: the address at which the broker listens."""
+
+    def endpoint(self, host: str, bound_port: int) -> BrokerEndpoint:
+        """The address for clients of a broker that listens on `host` and `bound_port`."""
+        if self.advertised is not None:
+            host, port = split_address(self.advertised)
+            bound_port = port or bound_port
+        return BrokerEndpoint(host, bound_port, self.name, self.protocol)
 
 
 class BrokerSpec(Struct, frozen=True):
@@ -15,21 +37,29 @@ class BrokerSpec(Struct, frozen=True):
 
     id: int
     port: int = 0
-    """The port; 0: a free one, chosen when the broker starts."""
+    """The port of its only listener; 0: a free one, chosen when the broker starts."""
     rack: str | None = None
     advertised: str | None = None
-    """The `host:port` or `host` for clients; None: the address at which the broker listens."""
+    """The `host:port` or `host` for clients of its only listener; None: the address at which it
+    listens."""
     config: dict[str, str] = {}
     """The broker's own configs by Kafka's name; they override the cluster's."""
     kafka_version: str | None = None
     """The release as which the broker serves clients, such as `2.8`; None: the cluster's."""
 
-    def advertised_address(self, host: str, bound_port: int) -> tuple[str, int]:
-        """(host, port) for clients, of a broker that listens on `host` and `bound_port`."""
-        if self.advertised is None:
-            return host, bound_port
-        named_host, named_port = split_address(self.advertised)
-        return named_host, named_port or bound_port
+    listeners: tuple[ListenerSpec, ...] = ()
+    """Its listeners, if the topology names them; otherwise it has one, a plaintext one."""
+
+    @property
+    def all_listeners(self) -> tuple[ListenerSpec, ...]:
+        """Its listeners, at least one; clients are given the first one to start with."""
+        return self.listeners or (ListenerSpec(port=self.port, advertised=self.advertised),)
+
+    def endpoints(self, host: str, bound_ports: Sequence[int]) -> tuple[BrokerEndpoint, ...]:
+        """The addresses for clients of a broker that listens on these ports of `host`, in the order
+        of its listeners."""
+        listeners = zip(self.all_listeners, bound_ports, strict=True)
+        return tuple(listener.endpoint(host, port) for listener, port in listeners)
 
 
 class TopicSpec(Struct, frozen=True):

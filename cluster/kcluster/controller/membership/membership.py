@@ -29,6 +29,7 @@ from kcluster.events.brokers import (
     RegistrationRefused,
 )
 from kcluster.events.reasons import Fenced, Fencing, Restarted, ShuttingDown, Unfenced
+from kcluster.metadata.endpoints import endpoints_of
 from kcluster.metadata.records import (
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
@@ -111,12 +112,10 @@ class Membership:
         restarted = Restarted(broker_id, previous_epoch, clean)
         records = self._partitions.on_broker_restarted(restarted, cause)
         epoch = metadata.end_offset + len(records)
-        listener = request.listeners[0]
         registration = BrokerRegistration(
             broker_id=broker_id,
             epoch=epoch,
-            host=listener.host,
-            port=listener.port,
+            endpoints=endpoints_of(request),
             rack=request.rack,
             incarnation_id=request.incarnation_id,
             features=_features(request),
@@ -138,8 +137,7 @@ class Membership:
     def _amend(
         self, existing: BrokerRegistration, request: m.BrokerRegistrationRequest
     ) -> m.BrokerRegistrationResponse:
-        listener = request.listeners[0]
-        amended = replace(existing, host=listener.host, port=listener.port, rack=request.rack)
+        amended = replace(existing, endpoints=endpoints_of(request), rack=request.rack)
         session = self.sessions.get(existing.broker_id)
         assert session is not None, existing
         session.registration_offset = self._metadata.end_offset

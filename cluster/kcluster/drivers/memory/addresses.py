@@ -17,6 +17,7 @@ from msgspec import structs
 
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.values import EVERYWHERE
+from kcluster.principals import BrokerEndpoint
 
 BROKER_HOST: Final = "brokers.kcluster"
 CLIENT_HOST: Final = "192.0.2.200"
@@ -31,10 +32,10 @@ def in_memory(topology: Topology) -> Topology:
     return topology
 
 
-def hosts_of(host: str, addresses: Mapping[int, tuple[str, int]]) -> dict[str, str]:
+def hosts_of(host: str, endpoints: Mapping[int, tuple[BrokerEndpoint, ...]]) -> dict[str, str]:
     """The address of each name of a broker: of `host`, at which it listens, and of its advertised
     names."""
-    names = dict.fromkeys((host, *(name for name, _ in addresses.values())))
+    names = dict.fromkeys((host, *(one.host for each in endpoints.values() for one in each)))
     return {
         name: _ADDRESS.format(number)
         for number, name in enumerate((name for name in names if not _is_address(name)), 1)

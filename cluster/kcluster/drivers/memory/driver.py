@@ -18,7 +18,7 @@ from kcluster.contract import Note
 from kcluster.deaths import ProcessState
 from kcluster.drivers.memory.acceptor import MemoryAcceptor
 from kcluster.drivers.memory.addresses import CLIENT_HOST, hosts_of
-from kcluster.drivers.memory.network import MemoryNetwork
+from kcluster.drivers.memory.network import Door, MemoryNetwork
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.drivers.serving import SocketDriver
 from kcluster.drivers.sockets.listener import Acceptor
@@ -46,14 +46,14 @@ class InMemoryDriver(SocketDriver):
         self, plan: Plan, log: Callable[[str], None] | None = None, *, start_ms: int = 0
     ) -> None:
         self.trace: list[Note | str] = []
-        self.time = VirtualTime(plan.fabric, plan.processes, plan.addresses, self.trace)
+        self.time = VirtualTime(plan.fabric, plan.processes, plan.endpoints, self.trace)
         super().__init__(plan, log)
         self.thread_id: int | None = None
         self.ports = virtual_ports(plan.topology)
-        """The port of each broker, by broker id."""
-        self._acceptors: dict[int, MemoryAcceptor] = {}
+        """The ports of each broker's listeners, by broker id."""
+        self._acceptors: dict[Door, MemoryAcceptor] = {}
         self.network = MemoryNetwork(self.time, self.dispatcher, self._acceptors)
-        for node_id in plan.addresses:
+        for node_id in plan.endpoints:
             self._set_latency(node_id)
         self.is_inhabited = False
         """Whether threads of real client code run in this time, so that only they may let it
@@ -140,24 +140,25 @@ class InMemoryDriver(SocketDriver):
     @property
     def hosts(self) -> dict[str, str]:
         """The addresses of brokers' names."""
-        return hosts_of(self.plan.topology.host, self.plan.addresses)
+        return hosts_of(self.plan.topology.host, self.plan.endpoints)
 
     def connect(self, host: str, port: int, local: tuple[str, int] = (CLIENT_HOST, 0)) -> StreamEnd:
         """A client at `local` connects to a broker's name or address; port 0: any port.  The
         returned end is connecting; if no broker is there, the connection is refused."""
-        return self.network.connect(local, (host, port), self._broker_at(host, port))
+        return self.network.connect(local, (host, port), self._door_at(host, port))
 
-    def _broker_at(self, host: str, port: int) -> int | None:
+    def _door_at(self, host: str, port: int) -> Door | None:
         hosts = self.hosts
         address = hosts.get(host, host)
-        for node_id, (known, known_port) in self.plan.addresses.items():
-            if known_port == port and hosts.get(known, known) == address:
-                return node_id
+        for node_id, endpoints in self.plan.endpoints.items():
+            for at, known in enumerate(endpoints):
+                if known.port == port and hosts.get(known.host, known.host) == address:
+                    return node_id, at
         where = self.plan.topology.host
         if address == hosts.get(where, where):
-            for node_id, known_port in self.ports.items():
-                if known_port == port:
-                    return node_id
+            for node_id, ports in self.ports.items():
+                if port in ports:
+                    return node_id, ports.index(port)
         return None
 
     def _set_latency(self, node_id: int) -> None:
@@ -165,7 +166,7 @@ class InMemoryDriver(SocketDriver):
 
     def _close_idle(self) -> None:
         self._sweep_due_us = self.dispatcher.now_us + SWEEP_US
-        for listener in tuple(self.listeners.values()):
+        for listener in self.open_listeners():
             if listener.connections:
                 listener.close_excess()
                 listener.close_idle(self.now_ms())
@@ -176,22 +177,24 @@ class InMemoryDriver(SocketDriver):
     def next_connection_id(self) -> int:
         return self.time.next_connection_id()
 
-    def _acceptor(self, node_id: int) -> Acceptor:
-        acceptor = self._acceptors[node_id] = MemoryAcceptor(self.time)
+    def _acceptor(self, node_id: int, at: int) -> Acceptor:
+        acceptor = self._acceptors[node_id, at] = MemoryAcceptor(self.time)
         return acceptor
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """Open, close, pause or resume the broker's port and connections.  Part of Outlet."""
         super().process_changed(process, was)
         if process.state is ProcessState.DOWN:
-            self._acceptors.pop(process.node_id, None)
+            for door in [door for door in self._acceptors if door[0] == process.node_id]:
+                del self._acceptors[door]
 
-    def new_port(self, node_id: int) -> int:
-        """Assign a port to a broker that is new, or down and about to have another address; returns
-        it.  Part of Outlet."""
-        port = self.ports[node_id] = max(self.ports.values()) + 1
+    def new_ports(self, node_id: int, count: int) -> tuple[int, ...]:
+        """Assign ports to a broker that is new, or down and about to have other addresses.  Part
+        of Outlet."""
+        first = 1 + max(map(max, self.ports.values()))
+        ports = self.ports[node_id] = tuple(range(first, first + count))
         self._set_latency(node_id)
-        return port
+        return ports
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
         """The network node of these outside clients, created on first use.  Part of Outlet."""

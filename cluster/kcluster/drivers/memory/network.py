@@ -50,6 +50,9 @@ _SIZE_AND_HEADER: Final = Packing(">ihhih")
 """The layout of a request's size, API key, version, correlation id, and length of the client.id."""
 _CONTROLLED_SHUTDOWN: Final = 7
 
+Door = tuple[int, int]
+"""A listener: the broker's id, and the listener's place among those of the broker."""
+
 PacketSink = Callable[[int, "StreamConnection", bool, bytes], None]
 """Called with (µs, connection, whether it goes to the broker, the bytes) at the time of sending."""
 
@@ -70,14 +73,15 @@ class StreamConnection(CarriedConnection):
     """A connection of a client to a broker.  `number`: its place in the run, from 1."""
 
     __slots__ = (
-        "_head", "_network", "_seen_changes", "broker_end", "client_end", "client_id",
+        "_head", "_network", "_seen_changes", "broker_end", "client_end", "client_id", "door",
         "number", "syn_was_dropped",
     )  # fmt: skip
 
     def __init__(
-        self, network: MemoryNetwork, number: int, broker_id: int, here: Address, there: Address
+        self, network: MemoryNetwork, number: int, door: Door, here: Address, there: Address
     ) -> None:
-        super().__init__((), broker_id)
+        super().__init__((), door[0])
+        self.door = door
         self.number = number
         self.client_id: str | None = None
         self.broker_end: StreamEnd | None = None
@@ -129,10 +133,10 @@ class StreamConnection(CarriedConnection):
 
 
 class MemoryNetwork:
-    """All connections of one run.  `acceptors`: those of running processes, by broker id."""
+    """All connections of one run.  `acceptors`: those of running processes."""
 
     def __init__(
-        self, clock: MemoryClock, dispatcher: Dispatcher, acceptors: Mapping[int, MemoryAcceptor]
+        self, clock: MemoryClock, dispatcher: Dispatcher, acceptors: Mapping[Door, MemoryAcceptor]
     ) -> None:
         self._clock = clock
         self._dispatcher = dispatcher
@@ -161,18 +165,18 @@ class MemoryNetwork:
 
     # ------------------------------------------------------------------------------ connecting
 
-    def connect(self, here: Address, address: Address, broker_id: int | None) -> StreamEnd:
-        """Connect a client at `here` to the address of this broker; None: no broker is there. Port
+    def connect(self, here: Address, address: Address, door: Door | None) -> StreamEnd:
+        """Connect a client at `here` to the address of this listener; None: there is none.  Port
         0: any port."""
         if not here[1]:
             here = (here[0], FIRST_PORT + self._ports % (LAST_PORT - FIRST_PORT + 1))
             self._ports += 1
-        if broker_id is None:
+        if door is None:
             end = unanswered_end(here, address)
             self._clock.at(self._clock.now_us, end.reset)
             return end
         self._count += 1
-        connection = StreamConnection(self, self._count, broker_id, here, address)
+        connection = StreamConnection(self, self._count, door, here, address)
         self._send_syn(connection, 0)
         return connection.client_end
 
@@ -191,7 +195,7 @@ class MemoryNetwork:
         self._clock.at(again_us, partial(self._send_syn, connection, attempt + 1))
 
     def _on_syn(self, connection: StreamConnection) -> None:
-        acceptor = self._acceptors.get(connection.broker_id)
+        acceptor = self._acceptors.get(connection.door)
         if acceptor is None:
             self.carry(connection, False, Signal.RESET)
         elif acceptor.has_room:

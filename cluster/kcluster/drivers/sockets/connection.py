@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from kcluster.broker.channel import Channel
-from kcluster.contract import ConnectionClosed, Input, Reply, Request
+from kcluster.contract import ConnectionClosed, Input, LoginFailed, Reply, Request
 from kcluster.drivers.sockets.request_memory import RequestMemory
 from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.framing import FrameReader
@@ -159,6 +159,7 @@ class BrokerConnection:
         "_reader",
         "_reading",
         "_request",
+        "_request_max_bytes",
         "_socket",
         "_unsent",
         "_unsent_bytes",
@@ -201,7 +202,8 @@ class BrokerConnection:
         self.last_active_ms = listener.driver.now_ms()
         self._watch = watch
         self._socket = sock
-        self._reader = FrameReader(request_max_bytes)
+        self._request_max_bytes = request_max_bytes
+        self._reader = FrameReader(listener.channel.login_limit_bytes(request_max_bytes))
         self._frames: deque[memoryview] = deque()
         self._ahead_bytes = 0
         """The number of bytes read and not yet delivered to the broker."""
@@ -311,10 +313,25 @@ class BrokerConnection:
             self._driver.flush_later(self)
         if self._malformed and not frames and not self.awaits_reply:
             self._send()
-            self.close(self._malformed)
+            self._end(self._malformed)
         if self._ahead_bytes != self._counted_bytes:
             self._count(self._ahead_bytes)
         self._set_reading(self._may_read())
+
+    def _end(self, reason: str) -> None:
+        """Close, because the client sent something that is no frame or no request.  The login of a
+        client ends as the broker decides."""
+        failed = self._channel.unreadable(self.connection_id, self.client_host, reason)
+        if failed is None:
+            self.close(reason)
+        else:
+            self._deliver_failed(failed)
+
+    def _deliver_failed(self, failed: LoginFailed) -> None:
+        """Wait until the broker closes the connection."""
+        self.awaits_reply = True
+        self._request = failed.request
+        self._driver.deliver(self._node_id, failed)
 
     def _may_read(self) -> bool:
         if self._malformed:
@@ -349,6 +366,8 @@ class BrokerConnection:
             self.awaits_reply = True
             self._request = received
             driver.deliver(self._node_id, received)
+        elif isinstance(received, LoginFailed):
+            self._deliver_failed(received)
         else:
             self._write(received)
 
@@ -361,8 +380,18 @@ class BrokerConnection:
         except ProtocolError as error:
             self._frames.clear()
             self._malformed = str(error)
+        if reply.close_reason:
+            self._frames.clear()
+            self._malformed = reply.close_reason
+        elif self._reader.max_size_bytes < self._request_max_bytes:
+            self._raise_limit()
         if not self._pumping:
             self._driver.pump_later(self)
+
+    def _raise_limit(self) -> None:
+        """Allow requests of any size once the client has logged in."""
+        if self._channel.is_logged_in(self.connection_id):
+            self._reader.max_size_bytes = self._request_max_bytes
 
     # --------------------------------------------------------------------------- writing
 

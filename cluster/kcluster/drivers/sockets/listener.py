@@ -90,7 +90,7 @@ class Acceptor(Protocol):
 
 
 class Listener:
-    """The listener of one life of one broker."""
+    """A listener of one life of one broker."""
 
     def __init__(
         self,
@@ -98,6 +98,7 @@ class Listener:
         channel: Channel,
         limits: Callable[[], Limits],
         quotas: ConnectionQuotas,
+        memory: RequestMemory,
         driver: SocketHost,
         acceptor: Acceptor,
     ) -> None:
@@ -105,13 +106,14 @@ class Listener:
         self.channel = channel
         self._limits = limits
         self._quotas = quotas
+        self._name = channel.identity.listener
         self.driver = driver
         self.is_paused = False
         self.connections: dict[int, BrokerConnection] = {}
         self.read_buffer = memoryview(bytearray(READ_SIZE_BYTES))
         """A buffer for all connections: each receive is copied into frames before the next."""
-        self.memory = RequestMemory(limits().queued_max_bytes)
-        """The memory that the connections share."""
+        self.memory = memory
+        """The memory that the connections of all listeners of the broker share."""
         self._waiting: _WaitingConnection | None = None
         """The connection that waits to be served; while there is one, no other is accepted."""
         self._throttled: list[AcceptedSocket] = []
@@ -153,8 +155,8 @@ class Listener:
         return is_served
 
     def _is_served(self, accepted: AcceptedSocket, address: PeerAddress, now_ms: int) -> bool:
-        wait_ms = self._quotas.arrived(now_ms)
-        if wait_ms or not self._quotas.has_room:
+        wait_ms = self._quotas.arrived(self._name, now_ms)
+        if wait_ms or not self._quotas.has_room(self._name):
             waiting = self._waiting = _WaitingConnection(accepted, address, now_ms + wait_ms)
             self._acceptor.stop_accepting()
             self._acceptor.later(
@@ -164,7 +166,7 @@ class Listener:
         return self._admit(accepted, address, now_ms)
 
     def _admit(self, accepted: AcceptedSocket, address: PeerAddress, now_ms: int) -> bool:
-        refusal = self._quotas.admit(address[0], now_ms)
+        refusal = self._quotas.admit(self._name, address[0], now_ms)
         if refusal is None:
             return True
         if refusal.reason:
@@ -220,7 +222,7 @@ class Listener:
         waiting, now_ms = self._waiting, self.driver.now_ms()
         if waiting is None or self.is_paused:
             return
-        if now_ms >= waiting.until_ms and self._quotas.has_room:
+        if now_ms >= waiting.until_ms and self._quotas.has_room(self._name):
             self._waiting = None
             if self._admit(waiting.accepted, waiting.address, now_ms):
                 self.accept(waiting.accepted, waiting.address)
@@ -234,7 +236,7 @@ class Listener:
             return
         sock = self._acceptor.take_over(accepted)
         if sock is None:
-            self._quotas.closed(host)
+            self._quotas.closed(self._name, host)
             self._serve_waiting()
             return
         connection_id = self.driver.next_connection_id()
@@ -257,7 +259,7 @@ class Listener:
     def forget(self, connection: BrokerConnection, reason: str) -> None:
         """Forget a closed connection."""
         del self.connections[connection.connection_id]
-        self._quotas.closed(connection.client_host)
+        self._quotas.closed(self._name, connection.client_host)
         self.channel.connection_closed(connection.connection_id)
         if self._waiting is not None and self._acceptor.is_open:
             self._serve_waiting()

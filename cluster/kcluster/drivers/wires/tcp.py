@@ -319,7 +319,7 @@ class ClientSocket(CarriedConnection):
 
     def _connect(self) -> None:
         clients = self._clients
-        port = clients.driver.ports[self.broker_id]
+        port = clients.driver.ports[self.broker_id][0]
         host = ANY_ADDRESS.get(port.host, port.host)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = self._socket = _PlainSocket(family, socket.SOCK_STREAM)

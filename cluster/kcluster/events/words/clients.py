@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcluster.events.clients import ClientThrottled, TelemetryPushed
+from kcluster.events.clients import AuthenticationFailed, ClientThrottled, TelemetryPushed
 from kcluster.events.words.base import text_of
 
 
@@ -32,3 +32,20 @@ def _(event: TelemetryPushed) -> str:
         f"client {event.subject} pushed {event.size_bytes} bytes of metrics"
         f" (push {event.pushes}, {event.total_bytes} bytes in total)"
     )
+
+
+@text_of.register
+def _(event: AuthenticationFailed) -> str:
+    times = f" ({event.times} times)" if event.times > 1 else ""
+    return f"listener {event.listener}, {event.client_host}: {login_failure_text(event)}{times}"
+
+
+def login_failure_text(event: AuthenticationFailed) -> str:
+    """The failure without its place, as the log's line about the closed connection has it."""
+    words = ["login"]
+    if event.user:
+        words.append(f"of {event.user}")
+    if event.mechanism:
+        words.append(f"by {event.mechanism}")
+    detail = f" ({event.detail})" if event.detail else ""
+    return f"{' '.join(words)} failed: {event.problem}{detail}"

@@ -36,7 +36,7 @@ def _(event: AuthorizationDenied) -> str:
     again = "" if event.times == 1 else f", {event.times:,} times"
     return (
         f"{event.principal} denied {event.operation.upper()} on {_resource_of(event)}"
-        f" (from {event.host}, at {at}{again}): {_reason(event)}"
+        f" (from {event.client_host}, at {at}{again}): {_reason(event)}"
     )
 
 

@@ -371,7 +371,10 @@ class PendingFetch(ParkedFetch):
         response = FetchAnswer(0, NO_ERROR, session_id, topics)
         if leaders and not self.reader.is_follower:
             response.node_endpoints = node_endpoints(
-                self.broker.image, leaders, m.FetchResponse.NodeEndpoint
+                self.broker.image,
+                leaders,
+                self.request.identity.listener,
+                m.FetchResponse.NodeEndpoint,
             )
         return response
 

@@ -339,7 +339,7 @@ def _with_hints(broker: Broker, request: Request, response: m.ProduceResponse) -
                 leaders[leader] = None
     if leaders:
         response.node_endpoints = node_endpoints(
-            broker.image, leaders, m.ProduceResponse.NodeEndpoint
+            broker.image, leaders, request.identity.listener, m.ProduceResponse.NodeEndpoint
         )
     return response
 

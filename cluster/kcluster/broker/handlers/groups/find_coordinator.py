@@ -52,7 +52,7 @@ def find_coordinator(broker: Broker, request: Request, now_ms: int) -> m.FindCoo
     body: m.FindCoordinatorRequest = request.body
     version = request.api_version
     if version < BATCHED_SINCE:
-        found = _find(broker, body.key_type, body.key, version, now_ms)
+        found = _find(broker, request, body.key, now_ms)
         return m.FindCoordinatorResponse(
             error_code=found.error,
             error_message=_message(found.error),
@@ -63,7 +63,7 @@ def find_coordinator(broker: Broker, request: Request, now_ms: int) -> m.FindCoo
     is_known = body.key_type in CoordinatorType.__members__.values()
     answers = []
     for key in body.coordinator_keys:
-        found = _find(broker, body.key_type, key, version, now_ms)
+        found = _find(broker, request, key, now_ms)
         answers.append(
             m.FindCoordinatorResponse.Coordinator(
                 key=key,
@@ -77,7 +77,8 @@ def find_coordinator(broker: Broker, request: Request, now_ms: int) -> m.FindCoo
     return m.FindCoordinatorResponse(coordinators=answers)
 
 
-def _find(broker: Broker, key_type: int, key: str, version: int, now_ms: int) -> _Found:
+def _find(broker: Broker, request: Request, key: str, now_ms: int) -> _Found:
+    key_type, version = request.body.key_type, request.api_version
     if key_type == CoordinatorType.SHARE and (version < SHARE_SINCE or not is_share_key(key)):
         return _Found(ErrorCode.INVALID_REQUEST)
     coordinator: ShardedCoordinator[Any]
@@ -94,9 +95,10 @@ def _find(broker: Broker, key_type: int, key: str, version: int, now_ms: int) ->
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = broker.image.partition(coordinator.topic, coordinator.partition_for(key))
     leader = None if partition is None else broker.image.brokers.get(partition.leader)
-    if leader is None or leader.fenced:
+    address = None if leader is None else leader.endpoint(request.identity.listener)
+    if leader is None or leader.fenced or address is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return _Found(ErrorCode.NONE, leader.broker_id, leader.host, leader.port)
+    return _Found(ErrorCode.NONE, leader.broker_id, address.host, address.port)
 
 
 def _message(error: ErrorCode) -> str:

@@ -34,14 +34,16 @@ def describe_cluster(broker: Broker, request: Request, now_ms: int) -> m.Describ
     - v2: fenced brokers on request (KIP-1073)
     Not done: authorization: every operation is allowed.
     """
-    response = build_describe_cluster(broker.image, request.body, broker.cluster_id)
+    response = build_describe_cluster(
+        broker.image, request.body, broker.cluster_id, request.identity.listener
+    )
     if not broker.release.is_kraft and not response.error_code:
         response.controller_id = zookeeper_controller(broker.image)
     return response
 
 
 def build_describe_cluster(
-    image: MetadataImage, request: m.DescribeClusterRequest, cluster_id: str
+    image: MetadataImage, request: m.DescribeClusterRequest, cluster_id: str, listener: str
 ) -> m.DescribeClusterResponse:
     """The answer to `request`; fields of v1 and v2 have their defaults in earlier versions."""
     if request.endpoint_type != BROKER_ENDPOINT:
@@ -60,13 +62,14 @@ def build_describe_cluster(
         brokers=[
             m.DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=broker.broker_id,
-                host=broker.host,
-                port=broker.port,
+                host=address.host,
+                port=address.port,
                 rack=broker.rack,
                 is_fenced=broker.fenced,
             )
             for _, broker in sorted(image.brokers.items())
-            if request.include_fenced_brokers or not broker.fenced
+            if (request.include_fenced_brokers or not broker.fenced)
+            and (address := broker.endpoint(listener)) is not None
         ],
     )
     if request.include_cluster_authorized_operations:

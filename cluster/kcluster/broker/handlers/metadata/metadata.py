@@ -9,7 +9,7 @@ KIP-112, KIP-320, KIP-516.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kcluster.broker.auto_topics import auto_created_topic
@@ -20,6 +20,7 @@ from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Request
 from kcluster.metadata.image import MetadataImage, TopicImage
 from kcluster.metadata.records import PartitionRegistration
+from kcluster.principals import DEFAULT_LISTENER, BrokerEndpoint
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -28,6 +29,7 @@ from kcluster.protocol.names import is_internal
 NO_CONTROLLER: Final = -1
 NO_TOPIC_ID: Final = bytes(16)
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
+LISTENER_NOT_FOUND_SINCE: Final = 6
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 """AclOperation bits: read, write, create, delete, alter, describe, and both for configs."""
@@ -51,13 +53,19 @@ def metadata(broker: Broker, request: Request, now_ms: int) -> m.MetadataRespons
     - v1: null for all topics
     - v4: allow_auto_topic_creation (KIP-204)
     - v5: offline replicas (KIP-112)
+    - v6: LISTENER_NOT_FOUND for leaders without the client's listener
     - v7: leader epochs (KIP-320)
     - v8-10: cluster operations (KIP-430)
     - v10: topic ids in answers, v12 in requests (KIP-516)
-    - v13: an error for the whole request (KIP-1102) Not done: authorization; listeners by name;
-      REBOOTSTRAP_REQUIRED.
+    - v13: an error for the whole request (KIP-1102) Not done: authorization; REBOOTSTRAP_REQUIRED.
     """
-    response = build_metadata(broker.image, request.body, request.api_version, broker.cluster_id)
+    response = build_metadata(
+        broker.image,
+        request.body,
+        request.api_version,
+        broker.cluster_id,
+        request.identity.listener,
+    )
     if not broker.release.is_kraft:
         response.controller_id = zookeeper_controller(broker.image)
     missing = topics_to_create(response, request.body, broker.config)
@@ -72,9 +80,13 @@ def metadata(broker: Broker, request: Request, now_ms: int) -> m.MetadataRespons
 
 
 def build_metadata(
-    image: MetadataImage, request: m.MetadataRequest, version: int, cluster_id: str
+    image: MetadataImage,
+    request: m.MetadataRequest,
+    version: int,
+    cluster_id: str,
+    listener: str = DEFAULT_LISTENER,
 ) -> m.MetadataResponse:
-    """The answer to `request` from `image`."""
+    """The answer to `request` from `image`, with the addresses for clients of this listener."""
     requested = request.topics
     if requested is not None:
         error = _malformed(requested, version)
@@ -82,13 +94,23 @@ def build_metadata(
             return _whole_request_failed(requested, error)
     unknown_ids, known, unknown_names = _resolve(image, requested, version)
     dead = tuple(sorted(id_ for id_, broker in image.brokers.items() if broker.fenced))
+    addresses = {
+        broker_id: address
+        for broker_id, broker in sorted(image.brokers.items())
+        if (address := broker.endpoint(listener)) is not None
+    }
     describe = _partitions_v0 if version == 0 else _partitions
+    unheard = (
+        ErrorCode.LISTENER_NOT_FOUND
+        if version >= LISTENER_NOT_FOUND_SINCE
+        else ErrorCode.LEADER_NOT_AVAILABLE
+    )
     topics = [
         m.MetadataResponse.MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=is_internal(topic.name),
-            partitions=describe(image, topic, dead),
+            partitions=describe(image, topic, dead, addresses, unheard),
         )
         for topic in known
     ]
@@ -104,10 +126,10 @@ def build_metadata(
     response = m.MetadataResponse(
         brokers=[
             m.MetadataResponse.MetadataResponseBroker(
-                node_id=broker_id, host=broker.host, port=broker.port, rack=broker.rack
+                node_id=broker_id, host=address.host, port=address.port, rack=broker.rack
             )
-            for broker_id, broker in sorted(image.brokers.items())
-            if not broker.fenced
+            for broker_id, address in addresses.items()
+            if not (broker := image.brokers[broker_id]).fenced
         ],
         cluster_id=cluster_id,
         controller_id=controller_of(image),
@@ -201,8 +223,14 @@ def _resolve(
 
 
 def _partitions(
-    image: MetadataImage, topic: TopicImage, dead: tuple[int, ...]
+    image: MetadataImage,
+    topic: TopicImage,
+    dead: tuple[int, ...],
+    addresses: Mapping[int, BrokerEndpoint],
+    unheard: ErrorCode,
 ) -> list[m.MetadataResponse.MetadataResponsePartition]:
+    """Partitions of a topic.  `addresses`: those of brokers with the client's listener; `unheard`:
+    the error where a leader does not have it."""
     new = m.MetadataResponse.MetadataResponsePartition
     brokers = image.brokers
     answers = []
@@ -210,10 +238,13 @@ def _partitions(
         leader = partition.leader
         # As in Kafka, a fenced leader is still listed; the controller replaces a leader when it
         # fences it.
-        has_leader = leader in brokers
+        has_leader = leader in addresses
+        error = ErrorCode.NONE
+        if not has_leader:
+            error = unheard if leader in brokers else ErrorCode.LEADER_NOT_AVAILABLE
         answers.append(
             new(
-                ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+                error,
                 partition.partition,
                 leader if has_leader else -1,
                 partition.leader_epoch,
@@ -226,10 +257,14 @@ def _partitions(
 
 
 def _partitions_v0(
-    image: MetadataImage, topic: TopicImage, dead: tuple[int, ...]
+    image: MetadataImage,
+    topic: TopicImage,
+    dead: tuple[int, ...],
+    addresses: Mapping[int, BrokerEndpoint],
+    unheard: ErrorCode,
 ) -> list[m.MetadataResponse.MetadataResponsePartition]:
     """Partitions for version 0, which leaves out offline replicas and reports them by an error."""
-    answers = _partitions(image, topic, dead)
+    answers = _partitions(image, topic, dead, addresses, unheard)
     for answer in answers:
         offline = answer.offline_replicas
         alive = [id_ for id_ in answer.replica_nodes if id_ not in offline]

@@ -63,7 +63,7 @@ def share_acknowledge(broker: Broker, request: Request, now_ms: int) -> Answer |
     def finished(at_ms: int) -> Answer:
         if body.share_session_epoch == FINAL_EPOCH:
             broker.end_share_session(session, at_ms)
-        return _answer(broker, group_id, acknowledging)
+        return _answer(broker, request, group_id, acknowledging)
 
     if acknowledging.is_settled:
         return finished(now_ms)
@@ -80,7 +80,9 @@ def _unreadable(broker: Broker, request: Request) -> frozenset[str]:
     return broker.access.unreadable(request, topics)
 
 
-def _answer(broker: Broker, group_id: str, acknowledging: Acknowledging) -> Answer:
+def _answer(
+    broker: Broker, request: Request, group_id: str, acknowledging: Acknowledging
+) -> Answer:
     topics: dict[bytes, m.ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}
     leaders: dict[int, None] = {}
     image = broker.image
@@ -102,7 +104,9 @@ def _answer(broker: Broker, group_id: str, acknowledging: Acknowledging) -> Answ
     return Answer(
         acquisition_lock_timeout_ms=limits.lock_duration_ms,
         responses=list(topics.values()),
-        node_endpoints=node_endpoints(image, leaders, Answer.NodeEndpoint),
+        node_endpoints=node_endpoints(
+            image, leaders, request.identity.listener, Answer.NodeEndpoint
+        ),
     )
 
 

@@ -386,7 +386,9 @@ class PendingShareFetch(ParkedShareFetch):
         return Answer(
             acquisition_lock_timeout_ms=limits.lock_duration_ms,
             responses=list(topics.values()),
-            node_endpoints=node_endpoints(broker.image, leaders, Answer.NodeEndpoint),
+            node_endpoints=node_endpoints(
+                broker.image, leaders, self._request.identity.listener, Answer.NodeEndpoint
+            ),
         )
 
     def _to_be_named(self, epoch: int) -> dict[TopicIdPartition, PartitionData]:

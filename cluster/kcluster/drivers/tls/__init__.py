@@ -1,0 +1,1 @@
+"""TLS of brokers' listeners: certificates, contexts, sockets."""

@@ -1,0 +1,150 @@
+"""A certificate authority of a cluster's own: certificates for brokers and clients, made in memory.
+
+Owns: the CA's key, the form of certificates, and which are expired or for a wrong name on purpose.
+Never: writes a file (client_files.py does), reads a clock or listens.
+Kafka: the openssl and keytool commands of its security documentation.
+
+Certificates are valid for all time that a test may have, and expired ones were valid for one year,
+so that no clock is read: a client's TLS library compares with its machine's clock, also in virtual
+time.  Every field has a fixed size, so that handshakes do not differ in length (decisions/039).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from enum import StrEnum
+from ipaddress import ip_address
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kcluster.drivers.tls.credentials import Credentials
+
+ORGANIZATION: Final = "kcluster"
+WRONG_NAME: Final = "wrong-name.invalid"
+"""The only name in a certificate made for a wrong name; no machine has it (RFC 2606)."""
+_FROM: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_UNTIL: Final = datetime(2049, 12, 31, tzinfo=UTC)
+_EXPIRED: Final = datetime(2001, 1, 1, tzinfo=UTC)
+
+
+class CertificateState(StrEnum):
+    """What is wrong with a certificate on purpose."""
+
+    VALID = "valid"
+    EXPIRED = "expired"
+    WRONG_NAME = "wrong-name"
+
+
+class Authority:
+    """A CA.  `fixed_size`: Ed25519 keys, whose signatures have one size; without it ECDSA P-256,
+    which older clients (Java 8 to 14) know too, and whose signatures take 70 to 72 bytes."""
+
+    def __init__(self, *, fixed_size: bool = False) -> None:
+        self._fixed_size = fixed_size
+        self._key = self._new_key()
+        self._name = _name(f"{ORGANIZATION} CA")
+        public = self._key.public_key()
+        self.certificate: Final = (
+            _builder(self._name, self._name, public, _UNTIL)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(is_ca=True), critical=True)
+            .sign(self._key, self._hash)
+        )
+
+    def for_broker(
+        self, names: Iterable[str], state: CertificateState = CertificateState.VALID
+    ) -> Credentials:
+        """The key and the certificate of a broker with these host names and addresses."""
+        named = dict.fromkeys(names)
+        if state is CertificateState.WRONG_NAME:
+            named = {WRONG_NAME: None}
+        until = _EXPIRED if state is CertificateState.EXPIRED else _UNTIL
+        return self._issue(next(iter(named)), named, until)
+
+    def for_client(
+        self, user: str, state: CertificateState = CertificateState.VALID
+    ) -> Credentials:
+        """The key and the certificate of a user, whose principal is `CN=<user>`."""
+        until = _EXPIRED if state is CertificateState.EXPIRED else _UNTIL
+        return self._issue(user, (), until)
+
+    def _issue(self, common_name: str, names: Iterable[str], until: datetime) -> Credentials:
+        key = self._new_key()
+        own = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+        authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = (
+            _builder(_subject(common_name), self._name, key.public_key(), until)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(is_ca=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+            .add_extension(authority, critical=False)
+        )
+        alternatives = [_general_name(name) for name in names]
+        if alternatives:
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName(alternatives), critical=False
+            )
+        return Credentials(key, builder.sign(self._key, self._hash), (self.certificate,))
+
+    def _new_key(self) -> ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey:
+        if self._fixed_size:
+            return ed25519.Ed25519PrivateKey.generate()
+        return ec.generate_private_key(ec.SECP256R1())
+
+    @property
+    def _hash(self) -> hashes.SHA256 | None:
+        return None if self._fixed_size else hashes.SHA256()
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public: CertificatePublicKeyTypes, until: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(1 << 62 | secrets.randbits(62))
+        .not_valid_before(_FROM)
+        .not_valid_after(until)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    organization = x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANIZATION)
+    return x509.Name([organization, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _subject(common_name: str) -> x509.Name:
+    """Only the common name, so that a client's principal is short to write in an ACL."""
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _usage(*, is_ca: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=is_ca,
+        crl_sign=is_ca,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

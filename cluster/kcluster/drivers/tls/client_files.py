@@ -1,0 +1,83 @@
+"""The files with which clients connect by TLS: the CA, and a certificate per user.
+
+Owns: the files' names, their permissions, their password.  Never: makes a certificate
+(authority.py does) or removes the folder (its owner does).
+Kafka: the truststores and keystores that its documentation makes with keytool.
+
+    ca.pem                              librdkafka, Python, Go, Node
+    truststore.p12, truststore.jks      Java
+    alice.pem                           key, certificate and CA of user alice; also Java's PEM type
+    alice.p12, alice.jks                Java
+
+The stores of type JKS are written only where Java's keytool is installed.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from kcluster.drivers.tls.authority import Authority, CertificateState
+from kcluster.drivers.tls.credentials import certificates_pem, truststore_pkcs12
+from kcluster.drivers.tls.keytool import convert_store, find_keytool
+
+STORE_PASSWORD: Final = "changeit"
+"""The password of all stores, which is Java's own default: the permissions of the files protect
+them, and their CA is trusted by nobody else."""
+CA_FILE: Final = "ca.pem"
+TRUSTSTORE: Final = "truststore"
+
+
+class ClientFiles:
+    """A folder of such files, which only its user may read."""
+
+    def __init__(self, folder: str | os.PathLike[str], authority: Authority) -> None:
+        self.folder: Final = Path(folder)
+        self._authority = authority
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        trusted = (authority.certificate,)
+        self._write(CA_FILE, certificates_pem(trusted))
+        self._write(f"{TRUSTSTORE}.p12", truststore_pkcs12(trusted, STORE_PASSWORD))
+
+    @property
+    def ca_file(self) -> Path:
+        """The CA's certificate."""
+        return self.folder / CA_FILE
+
+    @property
+    def truststore(self) -> Path:
+        """A PKCS12 truststore with the CA's certificate."""
+        return self.folder / f"{TRUSTSTORE}.p12"
+
+    def add_user(self, user: str, state: CertificateState = CertificateState.VALID) -> Path:
+        """Write the key and the certificate of a user, in place of older ones; returns the PEM
+        file."""
+        credentials = self._authority.for_client(user, state)
+        name = _file_name(user)
+        self._write(f"{name}.p12", credentials.pkcs12(user, STORE_PASSWORD))
+        return self._write(f"{name}.pem", credentials.pem())
+
+    def add_jks(self) -> tuple[Path, ...]:
+        """Write each PKCS12 store as JKS, too; nothing without keytool, which takes half a second
+        per store."""
+        keytool = find_keytool()
+        if keytool is None:
+            return ()
+        stores = sorted(self.folder.glob("*.p12"))
+        made = [convert_store(keytool, each, "pkcs12", "jks", STORE_PASSWORD) for each in stores]
+        return tuple(each for each in made if isinstance(each, Path))
+
+    def _write(self, name: str, data: bytes) -> Path:
+        path = self.folder / name
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        return path
+
+
+def _file_name(user: str) -> str:
+    """A user's name as the name of a file, which cannot leave the folder."""
+    plain = "".join(each if each.isalnum() or each in "-_." else "_" for each in user).lstrip(".")
+    return plain if plain == user else f"{plain}-{sha256(user.encode()).hexdigest()[:8]}"

@@ -1,0 +1,206 @@
+"""Logins at a broker's SASL listener: its channel's frames, delays and events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kcluster.broker.channel import Channel
+from kcluster.contract import (
+    CloseConnection,
+    ConnectionClosed,
+    LoginFailed,
+    Note,
+    Reply,
+    Request,
+    Tick,
+)
+from kcluster.events import AuthenticationFailed
+from kcluster.events.words import text_of
+from kcluster.principals import ClientIdentity, SecurityProtocol
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from kcluster.security.sasl.exchange import LoginProblem
+from kcluster.security.sasl.settings import MECHANISMS, SaslSettings
+from tests.rig.one_broker import OneBroker, broker_records
+
+LISTENER = ClientIdentity(listener="CLIENT", protocol=SecurityProtocol.SASL_PLAINTEXT)
+SETTINGS = SaslSettings(MECHANISMS, {"alice": "alice-secret"}, failure_delay_ms=100)
+ALICE = b"\0alice\0alice-secret"
+
+
+class Connection:
+    """A client's connection, without a driver: what it sends, and what comes back by when."""
+
+    def __init__(
+        self, broker: OneBroker, connection_id: int = 1, channel: Channel | None = None
+    ) -> None:
+        self.broker = broker
+        logins = broker.broker.logins
+        self.channel = channel or Channel(broker.broker, identity=LISTENER, logins=logins)
+        self.connection_id = connection_id
+        self.closed = ""
+        """The reason why the connection was closed."""
+        self._received: list[bytes] = []
+
+    def send(self, frame: bytes) -> bytes | None:
+        """Send a frame; the frame of its answer, if there is one now."""
+        now_ms = self.broker.now_ms
+        received = self.channel.receive(
+            memoryview(bytearray(frame)), self.connection_id, "10.0.0.7", now_ms
+        )
+        if isinstance(received, Request | LoginFailed):
+            self._carry_out(received)
+        else:
+            self._received.append(b"".join(received))
+        return self.take()
+
+    def ask(self, key: ApiKey, version: int, body: Any) -> Any:
+        """Send a request; its answer, None if there is none yet."""
+        frame = self.send(b"".join(encode_request_frame(key, version, 1, "me", body))[4:])
+        return None if frame is None else decode_response_frame(key, version, frame[4:])[1]
+
+    def handshake(self, mechanism: str = "PLAIN", version: int = 1) -> Any:
+        request = m.SaslHandshakeRequest(mechanism=mechanism)
+        return self.ask(ApiKey.SASL_HANDSHAKE, version, request)
+
+    def token(self, data: bytes) -> Any:
+        return self.ask(ApiKey.SASL_AUTHENTICATE, 2, m.SaslAuthenticateRequest(auth_bytes=data))
+
+    def pass_time(self, ms: int) -> bytes | None:
+        self.broker.now_ms += ms
+        self._carry_out(Tick())
+        return self.take()
+
+    def take(self) -> bytes | None:
+        return self._received.pop(0) if self._received else None
+
+    def _carry_out(self, event: Any) -> None:
+        for effect in self.broker.broker.step(self.broker.now_ms, event):
+            if isinstance(effect, Reply):
+                self._received.append(b"".join(self.channel.answer(effect)))
+                self.closed = effect.close_reason
+            elif isinstance(effect, CloseConnection):
+                self.closed = effect.reason
+            elif isinstance(effect, Note):
+                self.broker.events.append(effect.event)
+
+
+@pytest.fixture
+def client() -> Connection:
+    return Connection(OneBroker(broker_records(1), sasl={"CLIENT": SETTINGS}))
+
+
+def metadata(client: Connection) -> Any:
+    return client.ask(ApiKey.METADATA, 5, m.MetadataRequest(topics=[]))
+
+
+def test_login__then_requests_are_served(client: Connection) -> None:
+    software = m.ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    assert not client.ask(ApiKey.API_VERSIONS, 3, software).error_code
+    assert client.handshake().error_code == 0
+    assert client.token(ALICE).error_code == 0
+    assert metadata(client) is not None
+    assert metadata(client) is not None  # the second answer comes from the cache
+    assert not client.closed
+    assert not client.broker.events
+
+
+def test_login__invalid_api_versions_do_not_count(client: Connection) -> None:
+    wrong = m.ApiVersionsRequest(client_software_name="-", client_software_version="1")
+    assert client.ask(ApiKey.API_VERSIONS, 3, wrong).error_code == 42
+    too_new = b"\x00\x12\x00\x64" + b"\0\0\0\1" + b"\0\2me" + b"\0"
+    assert client.send(too_new) is not None
+    right = m.ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    assert client.ask(ApiKey.API_VERSIONS, 3, right).error_code == 0
+    assert client.handshake().error_code == 0
+
+
+def test_failure__is_answered_after_the_delay_and_closes_the_connection(client: Connection) -> None:
+    client.handshake()
+    assert client.token(b"\0alice\0x") is None
+    assert client.pass_time(99) is None
+    assert client.closed == ""
+    assert client.pass_time(1) is not None
+    assert client.closed == "login of alice by PLAIN failed: wrong password"
+
+
+def test_failure__a_client_that_leaves_first_gets_no_answer(client: Connection) -> None:
+    client.handshake()
+    client.token(b"\0alice\0x")
+    client._carry_out(ConnectionClosed(1))
+    assert client.pass_time(100) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "body"),
+    [
+        (ApiKey.METADATA, m.MetadataRequest(topics=[])),
+        (ApiKey.SASL_AUTHENTICATE, m.SaslAuthenticateRequest(auth_bytes=ALICE)),
+    ],
+)
+def test_order__a_request_before_the_handshake_closes_the_connection(
+    client: Connection, key: ApiKey, body: Any
+) -> None:
+    assert client.ask(key, 1, body) is None
+    assert client.closed == "login failed: unexpected request"
+
+
+def test_order__other_requests_in_the_exchange_are_refused(client: Connection) -> None:
+    client.handshake()
+    groups = b"".join(encode_request_frame(16, 0, 1, "me", m.ListGroupsRequest()))[4:]
+    assert client.send(groups) is None
+    answer = client.pass_time(100)
+    assert answer is not None
+    assert decode_response_frame(16, 0, answer[4:])[1].error_code == 34
+    assert client.closed == "login by PLAIN failed: unexpected request"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"", b"\x60\x82\x02\x10" + bytes(30), b"\x00\x11\x00\x09" + bytes(7), b"\x03\xe7" + bytes(9)],
+    ids=["empty", "GSSAPI", "too new", "unknown API"],
+)
+def test_order__bytes_of_another_protocol_close_the_connection(
+    client: Connection, frame: bytes
+) -> None:
+    assert client.send(frame) is None
+    assert "not a SASL client" in client.closed or "unexpected request" in client.closed
+
+
+def test_bare_tokens__are_answered_barely(client: Connection) -> None:
+    client.handshake(version=0)
+    assert client.send(ALICE) == bytes(4)
+    assert metadata(client) is not None
+
+
+def test_events__equal_failures_of_a_second_are_one(client: Connection) -> None:
+    for number in range(5):
+        again = Connection(client.broker, number, client.channel)
+        again.handshake()
+        again.token(b"\0alice\0x")
+    (event,) = client.broker.events
+    assert isinstance(event, AuthenticationFailed)
+    assert event == AuthenticationFailed(
+        "CLIENT", "PLAIN", "10.0.0.7", LoginProblem.WRONG_PASSWORD, "alice"
+    )
+    assert text_of(event) == (
+        "listener CLIENT, 10.0.0.7: login of alice by PLAIN failed: wrong password"
+    )
+    client.pass_time(1_000)
+    assert client.broker.events[1] == replace(event, times=4)
+    client.pass_time(1_000)
+    assert len(client.broker.events) == 2
+
+
+def test_secrets__are_in_no_event_and_no_representation(client: Connection) -> None:
+    client.handshake()
+    token = m.SaslAuthenticateRequest(auth_bytes=b"\0alice\0hush")
+    request = Request(1, ApiKey.SASL_AUTHENTICATE, 2, 1, None, token)
+    assert "hush" not in repr(request)
+    client.token(b"\0alice\0hush")
+    client.pass_time(100)
+    assert "hush" not in f"{client.broker.events}{client.closed}"
