@@ -28,11 +28,12 @@ from kcluster.broker.versions import served as served_versions
 from kcluster.contract import LoginFailed, Reply, Request
 from kcluster.metadata.image import MetadataImage
 from kcluster.principals import UNAUTHENTICATED, ClientIdentity
-from kcluster.protocol.apis import ApiKey, codec
+from kcluster.protocol.apis import APIS, ApiKey, codec
 from kcluster.protocol.codec.compiler import Codec
 from kcluster.protocol.error_answers import ErrorAnswers
 from kcluster.protocol.errors import ErrorCode, ProtocolError, StringTooLong
 from kcluster.protocol.framing import decode_request_header, encode_response_frame, frame_response
+from kcluster.protocol.messages import message_class
 from kcluster.protocol.releases import Release
 
 if TYPE_CHECKING:
@@ -262,7 +263,8 @@ class Channel:
         if failed is None or not isinstance(received, Request):
             return received
         answers = self._error_answers(received, ErrorCode.ILLEGAL_SASL_STATE)
-        failed.request, failed.answer = received, answers.answer(received.body)
+        blank = message_class(f"{APIS[received.api_key].name}Response")
+        failed.request, failed.answer = received, answers.answer(received.body) or blank()
         return failed
 
     def _decode(

@@ -14,14 +14,19 @@ from typing import Final, final
 from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.contract import CloseConnection, LoginFailed, Reply, Request, Rng
 from kcluster.events.clients import AuthenticationFailed
-from kcluster.events.words.clients import login_failure_text
 from kcluster.principals import ClientIdentity
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.messages import Message, SaslAuthenticateRequest
-from kcluster.security.sasl.authenticator import Failure, LoginStep, SaslAuthenticator, SaslState
+from kcluster.security.sasl.authenticator import (
+    LoginFailure,
+    LoginStep,
+    SaslAuthenticator,
+    SaslState,
+)
 from kcluster.security.sasl.exchange import LoginProblem
+from kcluster.security.sasl.mechanisms import SCRAM_CODES
 from kcluster.security.sasl.scram import Credential, TokenCredential
-from kcluster.security.sasl.settings import SCRAM_MECHANISMS, SaslSettings
+from kcluster.security.sasl.settings import SaslSettings
 from kcluster.timers import Timers
 
 FOLD_MS: Final = 1_000
@@ -85,7 +90,7 @@ class Logins:
         key = ApiKey.SASL_AUTHENTICATE
         return Request(connection_id, key, 0, 0, None, token, client_host, now_ms, login.identity)
 
-    def failed(self, failure: Failure, connection_id: int, client_host: str) -> LoginFailed:
+    def failed(self, failure: LoginFailure, connection_id: int, client_host: str) -> LoginFailed:
         """The end of a login, for the broker."""
         return LoginFailed(
             connection_id, client_host, failure.problem, failure.user, "", failure.is_delayed
@@ -154,14 +159,15 @@ class Logins:
         listener = login.identity.listener
         user = failed.user[:MAX_SHOWN]
         key = (listener, login.mechanism, failed.client_host, problem, user)
-        event = AuthenticationFailed(*key, detail=failed.detail)
+        event = AuthenticationFailed(*key)
         if key in self._folded:
             self._folded[key] += 1
         elif len(self._folded) < MAX_FOLDED:
             self._outbox.note(event)
             self._folded[key] = 0
             self._timers.set(("failed logins", *key), now_ms + FOLD_MS, self._unfold(key))
-        return login_failure_text(event)
+        detail = f" ({failed.detail})" if failed.detail else ""
+        return f"login failed: {problem}{detail}"
 
     def _unfold(self, key: _Fold) -> Callable[[int], None]:
         """Note the failures of the past second, and count on if there were any."""
@@ -185,8 +191,7 @@ class KnownCredentials:
 
     def credential(self, mechanism: str, user: str) -> Credential | None:
         """A user's SCRAM credential."""
-        code = SCRAM_MECHANISMS.index(mechanism) + 1
-        return self._view.image.scram_credentials.get((user, code))
+        return self._view.image.scram_credentials.get((user, SCRAM_CODES[mechanism]))
 
     def token(self, mechanism: str, token_id: str) -> TokenCredential | None:
         """A delegation token."""

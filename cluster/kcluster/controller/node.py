@@ -68,6 +68,7 @@ from kcluster.metadata.records import (
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from kcluster.protocol.releases import Release, latest
 from kcluster.security.acls import Acl
@@ -87,7 +88,7 @@ class _WaitingFetch(Struct, gc=False):
 
 class ControllerNode:
     """One life of the controller.  `config`: the brokers' common static config; `release`: the
-    controller's own release.
+    controller's own release; `credentials`: those of a new cluster.
 
     It is the MetadataPort of its parts (ports.py).
     """
@@ -102,6 +103,7 @@ class ControllerNode:
         log: MetadataLog | None = None,
         features: Mapping[str, int] = {},
         release: Release | None = None,
+        credentials: Sequence[UserScramCredentialRecord] = (),
         acls: Sequence[Acl] = (),
     ) -> None:
         self.node_id = CONTROLLER_ID
@@ -115,6 +117,7 @@ class ControllerNode:
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
         self._log: list[MetadataRecord] = self.log.records
+        self._credentials = credentials
         self._waiting: dict[int, _WaitingFetch] = {}
         self._news_end = 0
         """The end of the log when records were last sent: waiting brokers have all earlier
@@ -200,7 +203,8 @@ class ControllerNode:
                 self._apply(record)
             self.membership.take_over(now_ms)
         else:
-            self.commit([*self.features.initial_records(), *self.acls.initial_records()])
+            initial = [*self._credentials, *self.acls.initial_records()]
+            self.commit([*self.features.initial_records(), *initial])
         self.bootstrap.start(now_ms)
         self.leader_elections.start(now_ms)
 

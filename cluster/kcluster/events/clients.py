@@ -34,8 +34,7 @@ class ClientThrottled(TaggedEvent, frozen=True):
 
 class AuthenticationFailed(TaggedEvent, frozen=True):
     """A client could not log in, or its session ended.  Equal failures within a second are one
-    event, `times`.  `user`: the user that the client named, empty if it named none; `detail`: more
-    about the first of them."""
+    event, `times`.  `user`: the user that the client named, empty if it named none."""
 
     listener: str
     mechanism: str
@@ -43,7 +42,6 @@ class AuthenticationFailed(TaggedEvent, frozen=True):
     problem: LoginProblem
     user: str
     times: int = 1
-    detail: str = ""
 
     @property
     def subject(self) -> str:

@@ -230,10 +230,10 @@ def leader_row(observed: ObservedPartition, at_ms: int, found: PartitionRegistra
 
 
 def topology_values(recorder: Recorder) -> JsonObject:
-    """The cluster's topology as values for JSON."""
+    """The cluster's topology as values for JSON, without passwords."""
     topology = recorder.plan.topology
-    without_places = msgspec.structs.replace(topology, places={})
-    values: JsonObject = plain(msgspec.to_builtins(without_places))
+    shown = msgspec.structs.replace(topology.without_secrets(), places={})
+    values: JsonObject = plain(msgspec.to_builtins(shown))
     return values
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -18,10 +19,12 @@ from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
+from kcluster.config.topology.sasl import enabled_mechanisms, sasl_settings, scram_users
 from kcluster.config.topology.specs import BrokerSpec
 from kcluster.contract import CONTROLLER_ID, Node
 from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.node import ControllerNode
+from kcluster.metadata.records import UserScramCredentialRecord
 from kcluster.network.fabric import Fabric
 from kcluster.partition.disk import Disk
 from kcluster.principals import BrokerEndpoint
@@ -29,6 +32,10 @@ from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
+from kcluster.security.sasl.mechanisms import SCRAM_CODES
+
+if TYPE_CHECKING:
+    from kcluster.security.sasl.settings import SaslSettings
 
 
 class Plan(Struct):
@@ -69,7 +76,15 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
         config = topology.broker_config(spec.id)
         unused = topology.texts_without_effect(spec.id)
         builder = _broker_builder(
-            spec, config, unused, disks[spec.id], endpoints, rngs[spec.id], cluster_id, releases
+            spec,
+            config,
+            unused,
+            disks[spec.id],
+            endpoints,
+            rngs[spec.id],
+            cluster_id,
+            releases,
+            _sasl_settings(topology, spec),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
@@ -97,6 +112,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
         plan.rngs[spec.id],
         plan.cluster_id,
         plan.releases,
+        _sasl_settings(topology, spec),
     )
     process = Process(spec.id, builder, plan.disks[spec.id])
     plan.processes = (*plan.processes, process)
@@ -115,6 +131,7 @@ def _controller_builder(
     topics = list(topology.topics.values())
     log = MetadataLog()
     rng = rngs[CONTROLLER_ID]
+    credentials = _initial_credentials(topology, rng)
     features = {METADATA_VERSION: metadata_version_of(releases.values()), **topology.features}
     return lambda: ControllerNode(
         config,
@@ -125,6 +142,8 @@ def _controller_builder(
         log,
         features,
         max(releases.values(), key=lambda release: release.number),
+        credentials,
+        topology.security.authorization.acls,
     )
 
 
@@ -137,6 +156,7 @@ def _broker_builder(
     rng: Random,
     cluster_id: str,
     releases: Mapping[int, Release],
+    sasl: Mapping[str, SaslSettings],
 ) -> Callable[[], Node]:
     return lambda: BrokerNode(
         spec.id,
@@ -148,7 +168,44 @@ def _broker_builder(
         cluster_id,
         releases[spec.id],
         unused_configs,
+        sasl,
     )
+
+
+def _sasl_settings(topology: Topology, spec: BrokerSpec) -> Mapping[str, SaslSettings]:
+    """The settings of a broker's SASL listeners, by name."""
+    texts = topology.config_texts(spec.id)
+    return sasl_settings(spec.all_listeners, texts, topology.security.users)
+
+
+def _initial_credentials(topology: Topology, rng: Random) -> list[UserScramCredentialRecord]:
+    """The SCRAM credentials of a new cluster.  Kafka: kafka-storage format --add-scram."""
+    users = topology.security.users
+    if not users:
+        return []
+    # OpenSSL takes a fiftieth of the start, and few clusters need it.
+    from kcluster.security.sasl.scram import MIN_ITERATIONS, derive_keys, draw_text
+
+    enabled = {
+        mechanism
+        for spec in topology.brokers
+        for mechanism in enabled_mechanisms(spec.all_listeners, topology.config_texts(spec.id))
+    }
+    records = []
+    for user, mechanism in scram_users(users, enabled):
+        salt = draw_text(rng).encode()
+        keys = derive_keys(mechanism, user.password, salt, MIN_ITERATIONS)
+        records.append(
+            UserScramCredentialRecord(
+                user.name,
+                SCRAM_CODES[mechanism],
+                salt,
+                keys.stored_key,
+                keys.server_key,
+                keys.iterations,
+            )
+        )
+    return records
 
 
 def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabric:

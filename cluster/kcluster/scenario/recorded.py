@@ -155,7 +155,9 @@ def _workload(clients: Sequence[RecordedClient]) -> list[str]:
 
 
 def topology_values(topology: Topology) -> JsonObject:
-    """A topology as the keys of a file, without defaults, ports and addresses."""
+    """A topology as the keys of a file, without defaults, ports, addresses, listeners and
+    passwords."""
+    topology = topology.without_secrets()
     network = {
         "default_latency_ms": topology.network.default_latency_ms,
         "links": [

@@ -12,8 +12,9 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.security.sasl.authenticator import LoginStep, SaslAuthenticator, SaslState
 from kcluster.security.sasl.exchange import LoginProblem
+from kcluster.security.sasl.mechanisms import MECHANISMS
 from kcluster.security.sasl.scram import Keys, ScramClient, TokenCredential, derive_keys
-from kcluster.security.sasl.settings import MECHANISMS, SaslSettings
+from kcluster.security.sasl.settings import SaslSettings
 
 SETTINGS = SaslSettings(
     MECHANISMS, {"alice": "alice-secret", "bob": "b"}, {"PLAIN": 2_000}, failure_delay_ms=100

@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from kcluster.security.sasl.exchange import Accepted, Broken, Challenge, LoginProblem, Refused
+from kcluster.security.sasl.exchange import Accepted, Broken, Challenge, LoginProblem, LoginRefused
 from kcluster.security.sasl.oauthbearer import (
     OAuthBearerClient,
     OAuthBearerServer,
@@ -79,7 +79,7 @@ def test_token__a_wrong_one_is_refused_once_the_client_acknowledges(value: str) 
     server = OAuthBearerServer(UnsecuredTokens().validate)
     assert server.evaluate(f"n,,\x01auth=Bearer {value}\x01\x01".encode(), NOW_MS) == INVALID
     refused = server.evaluate(b"\x01", NOW_MS)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, LoginRefused)
     assert refused.message == '{"status":"invalid_token"}'
 
 
@@ -95,7 +95,7 @@ def test_token__a_scope_may_be_required() -> None:
 def test_message__malformed_ones() -> None:
     server = OAuthBearerServer(UnsecuredTokens().validate)
     for message in (b"garbage", b"", b"\x01", b"n,,\x01host=abc\x01\x01", b"n,,\x01auth=x\x01\x01"):
-        assert server.evaluate(message, NOW_MS) == Refused(LoginProblem.MALFORMED)
+        assert server.evaluate(message, NOW_MS) == LoginRefused(LoginProblem.MALFORMED)
     broken = Broken(LoginProblem.MALFORMED)
     assert server.evaluate(b"n,,\x01auth=Basic abc\x01\x01", NOW_MS) == broken
     for value in (token([2], [1]), token({"sub": "a", "exp": NOW_S + 100}, {"typ": "JWT"})):
@@ -104,7 +104,7 @@ def test_message__malformed_ones() -> None:
 
 def test_authorization_id__must_be_the_subject() -> None:
     refused = show(token({"sub": "alice", "exp": NOW_S + 100}), authorization="a=bob")
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, LoginRefused)
     assert refused.message == (
         "Authentication failed: Client requested an authorization id (bob) that is different from"
         " the token's principal name (alice)"

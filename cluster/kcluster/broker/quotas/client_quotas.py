@@ -11,8 +11,8 @@ KIP-124, KIP-219.
     request_percentage    of a thread's time, for any request
 
 A client over its quota gets its answer at once, with throttle_time_ms; its next request then waits
-for that long.  Every client is the user ANONYMOUS here.  While there are no quotas `is_active` is
-False, and checking it is their only cost.
+for that long.  A client is known by its user (ANONYMOUS if it did not log in) and its id.  While
+there are no quotas `is_active` is False, and checking it is their only cost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.quotas.sampled_rate import SampledRate
 from kcluster.broker.serving.sessions import FetchSessions
 from kcluster.config.kafka.client_quotas import (
-    ANONYMOUS,
     CONNECTION_RATE,
     CONSUMER_RATE,
     IP,
@@ -92,8 +91,8 @@ class ClientQuotas:
 
     def _forget_usage(self) -> None:
         self._rates: dict[tuple[str, str, str], SampledRate] = {}
-        self._limits: dict[tuple[str, str], Limit | None] = {}
-        """The limits that were looked up, by quota and client id."""
+        self._limits: dict[tuple[str, str, str], Limit | None] = {}
+        """The limits that were looked up, by quota, user and client id."""
         self._muted_until_ms: dict[int, int] = {}
         """The time until which a connection's next request waits, by connection."""
         self._produced_bytes: dict[int, int] = {}
@@ -128,8 +127,7 @@ class ClientQuotas:
 
     def holds(self, request: Request, now_ms: int) -> bool:
         """Whether a request must wait because its connection is muted; it is served later."""
-        client_id = request.client_id or ""
-        if request.api_key == ApiKey.PRODUCE and self._limit(PRODUCER_RATE, client_id):
+        if request.api_key == ApiKey.PRODUCE and self._limit(PRODUCER_RATE, request):
             # The size is measured now, because the request drops its records once they are
             # appended.
             self._produced_bytes[request.connection_id] = _request_bytes(request)
@@ -160,25 +158,25 @@ class ClientQuotas:
     def throttle(self, request: Request, body: Any, now_ms: int) -> Any:
         """Count a request's use of its quotas, mute its connection if that exceeds one, and return
         the answer to send.  `body` None: no answer is due."""
-        api_key, client_id = request.api_key, request.client_id or ""
+        api_key = request.api_key
         mute_ms = size_bytes = 0
         if api_key == ApiKey.PRODUCE:
             size_bytes = self._produced_bytes.pop(request.connection_id, 0)
-            mute_ms = self._use(PRODUCER_RATE, client_id, size_bytes, now_ms)
+            mute_ms = self._use(PRODUCER_RATE, request, size_bytes, now_ms)
         elif api_key == ApiKey.FETCH or api_key == ApiKey.SHARE_FETCH:
             size_bytes = self._answer_bytes(request, body)
-            mute_ms = self._use(CONSUMER_RATE, client_id, size_bytes, now_ms)
+            mute_ms = self._use(CONSUMER_RATE, request, size_bytes, now_ms)
         elif api_key in MUTATIONS:
             mute_ms = body.throttle_time_ms
         if body is not None and api_key not in EXEMPT:
-            busy_ms = self._use(REQUEST_PERCENTAGE, client_id, REQUEST_TIME_PERCENT, now_ms)
+            busy_ms = self._use(REQUEST_PERCENTAGE, request, REQUEST_TIME_PERCENT, now_ms)
             # At most one window, because the time of a thread is harder to foresee than bytes.
             longest_ms = self._view.config.quota_window_size_seconds * 1000
             mute_ms = max(mute_ms, min(busy_ms, longest_ms))
         if not mute_ms:
             return body
         if api_key != ApiKey.PRODUCE and size_bytes:
-            self._use(CONSUMER_RATE, client_id, -size_bytes, now_ms)
+            self._use(CONSUMER_RATE, request, -size_bytes, now_ms)
         self._muted_until_ms[request.connection_id] = now_ms + mute_ms
         if api_key == ApiKey.FETCH:
             return self._without_records(request, body, mute_ms)
@@ -198,28 +196,30 @@ class ClientQuotas:
         sessions.remove(body.session_id)
         return m.FetchResponse(throttle_time_ms=mute_ms)
 
-    def fetch_limit_bytes(self, client_id: str | None, max_bytes: int) -> int:
+    def fetch_limit_bytes(self, request: Request, max_bytes: int) -> int:
         """The most bytes that a client may fetch after a pause; a larger answer would never be
         sent."""
-        limit = self._limit(CONSUMER_RATE, client_id or "")
+        limit = self._limit(CONSUMER_RATE, request)
         if limit is None:
             return max_bytes
         config = self._view.config
         windows_s = (config.quota_window_num - 1) * config.quota_window_size_seconds
         return min(max_bytes, int(min(limit.value * windows_s, max_bytes)))
 
-    def _limit(self, quota: str, client_id: str) -> Limit | None:
-        key = quota, client_id
+    def _limit(self, quota: str, request: Request) -> Limit | None:
+        """The quota of a request's client."""
+        user, client_id = request.identity.principal.name, request.client_id or ""
+        key = quota, user, client_id
         if key not in self._limits:
             if len(self._limits) >= MAX_KNOWN:
                 self._limits.clear()
-            limit = find_limit(self._view.image.client_quotas, quota, ANONYMOUS, client_id)
+            limit = find_limit(self._view.image.client_quotas, quota, user, client_id)
             self._limits[key] = limit
         return self._limits[key]
 
-    def _use(self, quota: str, client_id: str, amount: float, now_ms: int) -> int:
+    def _use(self, quota: str, request: Request, amount: float, now_ms: int) -> int:
         """Record a client's use; return the time in ms for which it is muted."""
-        limit = self._limit(quota, client_id)
+        limit = self._limit(quota, request)
         if limit is None:
             return 0
         rate = self._rate(limit.rate_key, now_ms)
@@ -231,7 +231,9 @@ class ClientQuotas:
         elif limit.rate_key not in self._violated:
             self._violated.add(limit.rate_key)
             self._outbox.note(
-                ClientThrottled(client_id, quota, limit.entity, measured, limit.value, mute_ms)
+                ClientThrottled(
+                    request.client_id or "", quota, limit.entity, measured, limit.value, mute_ms
+                )
             )
         return mute_ms
 
@@ -248,7 +250,7 @@ class ClientQuotas:
 
     def _answer_bytes(self, request: Request, body: object) -> int:
         """The size of a Fetch or ShareFetch answer; 0 if no quota needs the size."""
-        if self._limit(CONSUMER_RATE, request.client_id or "") is None:
+        if self._limit(CONSUMER_RATE, request) is None:
             return 0
         buffers = codec(request.api_key, request.api_version).encode_response(body)
         return LENGTH_BYTES + sum(map(len, buffers))

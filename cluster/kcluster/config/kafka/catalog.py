@@ -19,6 +19,7 @@ from typing import Final, Literal, cast
 from msgspec.structs import replace
 
 from kcluster.config.kafka.broker import BROKER_CONFIGS
+from kcluster.config.kafka.jaas import MODULES, check_jaas, check_mechanisms
 from kcluster.config.kafka.values import (
     ConfigDef,
     ConfigError,
@@ -32,6 +33,9 @@ from kcluster.packaged import packaged_text
 
 _INTERNAL: Final = "internal"
 _RANGE: Final = re.compile(r"\[(-?[0-9.]+?),\.\.\.,?(-?[0-9.]+)?\]")
+
+_CHECKS: Final = {"sasl.enabled.mechanisms": check_mechanisms, "sasl.jaas.config": check_jaas}
+"""Checks beyond ranges and words, by name."""
 
 _NO_THREADS: Final = "a broker is one state machine, without threads"
 _NO_LINGER: Final = "the records of each request are a batch of their own"
@@ -67,9 +71,15 @@ WHY_NOT_SIMULATED: Final = {
 
 
 def listener_config(name: str) -> str | None:
-    """The config in `listener.name.<listener>.<config>`; None for any other name."""
+    """The config in `listener.name.<listener>.<config>`, also with a SASL mechanism before the
+    config; None for any other name."""
     prefix, _, rest = name.partition("listener.name.")
-    return None if prefix or "." not in rest else rest.partition(".")[2] or None
+    if prefix or "." not in rest:
+        return None
+    config = rest.partition(".")[2]
+    for mechanism in MODULES:
+        config = config.removeprefix(f"{mechanism.lower()}.")
+    return config or None
 
 
 def listener_prefix(listener: str) -> str:
@@ -122,7 +132,7 @@ def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> Conf
     if default not in ("null", "-"):
         value = parse_value(bare, "" if default == '""' else default)
     assert not isinstance(value, ConfigError), (name, default)
-    return ConfigDef(name, "broker", value, spec)
+    return ConfigDef(name, "broker", value, replace(spec, check=_CHECKS.get(name)))
 
 
 # ------------------------------------------------------------------------------------ documentation

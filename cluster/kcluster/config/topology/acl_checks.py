@@ -1,7 +1,6 @@
 """Checks the authorization of a topology: from a tree (tree.py) to an AuthorizationSpec.
 
-Owns: the rules for several keys together, and the configs that they stand for.  Never: raises;
-records every problem.
+Owns: the rules for several keys together.  Never: raises; records every problem.
 Kafka: StandardAuthorizer.configure, AclControlManager.validateNewAcl.
 """
 
@@ -11,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, Final
 
-from msgspec import Struct
-
 from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import join
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Map, Node
 from kcluster.config.topology.acl_keys import AclKeys
+from kcluster.config.topology.specs import AuthorizationSpec
 from kcluster.security.acls import (
     CLUSTER_NAME,
     OPERATIONS,
@@ -28,29 +26,12 @@ from kcluster.security.acls import (
     AclResource,
     PatternType,
 )
-from kcluster.security.authorizer import STANDARD_AUTHORIZER
 
 _RESOURCES: Final = (
     AclResource.TOPIC, AclResource.GROUP, AclResource.TRANSACTIONAL_ID, AclResource.CLUSTER,
     AclResource.USER, AclResource.DELEGATION_TOKEN,
 )  # fmt: skip
 _ONE_OF: Final = "topic, group, transactional_id or cluster"
-
-
-class AuthorizationSpec(Struct, frozen=True):
-    """Who may do what in a topology.  `acls`: those of a new cluster."""
-
-    is_enabled: bool = False
-    super_users: tuple[str, ...] = ()
-    acls: tuple[Acl, ...] = ()
-
-    @property
-    def configs(self) -> dict[str, str]:
-        """The configs by Kafka's names."""
-        configs = {"authorizer.class.name": STANDARD_AUTHORIZER} if self.is_enabled else {}
-        if self.super_users:
-            configs["super.users"] = ";".join(self.super_users)
-        return configs
 
 
 def check_authorization(

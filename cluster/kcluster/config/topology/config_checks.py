@@ -39,9 +39,36 @@ def simulated(config: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in config.items() if name in BROKER_CONFIGS}
 
 
+SECURITY_CONFIGS: Final = frozenset(
+    {
+        "connection.failed.authentication.delay.ms",
+        "connections.max.reauth.ms",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.server.max.receive.size",
+    }
+)
+"""The configs with an effect that a BrokerConfig does not have, because each listener may have its
+own value."""
+
+
+def without_passwords(config: Mapping[str, str]) -> dict[str, str]:
+    """A topology's broker configs without those that are secret."""
+    if all(name in BROKER_CONFIGS for name in config):
+        return dict(config)
+    known = _settable()
+    return {
+        name: text
+        for name, text in config.items()
+        if known[name if name in known else listener_config(name) or name].type != "PASSWORD"
+    }
+
+
 def has_effect(name: str, definitions: Mapping[str, ConfigDef]) -> bool:
     """Whether a broker config, or with TOPIC_CONFIGS a topic config, has an effect here."""
-    return name in definitions and definitions[name].obeyed
+    if name in definitions:
+        return definitions[name].obeyed
+    return (listener_config(name) or name) in SECURITY_CONFIGS
 
 
 def read_broker_configs(

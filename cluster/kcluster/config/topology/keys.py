@@ -24,6 +24,7 @@ from kcluster.config.files.fields import (
 )
 from kcluster.config.files.tree import Node
 from kcluster.config.kafka.broker import PROFILES
+from kcluster.config.topology.security_keys import SecurityKeys
 from kcluster.config.topology.values import advertised_of, host_of, release_of
 from kcluster.principals import SecurityProtocol
 from kcluster.protocol.features import FEATURES
@@ -91,6 +92,10 @@ def _features() -> Schema:
         level = Whole(feature.lowest, feature.highest).schema()
         properties |= {name: level, name.replace(".", "_"): level}
     return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _security() -> Schema:
+    return struct_schema(SecurityKeys)
 
 
 _LISTENERS: Final = Later("mapping such as {CLIENT: {protocol: SASL_SSL}}", _listeners)
@@ -216,6 +221,9 @@ class TopologyKeys(Struct, frozen=True, kw_only=True):
         _LISTENERS,
         "The listeners of each broker by name; without them, one that is PLAINTEXT.  Clients are "
         "given the addresses of the first one to start with.",
+    ] = None
+    security: Annotated[
+        Node | None, Later("mapping", _security), "Who may come in, and who may do what."
     ] = None
     topics: Annotated[
         Node | None,

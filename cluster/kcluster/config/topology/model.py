@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import Place, Problem, TopologyError
@@ -26,13 +26,25 @@ from kcluster.config.topology.broker_checks import (
     check_advertised,
     check_brokers,
 )
-from kcluster.config.topology.config_checks import has_effect, read_broker_configs, simulated
+from kcluster.config.topology.config_checks import (
+    has_effect,
+    read_broker_configs,
+    simulated,
+    without_passwords,
+)
 from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PROFILE, TopologyKeys
 from kcluster.config.topology.listener_checks import check_listeners, take_kafka_listeners
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_features, check_releases
-from kcluster.config.topology.specs import BrokerSpec, ListenerSpec, NetworkSpec, TopicSpec
+from kcluster.config.topology.security_checks import check_security
+from kcluster.config.topology.specs import (
+    BrokerSpec,
+    ListenerSpec,
+    NetworkSpec,
+    SecuritySpec,
+    TopicSpec,
+)
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.protocol.releases import Release, find_release, latest
@@ -57,6 +69,7 @@ class Topology(Struct, frozen=True):
     network: NetworkSpec = NetworkSpec()
     listeners: tuple[ListenerSpec, ...] = ()
     """The listeners that each broker has unless it names its own; a plaintext one if empty."""
+    security: SecuritySpec = SecuritySpec()
     kafka_version: str | None = None
     """The release as which brokers serve clients, such as `2.8`; None: the newest known release."""
     write_back_ms: int = 0
@@ -101,10 +114,14 @@ class Topology(Struct, frozen=True):
         written = (simulated(self.config), simulated(own))
         return BrokerConfig.resolve(self.profile, factors, *overrides, *written)
 
+    def config_texts(self, broker_id: int) -> dict[str, str]:
+        """The configs of one broker that the topology sets, by Kafka's name."""
+        own = next(spec.config for spec in self.brokers if spec.id == broker_id)
+        return {**self.config, **own}
+
     def texts_without_effect(self, broker_id: int) -> dict[str, str]:
         """The configs of one broker, by Kafka's name, that a BrokerConfig does not have."""
-        own = next(spec.config for spec in self.brokers if spec.id == broker_id)
-        texts = {**self.config, **own}
+        texts = self.config_texts(broker_id)
         return {name: text for name, text in texts.items() if name not in BROKER_CONFIGS}
 
     @property
@@ -121,6 +138,19 @@ class Topology(Struct, frozen=True):
             if not has_effect(name, known)
         ]
         return tuple(dict.fromkeys(names))
+
+    def without_secrets(self) -> Topology:
+        """The same topology without passwords, for everything that is written down or shown."""
+        users = tuple(structs.replace(user, password="") for user in self.security.users)
+        brokers = (
+            structs.replace(one, config=without_passwords(one.config)) for one in self.brokers
+        )
+        return structs.replace(
+            self,
+            brokers=tuple(brokers),
+            config=without_passwords(self.config),
+            security=structs.replace(self.security, users=users),
+        )
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""
@@ -197,6 +227,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         {} if cluster_config is None else simulated(config),
     )
     topics = check_topics(reading, values.get("topics"), brokers, by_default)
+    security = check_security(reading, values.get("security"), brokers.specs, config)
     network = check_network(reading, values.get("network"), brokers.known_ids)
     version = values.get("kafka_version")
     if reading.problems:
@@ -207,10 +238,11 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         name=values.get("name") or DEFAULT_NAME,
         host=host,
         profile=profile,
-        config=config,
+        config={**security.authorization.configs, **config},
         features=features,
         network=network,
         listeners=listeners,
+        security=security,
         kafka_version=version,
         write_back_ms=values.get("write_back_ms") or 0,
         source=source,

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kcluster.principals import DEFAULT_LISTENER, BrokerEndpoint, SecurityProtocol
+from kcluster.security.acls import Acl
+from kcluster.security.authorizer import STANDARD_AUTHORIZER
 
 
 class ListenerSpec(Struct, frozen=True):
@@ -82,6 +84,45 @@ class LinkSpec(Struct, frozen=True):
     between: tuple[int, int]
     latency_ms: float
     """The latency in one direction."""
+
+
+class UserSpec(Struct, frozen=True):
+    """A user with a password, which is in no repr."""
+
+    name: str
+    password: str
+    mechanisms: tuple[str, ...] | None = None
+    """The SASL mechanisms by which it logs in; None: every enabled one that takes a password."""
+
+    def __repr__(self) -> str:
+        return f"<user {self.name}>"
+
+    def logs_in_by(self, mechanism: str) -> bool:
+        """Whether the user logs in by this mechanism, if it is enabled."""
+        return self.mechanisms is None or mechanism in self.mechanisms
+
+
+class AuthorizationSpec(Struct, frozen=True):
+    """Who may do what in a topology.  `acls`: those of a new cluster."""
+
+    is_enabled: bool = False
+    super_users: tuple[str, ...] = ()
+    acls: tuple[Acl, ...] = ()
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """The configs by Kafka's names."""
+        configs = {"authorizer.class.name": STANDARD_AUTHORIZER} if self.is_enabled else {}
+        if self.super_users:
+            configs["super.users"] = ";".join(self.super_users)
+        return configs
+
+
+class SecuritySpec(Struct, frozen=True):
+    """Who may come in, and who may do what."""
+
+    users: tuple[UserSpec, ...] = ()
+    authorization: AuthorizationSpec = AuthorizationSpec()
 
 
 class NetworkSpec(Struct, frozen=True):

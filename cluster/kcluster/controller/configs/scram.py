@@ -24,9 +24,7 @@ from kcluster.metadata.records import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import hash_order, java_hash_code
-
-MECHANISMS: Final = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha512")}
-"""Kafka's ScramMechanism code -> (the mechanism's name, its hash's name)."""
+from kcluster.security.sasl.mechanisms import SCRAM_NAMES
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
@@ -89,32 +87,32 @@ class ScramCredentials:
             problem is None
             and (change.name, change.mechanism) not in self._metadata.image.scram_credentials
         ):
-            text = f"{change.name} has no {MECHANISMS[change.mechanism][0]} credential"
+            text = f"{change.name} has no {SCRAM_NAMES[change.mechanism]} credential"
             return ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
         return problem
 
     def _remove(self, change: _Deletion) -> None:
         name, mechanism = change.name, change.mechanism
-        removed: dict[str, str | None] = {MECHANISMS[mechanism][0]: None}
+        removed: dict[str, str | None] = {SCRAM_NAMES[mechanism]: None}
         cause = self._metadata.note(ConfigChanged(ResourceType.USER, name, removed))
         self._metadata.commit([RemoveUserScramCredentialRecord(name, mechanism, cause)])
 
     def _set(self, change: _Upsertion) -> None:
-        import hashlib  # OpenSSL takes a fiftieth of the start, and few clusters need it
-        import hmac
+        # OpenSSL takes a fiftieth of the start, and few clusters need it.
+        from kcluster.security.sasl.scram import keys_of_salted
 
-        mechanism, hash_name = MECHANISMS[change.mechanism]
-        salted = bytes(change.salted_password)
-        client_key = hmac.digest(salted, b"Client Key", hash_name)
+        mechanism = SCRAM_NAMES[change.mechanism]
+        salt, salted = bytes(change.salt), bytes(change.salted_password)
+        keys = keys_of_salted(mechanism, salted, salt, change.iterations)
         credential: dict[str, str | None] = {mechanism: f"[iterations={change.iterations}]"}
         cause = self._metadata.note(ConfigChanged(ResourceType.USER, change.name, credential))
         records: list[MetadataRecord] = [
             UserScramCredentialRecord(
                 name=change.name,
                 mechanism=change.mechanism,
-                salt=bytes(change.salt),
-                stored_key=hashlib.new(hash_name, client_key).digest(),
-                server_key=hmac.digest(salted, b"Server Key", hash_name),
+                salt=salt,
+                stored_key=keys.stored_key,
+                server_key=keys.server_key,
                 iterations=change.iterations,
                 cause=cause,
             )
@@ -150,7 +148,7 @@ def _accept(
 def _problem(change: _Deletion | _Upsertion) -> ApiError | None:
     if not change.name:
         return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "the user name is empty")
-    if change.mechanism not in MECHANISMS:
+    if change.mechanism not in SCRAM_NAMES:
         text = f"there is no SCRAM mechanism {change.mechanism}"
         return ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
     return None

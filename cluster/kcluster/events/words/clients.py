@@ -37,15 +37,9 @@ def _(event: TelemetryPushed) -> str:
 @text_of.register
 def _(event: AuthenticationFailed) -> str:
     times = f" ({event.times} times)" if event.times > 1 else ""
-    return f"listener {event.listener}, {event.client_host}: {login_failure_text(event)}{times}"
-
-
-def login_failure_text(event: AuthenticationFailed) -> str:
-    """The failure without its place, as the log's line about the closed connection has it."""
-    words = ["login"]
+    words = [f"{event.client_host}: login"]
     if event.user:
         words.append(f"of {event.user}")
     if event.mechanism:
         words.append(f"by {event.mechanism}")
-    detail = f" ({event.detail})" if event.detail else ""
-    return f"{' '.join(words)} failed: {event.problem}{detail}"
+    return f"{' '.join(words)} failed: {event.problem}{times}"

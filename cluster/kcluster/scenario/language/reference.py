@@ -15,6 +15,7 @@ from msgspec import Struct
 from kcluster.checks.anomalies import ANOMALIES
 from kcluster.config.files.fields import fields_of
 from kcluster.config.topology.keys import BrokerKeys, LinkKeys, NetworkKeys, TopicKeys, TopologyKeys
+from kcluster.config.topology.security_keys import SecurityKeys, UserKeys
 from kcluster.events import EVENT_TYPES
 from kcluster.evidence.causes import MEANINGS
 from kcluster.operations.conditions import FORMS
@@ -93,6 +94,8 @@ def _parts() -> Iterator[Page]:
         (
             _keys("", TopologyKeys),
             _keys("brokers, in a list", BrokerKeys),
+            _keys("security", SecurityKeys),
+            _keys("security.users, by name", UserKeys),
             _keys("topics: {name: ...}", TopicKeys),
             _keys("network", NetworkKeys),
             _keys("network: {links: [...]}", LinkKeys),

@@ -37,16 +37,20 @@ from kcluster.security.sasl.exchange import (
     Broken,
     Challenge,
     LoginProblem,
-    Refused,
+    LoginRefused,
     SaslServer,
 )
-from kcluster.security.sasl.oauthbearer import OAUTHBEARER, OAuthBearerServer
-from kcluster.security.sasl.plain import PLAIN, PlainServer
+from kcluster.security.sasl.mechanisms import OAUTHBEARER, PLAIN
+from kcluster.security.sasl.oauthbearer import OAuthBearerServer
+from kcluster.security.sasl.plain import PlainServer
 from kcluster.security.sasl.scram import Credential, ScramServer, TokenCredential, draw_text
 from kcluster.security.sasl.settings import SaslSettings
 
 MIN_REAUTH_INTERVAL_MS: Final = 1_000
 """The time between two re-authentications; Kafka's own constant."""
+
+MAX_LIFETIME_MS: Final = (2**63 - 1) // 1_000_000
+"""The longest session: Kafka counts it in nanoseconds, and fails where they overflow."""
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 
@@ -62,7 +66,7 @@ class SaslState(Enum):
     FAILED = auto()
 
 
-class Failure(Struct, frozen=True):
+class LoginFailure(Struct, frozen=True):
     """The end of a login, and of its connection."""
 
     problem: LoginProblem
@@ -78,7 +82,7 @@ class LoginStep(Struct, frozen=True):
     """The result of a SASL request: its answer, None for none, and the login's end."""
 
     body: m.Message | None
-    failure: Failure | None = None
+    failure: LoginFailure | None = None
 
 
 class CredentialSource(Protocol):
@@ -133,7 +137,7 @@ class SaslAuthenticator:
 
     # ------------------------------------------------------------------------- before a request
 
-    def admit(self, api_key: int, size_bytes: int, now_ms: int) -> Failure | None:
+    def admit(self, api_key: int, size_bytes: int, now_ms: int) -> LoginFailure | None:
         """The reason why a connection's next request ends its login or session; None if it may be
         served.  Nothing changes but that the login has failed."""
         failure = self._find_failure(api_key, size_bytes, now_ms)
@@ -141,26 +145,26 @@ class SaslAuthenticator:
             self.state = SaslState.FAILED
         return failure
 
-    def _find_failure(self, api_key: int, size_bytes: int, now_ms: int) -> Failure | None:
+    def _find_failure(self, api_key: int, size_bytes: int, now_ms: int) -> LoginFailure | None:
         state = self.state
         if state is SaslState.COMPLETE:
             begins = api_key == ApiKey.SASL_HANDSHAKE and self._may_reauthenticate(now_ms)
             if begins or not self._is_expired(now_ms):
                 return None
-            return Failure(LoginProblem.SESSION_EXPIRED, self.identity.principal.name)
+            return LoginFailure(LoginProblem.SESSION_EXPIRED, self.identity.principal.name)
         if size_bytes > self.settings.max_receive_bytes:
-            return Failure(LoginProblem.TOO_LARGE, is_delayed=True)
+            return LoginFailure(LoginProblem.TOO_LARGE, is_delayed=True)
         if state is SaslState.OTHER_MECHANISM:
             user = self.identity.principal.name
-            return Failure(LoginProblem.OTHER_MECHANISM, user, is_delayed=True)
+            return LoginFailure(LoginProblem.OTHER_MECHANISM, user, is_delayed=True)
         if state is SaslState.AUTHENTICATE:
             if self._is_raw or api_key == ApiKey.SASL_AUTHENTICATE:
                 return None
-            return Failure(LoginProblem.UNEXPECTED_REQUEST, is_delayed=True, is_answered=True)
+            return LoginFailure(LoginProblem.UNEXPECTED_REQUEST, is_delayed=True, is_answered=True)
         is_first = api_key == ApiKey.API_VERSIONS and state is SaslState.HANDSHAKE_OR_VERSIONS
         if is_first or (api_key == ApiKey.SASL_HANDSHAKE and state is not SaslState.FAILED):
             return None
-        return Failure(LoginProblem.UNEXPECTED_REQUEST)
+        return LoginFailure(LoginProblem.UNEXPECTED_REQUEST)
 
     def reject(self) -> None:
         """Fail, because the client sent something that is no request."""
@@ -194,9 +198,9 @@ class SaslAuthenticator:
             self.state = SaslState.FAILED
             if again:
                 # 4.4.0 begins a re-authentication where exceptions close the connection at once.
-                return LoginStep(None, Failure(LoginProblem.UNSUPPORTED_MECHANISM))
+                return LoginStep(None, LoginFailure(LoginProblem.UNSUPPORTED_MECHANISM))
             error = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            failure = Failure(LoginProblem.UNSUPPORTED_MECHANISM, is_delayed=True)
+            failure = LoginFailure(LoginProblem.UNSUPPORTED_MECHANISM, is_delayed=True)
             return LoginStep(m.SaslHandshakeResponse(error_code=error, mechanisms=listed), failure)
         if again and mechanism != self.mechanism:
             self.state = SaslState.OTHER_MECHANISM
@@ -230,11 +234,11 @@ class SaslAuthenticator:
                 return LoginStep(m.SaslAuthenticateResponse(auth_bytes=data))
             case Accepted() as accepted:
                 return self._accept(accepted, now_ms)
-            case Refused() as refused:
+            case LoginRefused() as refused:
                 return self._refuse(refused)
             case Broken(problem=problem):
                 self.state = SaslState.FAILED
-                return LoginStep(None, Failure(problem))
+                return LoginStep(None, LoginFailure(problem))
 
     def _accept(self, accepted: Accepted, now_ms: int) -> LoginStep:
         principal = Principal(USER_TYPE, accepted.user)
@@ -244,25 +248,28 @@ class SaslAuthenticator:
                 "Cannot change principals during re-authentication from"
                 f" {before.type}.{before.name}: {principal.type}.{principal.name}"
             )
-            return self._refuse(Refused(LoginProblem.OTHER_PRINCIPAL, accepted.user, text))
-        self.state, self._server = SaslState.COMPLETE, None
-        self.identity = replace(self.identity, principal=principal, by_token=accepted.by_token)
+            return self._refuse(LoginRefused(LoginProblem.OTHER_PRINCIPAL, accepted.user, text))
         limits_ms = [self.settings.max_reauth_ms.get(self.mechanism, 0)]
         if accepted.expires_at_ms is not None:
             limits_ms.append(max(accepted.expires_at_ms - now_ms, 0))
         if limits_ms[0] <= 0:
             del limits_ms[0]
         lifetime_ms = min(limits_ms, default=0)
+        if lifetime_ms > MAX_LIFETIME_MS:
+            self.state = SaslState.FAILED
+            return LoginStep(None, LoginFailure(LoginProblem.INVALID_TOKEN, accepted.user))
+        self.state, self._server = SaslState.COMPLETE, None
+        self.identity = replace(self.identity, principal=principal, by_token=accepted.by_token)
         self.session_ends_ms = now_ms + lifetime_ms if limits_ms else None
         return LoginStep(
             m.SaslAuthenticateResponse(auth_bytes=accepted.data, session_lifetime_ms=lifetime_ms)
         )
 
-    def _refuse(self, refused: Refused) -> LoginStep:
+    def _refuse(self, refused: LoginRefused) -> LoginStep:
         self.state, self._server = SaslState.FAILED, None
         if self._is_raw:
             is_delayed = refused.message is not None
-            return LoginStep(None, Failure(refused.problem, refused.user, is_delayed))
+            return LoginStep(None, LoginFailure(refused.problem, refused.user, is_delayed))
         again = self._reauthenticated_ms is not None
         text = refused.message or (
             f"Authentication failed during {'re-authentication' if again else 'authentication'}"
@@ -270,4 +277,4 @@ class SaslAuthenticator:
         )
         error = ErrorCode.SASL_AUTHENTICATION_FAILED
         body = m.SaslAuthenticateResponse(error_code=error, error_message=text)
-        return LoginStep(body, Failure(refused.problem, refused.user, is_delayed=True))
+        return LoginStep(body, LoginFailure(refused.problem, refused.user, is_delayed=True))

@@ -53,7 +53,7 @@ class Accepted(Struct, frozen=True):
     expires_at_ms: int | None = None
 
 
-class Refused(Struct, frozen=True):
+class LoginRefused(Struct, frozen=True):
     """The client is refused.
 
     `message`: the text for the client; None: the general text, which does not disclose whether the
@@ -72,7 +72,7 @@ class Broken(Struct, frozen=True):
     problem: LoginProblem
 
 
-Answer = Challenge | Accepted | Refused | Broken
+Answer = Challenge | Accepted | LoginRefused | Broken
 
 
 class SaslServer(Protocol):

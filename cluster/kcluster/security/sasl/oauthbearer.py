@@ -1,7 +1,7 @@
 """OAUTHBEARER: a client shows a token (RFC 7628, KIP-255).
 
 Owns: both sides of the exchange, and unsecured tokens, Kafka's own test mode.  Never: checks a
-signature (jwks.py does), fetches a token.
+signature, fetches a token.
 Kafka: OAuthBearerSaslServer, OAuthBearerClientInitialResponse, OAuthBearerUnsecuredJws,
 OAuthBearerUnsecuredValidatorCallbackHandler, OAuthBearerValidationUtils.
 
@@ -27,10 +27,10 @@ from kcluster.security.sasl.exchange import (
     Broken,
     Challenge,
     LoginProblem,
-    Refused,
+    LoginRefused,
 )
+from kcluster.security.sasl.mechanisms import OAUTHBEARER
 
-OAUTHBEARER: Final = "OAUTHBEARER"
 _SEPARATOR: Final = "\x01"
 _SASLNAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _FIRST: Final = re.compile(
@@ -38,6 +38,9 @@ _FIRST: Final = re.compile(
     r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
 )
 _AUTH: Final = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
+CLOCK_LAG_MS: Final = 1_000
+"""The time by which a token may come from the future.  DIFFERS: Kafka allows none, and reads the
+machine's clock; the clock of a cluster may lag behind it by some milliseconds."""
 _MAX_LONG: Final = 2**63 - 1
 
 
@@ -72,15 +75,15 @@ class OAuthBearerServer:
     def evaluate(self, message: bytes, now_ms: int) -> Answer:
         if message == _SEPARATOR.encode() and self._error is not None:
             problem, text = self._error
-            return Refused(problem, "", text)
+            return LoginRefused(problem, "", text)
         self._error = None
         first = _FIRST.fullmatch(message.decode(errors="replace"))
         if first is None:
-            return Refused(LoginProblem.MALFORMED)
+            return LoginRefused(LoginProblem.MALFORMED)
         pairs = dict(pair.split("=", 1) for pair in first["pairs"].split(_SEPARATOR)[:-1])
         auth = _AUTH.fullmatch(pairs.get("auth", ""))
         if auth is None:
-            return Refused(LoginProblem.MALFORMED)
+            return LoginRefused(LoginProblem.MALFORMED)
         if auth["scheme"].lower() != "bearer":
             # 4.4.0 fails while it words the error.
             return Broken(LoginProblem.MALFORMED)
@@ -97,7 +100,7 @@ class OAuthBearerServer:
                 f"Authentication failed: Client requested an authorization id ({authorization_id})"
                 f" that is different from the token's principal name ({token.principal})"
             )
-            return Refused(LoginProblem.OTHER_AUTHORIZATION_ID, token.principal, text)
+            return LoginRefused(LoginProblem.OTHER_AUTHORIZATION_ID, token.principal, text)
         return Accepted(b"", token.principal, expires_at_ms=token.expires_at_ms)
 
 
@@ -165,7 +168,7 @@ class UnsecuredTokens(Struct, frozen=True):
             return InvalidToken()
         if now_ms - self.clock_skew_ms >= 1000 * expires_s:
             return InvalidToken(LoginProblem.EXPIRED_TOKEN)
-        is_issued = 1000 * issued_s <= now_ms + self.clock_skew_ms
+        is_issued = 1000 * issued_s <= now_ms + max(self.clock_skew_ms, CLOCK_LAG_MS)
         if not is_issued or ("iat" in claims and expires_s <= issued_s):
             return InvalidToken()
         has = {scope.strip() for scope in ([scopes] if isinstance(scopes, str) else scopes)}

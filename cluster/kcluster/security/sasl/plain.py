@@ -10,9 +10,9 @@ import hmac
 from collections.abc import Mapping
 from typing import Final, final
 
-from kcluster.security.sasl.exchange import Accepted, Answer, LoginProblem, Refused
+from kcluster.security.sasl.exchange import Accepted, Answer, LoginProblem, LoginRefused
+from kcluster.security.sasl.mechanisms import PLAIN
 
-PLAIN: Final = "PLAIN"
 _TOKENS: Final = 3
 _MAX_TOKENS: Final = 4
 
@@ -29,21 +29,23 @@ class PlainServer:
         tokens = message.decode(errors="replace").split("\0", _MAX_TOKENS)[:_MAX_TOKENS]
         if len(tokens) != _TOKENS:
             text = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}"
-            return Refused(LoginProblem.MALFORMED, "", text)
+            return LoginRefused(LoginProblem.MALFORMED, "", text)
         authorization_id, user, password = tokens
         if not user:
             text = "Authentication failed: username not specified"
-            return Refused(LoginProblem.NO_USER_NAME, "", text)
+            return LoginRefused(LoginProblem.NO_USER_NAME, "", text)
         if not password:
             text = "Authentication failed: password not specified"
-            return Refused(LoginProblem.NO_PASSWORD, user, text)
+            return LoginRefused(LoginProblem.NO_PASSWORD, user, text)
         expected = self._passwords.get(user)
         if expected is None or not hmac.compare_digest(password.encode(), expected.encode()):
             known = expected is not None
             problem = LoginProblem.WRONG_PASSWORD if known else LoginProblem.UNKNOWN_USER
-            return Refused(problem, user, "Authentication failed: Invalid username or password")
+            return LoginRefused(
+                problem, user, "Authentication failed: Invalid username or password"
+            )
         if authorization_id and authorization_id != user:
-            return Refused(LoginProblem.OTHER_AUTHORIZATION_ID, user, OTHER_ID_TEXT)
+            return LoginRefused(LoginProblem.OTHER_AUTHORIZATION_ID, user, OTHER_ID_TEXT)
         return Accepted(b"", user)
 
 

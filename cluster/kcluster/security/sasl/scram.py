@@ -32,7 +32,7 @@ from kcluster.security.sasl.exchange import (
     Broken,
     Challenge,
     LoginProblem,
-    Refused,
+    LoginRefused,
     ServerNotTrusted,
 )
 from kcluster.security.sasl.plain import OTHER_ID_TEXT
@@ -153,21 +153,21 @@ class ScramServer:
         first = _CLIENT_FIRST.fullmatch(message)
         name = None if first is None else _unescape(first["name"])
         if first is None or name is None:
-            return Refused(LoginProblem.MALFORMED)
+            return LoginRefused(LoginProblem.MALFORMED)
         pairs = (pair.split("=", 1) for pair in first["extensions"].split(",")[1:])
         extensions = dict(pairs)
         credential: Credential | None
         if extensions.get(TOKEN_AUTH, "").lower() == "true":
             token = self._token = self._token_of(name)
             if token is None:
-                return Refused(LoginProblem.UNKNOWN_TOKEN, name)
+                return LoginRefused(LoginProblem.UNKNOWN_TOKEN, name)
             self._user, credential = token.owner, token.keys
         else:
             self._user, credential = name, self._credential_of(name)
             if credential is None:
-                return Refused(LoginProblem.UNKNOWN_USER, name)
+                return LoginRefused(LoginProblem.UNKNOWN_USER, name)
         if first["authzid"] and first["authzid"] != name:
-            return Refused(LoginProblem.OTHER_AUTHORIZATION_ID, name, OTHER_ID_TEXT)
+            return LoginRefused(LoginProblem.OTHER_AUTHORIZATION_ID, name, OTHER_ID_TEXT)
         self._credential = credential
         parts = [f"n={first['name']}", f"r={first['nonce']}"]
         ordered = hash_order(extensions, java_hash_code)
@@ -180,9 +180,9 @@ class ScramServer:
     def _take_final(self, message: str, credential: Credential) -> Answer:
         final_message = _CLIENT_FINAL.fullmatch(message)
         if final_message is None:
-            return Refused(LoginProblem.MALFORMED, self._user)
+            return LoginRefused(LoginProblem.MALFORMED, self._user)
         if not hmac.compare_digest(final_message["nonce"], self._nonce):
-            return Refused(LoginProblem.WRONG_NONCE, self._user)
+            return LoginRefused(LoginProblem.WRONG_NONCE, self._user)
         channel = b64encode(b64decode(final_message["channel"])).decode()
         signed = f"{self._client_first},{self._server_first},c={channel},r={self._nonce}".encode()
         signature = hmac.digest(credential.stored_key, signed, self._hash_name)
@@ -192,7 +192,7 @@ class ScramServer:
         client_key = _xor(proof, signature)
         stored_key = hashlib.new(self._hash_name, client_key).digest()
         if not hmac.compare_digest(stored_key, credential.stored_key):
-            return Refused(LoginProblem.WRONG_PASSWORD, self._user)
+            return LoginRefused(LoginProblem.WRONG_PASSWORD, self._user)
         verifier = b64encode(hmac.digest(credential.server_key, signed, self._hash_name))
         expires_at_ms = None if self._token is None else self._token.expires_at_ms
         return Accepted(b"v=" + verifier, self._user, self._token is not None, expires_at_ms)

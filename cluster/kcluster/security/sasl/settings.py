@@ -1,6 +1,6 @@
 """What a SASL listener asks of its clients.
 
-Owns: SaslSettings, the mechanisms that are simulated.  Never: reads a config (config/topology/),
+Owns: SaslSettings.  Never: reads a config (config/topology/),
 keeps SCRAM credentials or delegation tokens (the metadata does).
 Kafka: BrokerSecurityConfigs, SaslConfigs, JaasContext.
 """
@@ -14,12 +14,6 @@ from msgspec import Struct
 
 from kcluster.protocol.java import hash_order, java_hash_code
 from kcluster.security.sasl.oauthbearer import UnsecuredTokens
-
-SCRAM_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-PASSWORD_MECHANISMS: Final = ("PLAIN", *SCRAM_MECHANISMS)
-"""The mechanisms that check a password."""
-MECHANISMS: Final = (*PASSWORD_MECHANISMS, "OAUTHBEARER")
-"""The mechanisms that are simulated: Kafka's, without GSSAPI."""
 
 MAX_RECEIVE_BYTES: Final = 524_288
 """The default of sasl.server.max.receive.size."""
@@ -45,5 +39,4 @@ class SaslSettings(Struct, frozen=True):
     @property
     def listed(self) -> list[str]:
         """The mechanisms in the order in which Kafka lists them, that of a HashSet."""
-        buckets = max(16, 1 << int(len(self.mechanisms) / 0.75).bit_length())
-        return hash_order(self.mechanisms, java_hash_code, buckets)
+        return hash_order(self.mechanisms, java_hash_code)

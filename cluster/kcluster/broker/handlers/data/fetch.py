@@ -175,7 +175,7 @@ class PendingFetch(ParkedFetch):
         if not reader.is_follower:
             max_bytes = min(max_bytes, broker.view.config.fetch_max_bytes)
             if broker.quotas.is_active:
-                max_bytes = broker.quotas.fetch_limit_bytes(request.client_id, max_bytes)
+                max_bytes = broker.quotas.fetch_limit_bytes(request, max_bytes)
         self.max_bytes = max_bytes
         self.min_bytes = min(body.min_bytes, max_bytes)
         self.partitions = (

@@ -165,7 +165,7 @@ class PendingShareFetch(ParkedShareFetch):
         )
         max_bytes = min(body.max_bytes, broker.view.config.fetch_max_bytes)
         if broker.quotas.is_active:
-            max_bytes = broker.quotas.fetch_limit_bytes(request.client_id, max_bytes)
+            max_bytes = broker.quotas.fetch_limit_bytes(request, max_bytes)
         self._max_bytes = max_bytes
         self._min_bytes = min(body.min_bytes, max_bytes)
         self._leaders: dict[TopicIdPartition, ShareLeader] = {}
