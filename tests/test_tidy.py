@@ -52,8 +52,7 @@ COORDINATORS = {
         "delete_share_offsets share_partitions describe group groups internal_topics "
         "partition_for led topic create_topic"
     ),
-    "transactions": "submit add_partitions verify transaction all_transactions "
-    "partition_for topic create_topic",
+    "transactions": "submit verify transaction all_transactions partition_for topic create_topic",
     "share_state": "serve partition_for topic create_topic",
 }
 """What a handler may use of each coordinator of its broker: Kafka's interfaces GroupCoordinator,
@@ -88,6 +87,9 @@ def handlers_change_no_group(module: Module) -> Iterator[tuple[int, str]]:
         assert isinstance(node, ast.Call)
         if ast.unparse(node.func) == "isinstance" and ast.unparse(node.args[1]).endswith("Group"):
             yield node.lineno, "looks into a group; the coordinator answers questions about it"
+    for node in module.walk(ast.Nonlocal):
+        assert isinstance(node, ast.Nonlocal)
+        yield node.lineno, "keeps state from answer to answer; use gather()"
 
 
 def the_core_calls_nothing_impure(module: Module) -> Iterator[tuple[int, str]]:
@@ -411,6 +413,12 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
         "broker/handlers/share/x.py",
         "if isinstance(broker.coordinator.group('g'), ShareGroup): pass",
         "looks into a group",
+    ),
+    (
+        handlers_change_no_group,
+        "broker/handlers/groups/x.py",
+        "def f():\n left = 2\n def answered():\n  nonlocal left\n  left -= 1",
+        "use gather()",
     ),
     (
         verbs_import_at_their_top,

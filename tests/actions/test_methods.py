@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +141,99 @@ def test_method__refuses_what_its_field_does_not_take(
     with pytest.raises(ClusterError) as error:
         act(cluster)
     assert refusal in str(error.value)
+
+
+ODD: list[Any] = [
+    None, "", " ", "x\ny", "5ms", -1, 0, 2**63, 10**400, 1.5, math.nan, math.inf, True,
+    [], [None], [[[]]], {}, {"a": 1}, object(), b"x", (1, 2),
+]  # fmt: skip
+VALID = {
+    "topic": "orders", "name": "more", "partition": "orders-0", "to": 2, "id": 9, "broker_id": 1,
+    "config": {"retention.ms": "1"}, "host": "localhost", "port": 9092, "share": 0.1, "speed": 0.5,
+}  # fmt: skip
+
+
+def _try_odd_values(names: Iterable[str], takes: Callable[[dict[str, Any]], object]) -> None:
+    """Call `takes` with each odd value of each name; it fails by an error that is no refusal."""
+    for name, value in product(names, ODD):
+        with suppress(ClusterError, ScenarioError):
+            takes({name: value})
+
+
+@pytest.mark.parametrize("verb", ACTIONS)
+def test_action__takes_or_refuses_any_value_of_each_field(cluster: WorldCluster, verb: str) -> None:
+    fields = fields_of(ACTIONS[verb])
+    required = {field.name: VALID.get(field.name, 1) for field in fields if field.required}
+    names = {field.name: field.key for field in fields}
+
+    def of_python(odd: dict[str, Any]) -> None:
+        cluster.perform(verb, **{**required, **odd})
+
+    def of_http(odd: dict[str, Any]) -> None:
+        keys = {names[name]: value for name, value in {**required, **odd}.items()}
+        cluster.perform_action(parse_action(json.dumps({verb: keys}, default=str)).action)
+
+    _try_odd_values(names, of_python)
+    _try_odd_values(names, of_http)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [*METHODS, UserVerbs.restart, UserVerbs.rolling_restart, UserVerbs.move, UserVerbs.elect,
+     UserVerbs.leader, UserVerbs.create_topic, UserVerbs.delete_topic, UserVerbs.advertise,
+     UserVerbs.add_rule, UserVerbs.remove_rule, UserVerbs.find, Network.cut, WorldCluster.set_speed,
+     WorldCluster.partition, WorldCluster.logs, WorldCluster.events],
+    ids=lambda method: str(method.__name__),
+)  # fmt: skip
+def test_method__takes_or_refuses_any_value_of_each_parameter(
+    cluster: WorldCluster, method: Callable[..., Any]
+) -> None:
+    parameters = inspect.signature(method).parameters
+    required = {
+        name: VALID.get(name, 1)
+        for name, parameter in parameters.items()
+        if name != "self" and parameter.default is parameter.empty
+    }
+    cluster.waits = False
+    takes = getattr(cluster, method.__name__)
+    _try_odd_values([*parameters][1:], lambda odd: takes(**{**required, **odd}))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{}, {"condition": 5}, {"isr": 5}, {"isr": (1, 0, 3)}, {"leader": ("orders", 0)},
+     {"leader": ("orders", -1, 1)}, {"condition": "settled", "within": math.nan},
+     {"condition": "settled", "within": ""}, {"condition": "settled", "isr": ("orders", 0, 3)}],
+    ids=str,
+)  # fmt: skip
+def test_wait__refuses_what_it_cannot_wait_for(cluster: WorldCluster, odd: dict[str, Any]) -> None:
+    with pytest.raises(ClusterError):
+        cluster.wait_for(**odd)
+
+
+def test_kill__of_nothing_is_refused(cluster: WorldCluster) -> None:
+    nothing: Any = None
+    with pytest.raises(ClusterError, match="brokers=None: missing"):
+        cluster.kill(nothing)
+
+
+@pytest.mark.parametrize(("host", "port", "reason"), [
+    ("localhost", 99_999, "port=99999: must be from 1 to 65535"),
+    ("localhost", 0, "port=0: must be from 1 to 65535"),
+    ("0.0.0.0", 9092, "clients cannot connect to it"),
+])  # fmt: skip
+def test_advertise__refuses_at_once_what_clients_cannot_use(
+    cluster: WorldCluster, host: str, port: int, reason: str
+) -> None:
+    began_ms, bootstrap = cluster.clock().now_ms, cluster.bootstrap
+    with pytest.raises(ClusterError, match=reason):
+        cluster.advertise(1, host, port)
+    assert (cluster.clock().now_ms, cluster.bootstrap) == (began_ms, bootstrap)
+
+
+def test_heal__between_a_set_and_nothing_is_refused(cluster: WorldCluster) -> None:
+    with pytest.raises(ClusterError, match="others=2: needs nodes"):
+        cluster.heal(others=2)
 
 
 def _wrong_value(field: StructField) -> object:

@@ -77,7 +77,6 @@ class LiveSide(LiveRig):
 
     def __init__(self) -> None:
         super().__init__(TOPOLOGY)
-        self.dispatcher = self.driver.dispatcher
         self.client = Listening()
         self.wires = self.do(lambda: LiveClients(self.driver, 1))
         self.do(lambda: self.wires.add_client(self.client))

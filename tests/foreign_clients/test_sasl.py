@@ -60,7 +60,7 @@ def addresses(cluster: Cluster, at: int) -> str:
     return ",".join(f"{one.host}:{one.port}" for one in endpoints)
 
 
-class Tokens(AbstractTokenProvider):  # type: ignore[misc]
+class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
     """A token provider of kafka-python."""
 
     def token(self) -> str:

@@ -113,7 +113,7 @@ def test_speed__the_clock_is_slower_than_the_machines(cluster: Cluster) -> None:
     assert took_ms <= took_s * 1000 * 0.011 + 1
     assert cluster.set_speed(1).speed == 1
     for wrong in (0, 0.001, 2):
-        with pytest.raises(ClusterError, match=r"between 0.01 and 1"):
+        with pytest.raises(ClusterError, match=r"must be from 0.01 to 1"):
             cluster.set_speed(wrong)
 
 

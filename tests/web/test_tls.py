@@ -96,12 +96,12 @@ def test_tls__a_client_that_leaves_takes_its_wait_with_it(
 def test_tls__bytes_that_are_no_handshake_end_their_connection_alone(
     secured: Secured, sent: bytes
 ) -> None:
-    with socket.create_connection(("127.0.0.1", secured.server.port), PATIENCE_S) as sock:
-        with suppress(OSError):  # the server may close it first
-            sock.sendall(sent)
-            sock.shutdown(socket.SHUT_WR)
-            while sock.recv(1024):
-                pass
+    address = "127.0.0.1", secured.server.port
+    with socket.create_connection(address, PATIENCE_S) as sock, suppress(OSError):
+        sock.sendall(sent)
+        sock.shutdown(socket.SHUT_WR)  # the server may have closed it
+        while sock.recv(1024):
+            pass
     assert secured.ask("GET", "/v1/clusters")[0] == 200
 
 

@@ -22,7 +22,6 @@ from kcluster.actions.recording import Recording
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import (
     Kind,
-    OneOf,
     Quantity,
     StructField,
     Whole,
@@ -30,9 +29,12 @@ from kcluster.config.files.fields import (
     fields_of,
     key_of,
 )
-from kcluster.config.files.problems import show, unknown
+from kcluster.config.files.problems import show
+from kcluster.config.files.reading import TreeReader
+from kcluster.config.files.tree import from_python
 from kcluster.contract import Event
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.python_values import number_in, wrong
 from kcluster.operations.targets import targets_of
 from kcluster.operations.verbs import Verbs
 
@@ -112,13 +114,11 @@ def _written(kind: Kind, value: Any) -> object:
     """A value in the exact form in which a file has it."""
     if isinstance(kind, Quantity):
         return f"{value:.15g}ms" if kind.units else value
-    if kind is PARTITION:
-        return "{}-{}".format(*value)
     if kind is TARGETS or kind is BROKERS:
         shown = [int(word) if word.isdecimal() else word for word in map(str, value)]
         return shown[0] if len(shown) == 1 else shown
-    if isinstance(kind, Words) and isinstance(value, tuple):
-        return "..".join(map(str, value))
+    if isinstance(kind, Words) and kind.parse is not str and isinstance(value, tuple):
+        return ("-" if kind is PARTITION else "..").join(map(str, value))
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -144,13 +144,15 @@ def made(verb: str, values: Mapping[str, Any]) -> Action:
     """An action from Python values of its fields; None stands for the default.  ClusterError for a
     value that its field does not take."""
     cls = ACTIONS[verb]
-    action = cls(
-        **{
-            field.name: _value(field, value)
-            for field in fields_of(cls)
-            if (value := values.get(field.name)) is not None
-        }
-    )
+    read = {
+        field.name: _value(field, value)
+        for field in fields_of(cls)
+        if (value := values.get(field.name)) is not None
+    }
+    for field in fields_of(cls):
+        if field.required and field.name not in read:
+            raise wrong(field.name, None, "missing")
+    action = cls(**read)
     for key, problem in action.problems():
         raise ClusterError(f"{key}={values.get(key)}: {problem}")
     return action
@@ -160,17 +162,12 @@ def _value(field: StructField, value: Any) -> Any:
     key, kind = field.name, field.kind
     if kind is TARGETS or kind is BROKERS:
         return targets_of(value)
-    if isinstance(kind, OneOf) and value not in kind.words:
-        raise ClusterError(f"{key}={show(str(value))}: {unknown(kind.what, value, kind.words)}")
     if isinstance(kind, Quantity | Whole):
-        if not isinstance(value, int | float):
-            raise ClusterError(f"{key}={show(str(value))}: must be a number")
-        if not kind.low <= value <= kind.high:
-            bound = f"at least {kind.low:g}" if value < kind.low else f"at most {kind.high:g}"
-            raise ClusterError(f"{key}={value:g}: must be {bound}")
-    if isinstance(kind, Words) and isinstance(value, str):
-        try:
-            return kind.parse(value)
-        except ValueError as error:
-            raise ClusterError(f"{key}={show(value)}: {error}") from None
-    return value
+        return number_in(key, value, kind.low, kind.high, isinstance(kind, Whole))
+    reading = TreeReader("")
+    read = kind.read(reading, from_python(_written(kind, value)), key)
+    for problem in reading.problems:
+        if problem.path != key:
+            raise ClusterError(str(problem))
+        raise wrong(key, value, problem.text.removeprefix(f"{show(value)}: "))
+    return read

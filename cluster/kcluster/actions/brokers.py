@@ -34,7 +34,7 @@ from kcluster.operations.verbs import Verbs
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 
 
-class _OnBrokers(Action, frozen=True):
+class OnBrokers(Action, frozen=True):
     """An action on some brokers."""
 
     brokers: Annotated[Targets, BROKERS, "The brokers; the controller may be named too."]
@@ -44,7 +44,7 @@ class _OnBrokers(Action, frozen=True):
 
 
 @action("kill", short="brokers", example="kill: {brokers: leader(orders-0), how: power}")
-class KillBrokers(_OnBrokers, frozen=True):
+class KillBrokers(OnBrokers, frozen=True):
     """Kill brokers' processes.  Undone by starting them again."""
 
     MENU = (
@@ -86,7 +86,7 @@ class KillBrokers(_OnBrokers, frozen=True):
 
 
 @action("stop", short="brokers", example="stop: 1")
-class StopBrokers(_OnBrokers, frozen=True):
+class StopBrokers(OnBrokers, frozen=True):
     """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
 
     MENU = (MenuItem("broker", "Shut down cleanly", "{broker}", ("up",)),)
@@ -104,7 +104,7 @@ class StopBrokers(_OnBrokers, frozen=True):
 
 
 @action("start", short="brokers", example="start: down")
-class StartBrokers(_OnBrokers, frozen=True):
+class StartBrokers(OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they had."""
 
     MENU = (MenuItem("broker", "Start", "{broker}", ("down",)),)
@@ -141,7 +141,7 @@ class StartBrokers(_OnBrokers, frozen=True):
 
 
 @action("pause", short="brokers", example="pause: any followers(orders-0)")
-class PauseBrokers(_OnBrokers, frozen=True):
+class PauseBrokers(OnBrokers, frozen=True):
     """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
 
     MENU = (MenuItem("broker", "Pause", "{broker}", ("up",)),)
@@ -159,7 +159,7 @@ class PauseBrokers(_OnBrokers, frozen=True):
 
 
 @action("resume", short="brokers", example="resume: 2")
-class ResumeBrokers(_OnBrokers, frozen=True):
+class ResumeBrokers(OnBrokers, frozen=True):
     """Resume paused brokers."""
 
     MENU = (MenuItem("broker", "Resume", "{broker}", ("paused",)),)

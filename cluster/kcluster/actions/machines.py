@@ -11,6 +11,7 @@ from functools import partial
 from typing import Annotated, Final
 
 from kcluster.actions.base import Action, action
+from kcluster.actions.brokers import OnBrokers
 from kcluster.actions.kinds import BROKERS
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage, Undo
@@ -29,10 +30,9 @@ _NO_ADDRESS: Final = "the controller has no address to change"
 
 
 @action("restart", short="brokers", example="restart: {brokers: 2, how: power, down: 500ms}")
-class Restart(Action, frozen=True):
+class Restart(OnBrokers, frozen=True):
     """Stop brokers and start them again."""
 
-    brokers: Annotated[Targets, BROKERS, "The brokers; the controller may be named too."]
     how: Annotated[str, _HOW, "How they stop, as in kill."] = "clean"
     down_ms: Annotated[int, duration(), "How long they are down."] = 100
     new_address: Annotated[bool, Flag(), "They return on another port."] = False
@@ -40,9 +40,6 @@ class Restart(Action, frozen=True):
     def problems(self) -> Iterator[tuple[str, str]]:
         if self.new_address and any(target.is_controller for target in self.brokers):
             yield "new_address", _NO_ADDRESS
-
-    def affected(self, stage: Stage) -> tuple[int, ...]:
-        return stage.nodes(self.brokers)
 
     def do(self, stage: Stage) -> None:
         chosen = stage.nodes(self.brokers)
@@ -142,14 +139,11 @@ class RollingRestart(Action, frozen=True):
 
 
 @action("fill_disk", short="brokers", example="fill_disk: 2")
-class FillDisk(Action, frozen=True):
+class FillDisk(OnBrokers, frozen=True):
     """Fill brokers' only log directory: they halt, and cannot start until space is freed.  Undone
     by freeing space and starting them."""
 
     brokers: Annotated[Targets, BROKERS, "The brokers."]
-
-    def affected(self, stage: Stage) -> tuple[int, ...]:
-        return stage.nodes(self.brokers)
 
     def do(self, stage: Stage) -> Undo:
         chosen = stage.nodes(self.brokers)
@@ -180,7 +174,7 @@ class FillDisk(Action, frozen=True):
 @action(
     "slow_disk", short="brokers", example="slow_disk: {brokers: 3, latency: 50ms, jitter: 20ms}"
 )
-class SlowDisk(Action, frozen=True):
+class SlowDisk(OnBrokers, frozen=True):
     """Slow down brokers' disks.  What a broker sends after an append is delayed: as a follower its
     next fetch, as a leader its answers.  Heartbeats write nothing and are not delayed.  Undone by
     restoring the disks' speed."""
@@ -190,9 +184,6 @@ class SlowDisk(Action, frozen=True):
     jitter_ms: Annotated[
         float, duration(), "Random time on top of it, exponentially distributed."
     ] = 0
-
-    def affected(self, stage: Stage) -> tuple[int, ...]:
-        return stage.nodes(self.brokers)
 
     def do(self, stage: Stage) -> Undo:
         chosen = stage.nodes(self.brokers)

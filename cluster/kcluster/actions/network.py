@@ -247,6 +247,10 @@ class Heal(Action, frozen=True):
         Targets | None, TARGETS, "Only the links between `nodes` and these; without it all."
     ] = None
 
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.nodes is None and self.others is not None:
+            yield "others", "needs nodes; without them all links would heal"
+
     def do(self, stage: Stage) -> None:
         links = stage.verbs.links
         if self.nodes is None:

@@ -22,12 +22,14 @@ from collections.abc import Callable
 from struct import Struct as Packing
 from typing import TYPE_CHECKING, Final, Protocol, final
 
+from msgspec import structs
+
 from kcluster.broker.handlers.metadata.api_versions import too_new
 from kcluster.broker.telemetry import client_metrics
 from kcluster.broker.versions import served as served_versions
 from kcluster.contract import LoginFailed, Reply, Request
 from kcluster.metadata.image import MetadataImage
-from kcluster.principals import UNAUTHENTICATED, ClientIdentity
+from kcluster.principals import UNAUTHENTICATED, ClientIdentity, Principal
 from kcluster.protocol.apis import APIS, ApiKey, codec
 from kcluster.protocol.codec.compiler import Codec
 from kcluster.protocol.error_answers import ErrorAnswers
@@ -121,6 +123,8 @@ class Channel:
         """The answer before and after the correlation id, by request bytes without that id."""
         self._answers_size_bytes = 0
         self._answers_offset = -1
+        self._certified: dict[int, ClientIdentity] = {}
+        """The identities of clients that have shown a certificate, by connection."""
         self._questions: dict[int, bytes] = {}
         """The key under which a connection's pending answer may be kept, by connection."""
 
@@ -129,7 +133,7 @@ class Channel:
     ) -> Request | list[Buffer] | LoginFailed:
         """The request in a frame, or the bytes of its answer if they are cached, or the end of its
         client's login.  Raises ProtocolError if the connection must be closed."""
-        identity = self.identity
+        identity = self.identity if not self._certified else self.identity_of(connection_id)
         if self._logins is not None:
             login = self._logins.of(connection_id, identity)
             before = self._receive_in_login(login, frame, connection_id, client_host, now_ms)
@@ -209,9 +213,18 @@ class Channel:
         names = self._broker.image.topic_names
         return ErrorAnswers(request.api_key, request.api_version, error, names.get)
 
+    def certified(self, connection_id: int, principal: Principal) -> None:
+        """Take note of the principal that a client's certificate gives it."""
+        self._certified[connection_id] = structs.replace(self.identity, principal=principal)
+
+    def identity_of(self, connection_id: int) -> ClientIdentity:
+        """Who the client of a connection is, as far as the listener knows."""
+        return self._certified.get(connection_id, self.identity)
+
     def connection_closed(self, connection_id: int) -> None:
-        """Forget a connection's pending answer."""
+        """Forget a connection's pending answer and its client."""
         self._questions.pop(connection_id, None)
+        self._certified.pop(connection_id, None)
 
     # ------------------------------------------------------------------------- SASL listeners
 

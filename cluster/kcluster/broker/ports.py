@@ -11,7 +11,7 @@ struct, where a Protocol's are looked up by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, final
 
 from kcluster.config.kafka.definitions import BrokerConfig
@@ -25,13 +25,13 @@ from kcluster.protocol.releases import Release
 class BrokerView:
     """A broker's identity, its configs, and its view of the cluster.
 
-    Four fields change: `epoch` (lifecycle.py), `endpoints` (node.py), `config`, and the content
-    of `image` (publisher.py).
+    These fields change: `epoch` (lifecycle.py), `endpoints` (node.py), `config`,
+    `reconfigurations` and the content of `image` (publisher.py); a driver sets `check_stores`.
     """
 
     __slots__ = (
-        "cluster_id", "config", "endpoints", "epoch", "image", "node_id", "rack", "release",
-        "static_config", "unused_configs",
+        "check_stores", "cluster_id", "config", "endpoints", "epoch", "image", "node_id", "rack",
+        "reconfigurations", "release", "static_config", "unused_configs",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +59,12 @@ class BrokerView:
         no effect."""
         self.config = static_config
         """`static_config` with the dynamic configs of the image on top."""
+        self.reconfigurations = 0
+        """The number of changes of the broker's dynamic configs, which may be to the same value:
+        files that they name are then read again."""
+        self.check_stores: Callable[[Mapping[str, str]], str | None] | None = None
+        """Why the keystores that the broker's dynamic configs would name, by Kafka's names, cannot
+        be used; None if they can.  The core opens no files."""
         self.epoch = -1
         """The broker epoch that the controller gave to this life; -1 before registration."""
         self.image = MetadataImage()

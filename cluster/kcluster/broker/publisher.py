@@ -210,6 +210,7 @@ class MetadataPublisher:
             self._throttles.on_topic(resource_name, has_followers, now_ms)
         elif resource_type == BROKER_RESOURCE:
             view = self._view
+            view.reconfigurations += 1
             configs = view.image.configs
             view.config = view.static_config.override(
                 configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}),

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
@@ -255,10 +255,12 @@ def print_json(value: object) -> None:
     print(json.dumps(value, ensure_ascii=False))
 
 
-def targets_argument(function: Callable[..., object]) -> Callable[..., object]:
-    """Add TARGETS to a verb; the function is called with `targets`."""
-    argument = click.argument("targets", shell_complete=complete_targets)
-    return argument(function)
+def print_answer(answer: object, lines: Iterable[str], as_json: bool) -> None:
+    """Print an answer as one line of JSON, or its lines for people."""
+    if as_json:
+        print_json(answer)
+    else:
+        print("\n".join(lines))
 
 
 def how_option(ways: Sequence[str], default: str) -> Callable[[F], F]:
@@ -280,6 +282,21 @@ def wait_option(function: Callable[..., object]) -> Callable[..., object]:
         help="Wait until the cluster has settled, or return at once.  [default: wait]",
     )
     return option(function)
+
+
+def broker_options(
+    *own: Callable[[Callable[..., object]], Callable[..., object]],
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Add TARGETS, a verb's `own` options, `--no-wait` and the options of a verb to the running
+    cluster; the function is called with `targets`."""
+
+    def add(function: Callable[..., object]) -> Callable[..., object]:
+        targets = click.argument("targets", shell_complete=complete_targets)
+        for option in (control_options, wait_option, *reversed(own), targets):
+            function = option(function)
+        return function
+
+    return add
 
 
 def network_options(function: Callable[..., object]) -> Callable[..., object]:

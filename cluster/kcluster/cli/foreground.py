@@ -255,26 +255,22 @@ class Printer:
 
     def page(self, url: str) -> None:
         """Print the address of the live page."""
-        if self._as_json:
-            self._json({"page": url})
-        else:
-            print(f"page: {url}")
-        sys.stdout.flush()
+        self._say({"page": url}, f"page: {url}")
 
     def saved(self, path: Path) -> None:
         """Print the path of the run directory."""
-        if self._as_json:
-            self._json({"run": str(path)})
-        else:
-            print(f"run directory: {path}  (kcluster explain {path})")
-        sys.stdout.flush()
+        self._say({"run": str(path)}, f"run directory: {path}  (kcluster explain {path})")
 
     def written(self, scenario: str) -> None:
         """Print the path of the scenario file."""
+        line = f"scenario: {scenario}  (kcluster scenario run {scenario})"
+        self._say({"scenario": scenario}, line)
+
+    def _say(self, values: JsonObject, line: str) -> None:
         if self._as_json:
-            self._json({"scenario": scenario})
+            self._json(values)
         else:
-            print(f"scenario: {scenario}  (kcluster scenario run {scenario})")
+            print(line)
         sys.stdout.flush()
 
     def show(self, items: list[Note | Traced | str]) -> None:

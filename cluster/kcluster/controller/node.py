@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.config.topology.specs import TopicSpec
+from kcluster.config.topology.specs import TopicSpec, UserSpec
 from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
@@ -68,7 +68,6 @@ from kcluster.metadata.records import (
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
-    UserScramCredentialRecord,
 )
 from kcluster.protocol.releases import Release, latest
 from kcluster.security.acls import Acl
@@ -88,7 +87,8 @@ class _WaitingFetch(Struct, gc=False):
 
 class ControllerNode:
     """One life of the controller.  `config`: the brokers' common static config; `release`: the
-    controller's own release; `credentials`: those of a new cluster.
+    controller's own release; `users`: those with SCRAM credentials in a new cluster, with their
+    mechanisms.
 
     It is the MetadataPort of its parts (ports.py).
     """
@@ -103,7 +103,7 @@ class ControllerNode:
         log: MetadataLog | None = None,
         features: Mapping[str, int] = {},
         release: Release | None = None,
-        credentials: Sequence[UserScramCredentialRecord] = (),
+        users: Sequence[tuple[UserSpec, str]] = (),
         acls: Sequence[Acl] = (),
     ) -> None:
         self.node_id = CONTROLLER_ID
@@ -117,7 +117,6 @@ class ControllerNode:
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
         self._log: list[MetadataRecord] = self.log.records
-        self._credentials = credentials
         self._waiting: dict[int, _WaitingFetch] = {}
         self._news_end = 0
         """The end of the log when records were last sent: waiting brokers have all earlier
@@ -144,6 +143,7 @@ class ControllerNode:
         additions = PartitionAdditions(self, self.mutation_quotas)
         self.bootstrap = Bootstrap(self, self.topics, additions, bootstrap_topics, expected_brokers)
         self.membership = Membership(self, self.partitions, self.bootstrap.on_broker_unfenced)
+        self._scram = ScramCredentials(self, users)
         parts: tuple[Part, ...] = (
             self.membership,
             ProducerIdBlocks(self),
@@ -154,7 +154,7 @@ class ControllerNode:
             additions,
             Configs(self, self.partitions),
             ClientQuotaControl(self),
-            ScramCredentials(self),
+            self._scram,
             self.acls,
             self.features,
             self.quorum,
@@ -203,7 +203,7 @@ class ControllerNode:
                 self._apply(record)
             self.membership.take_over(now_ms)
         else:
-            initial = [*self._credentials, *self.acls.initial_records()]
+            initial = [*self._scram.initial_records(), *self.acls.initial_records()]
             self.commit([*self.features.initial_records(), *initial])
         self.bootstrap.start(now_ms)
         self.leader_elections.start(now_ms)

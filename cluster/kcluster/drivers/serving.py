@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
 from kcluster.broker.channel import Channel
@@ -20,9 +21,10 @@ from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.contract import Input, Reply, Request
 from kcluster.deaths import ProcessState
 from kcluster.drivers.outside import Outside
-from kcluster.drivers.sockets.connection import BrokerConnection
+from kcluster.drivers.sockets.connection import BrokerConnection, ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor, Limits, Listener
 from kcluster.drivers.sockets.request_memory import RequestMemory
+from kcluster.drivers.tls.optional import tls_of
 from kcluster.operations.errors import ClusterError
 from kcluster.principals import ClientIdentity
 from kcluster.runtime.build import Plan
@@ -35,6 +37,9 @@ T = TypeVar("T")
 class SocketDriver(ABC):
     """A driver of a plan's nodes whose clients send bytes.  The dispatcher's outlet is this driver,
     or an outlet that passes this driver's connections on to it."""
+
+    has_fixed_sizes = False
+    """Whether all handshakes of TLS have one size, so that runs do not differ."""
 
     def __init__(self, plan: Plan, log: Callable[[str], None] | None) -> None:
         self.plan = plan
@@ -56,6 +61,14 @@ class SocketDriver(ABC):
         self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
         self._armed_us = 0
         """The time of the running timer; no earlier event needs another timer."""
+        self.tls = tls_of(
+            plan.topology,
+            plan.certificates,
+            names=self._names,
+            fixed_size=self.has_fixed_sizes,
+            log=self.log,
+        )
+        """The TLS of the brokers; None if no listener has it."""
         self.dispatcher: Dispatcher = self._make_dispatcher()
 
     # ------------------------------------------------------------------ what the drivers differ in
@@ -67,6 +80,14 @@ class SocketDriver(ABC):
     @abstractmethod
     def _acceptor(self, node_id: int, at: int) -> Acceptor:
         """The acceptor of a broker's port number `at`; it does not listen yet."""
+
+    def _names(self) -> Iterable[str]:
+        """Further names and addresses of the brokers, for their certificates."""
+        return ()
+
+    def _tap(self, sock: ByteSocket) -> Tap | None:
+        """Where a trace takes the plaintext of a socket; None if nobody traces."""
+        return None
 
     @abstractmethod
     def _arm(self) -> None:
@@ -255,20 +276,24 @@ class SocketDriver(ABC):
 
         quotas = ConnectionQuotas(node.view, node.quotas)
         memory = RequestMemory(limits().queued_max_bytes)
-        return tuple(
-            Listener(
-                node.node_id,
-                Channel(
-                    node,
-                    keeps_answers,
-                    ClientIdentity(listener=endpoint.listener, protocol=endpoint.protocol),
-                    node.logins,
-                ),
-                limits,
-                quotas,
-                memory,
-                self,
-                self._acceptor(node.node_id, at),
-            )
-            for at, endpoint in enumerate(node.view.endpoints)
-        )
+        made = []
+        stores: list[Callable[[Mapping[str, str]], str | None]] = []
+        for at, endpoint in enumerate(node.view.endpoints):
+            identity = ClientIdentity(listener=endpoint.listener, protocol=endpoint.protocol)
+            channel = Channel(node, keeps_answers, identity, node.logins)
+            acceptor = self._acceptor(node.node_id, at)
+            if self.tls is not None and endpoint.protocol.has_tls:
+                tls = self.tls.listener(node.view, endpoint, channel)
+                acceptor = tls.acceptor(acceptor, self._tap)
+                stores.append(tls.check)
+            made.append(Listener(node.node_id, channel, limits, quotas, memory, self, acceptor))
+        if stores:
+            node.view.check_stores = partial(_first_problem, stores)
+        return tuple(made)
+
+
+def _first_problem(
+    checks: Sequence[Callable[[Mapping[str, str]], str | None]], configs: Mapping[str, str]
+) -> str | None:
+    """The first problem that a listener has with its broker's dynamic configs."""
+    return next((problem for check in checks if (problem := check(configs)) is not None), None)

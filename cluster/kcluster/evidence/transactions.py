@@ -8,7 +8,6 @@ all disks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
 from kcluster.broker.coordinator.transactions.transaction_log import decode_transactions
@@ -21,7 +20,6 @@ from kcluster.runtime.dispatch import Dispatcher
 
 Owners = Mapping[int, Transaction]
 """The last state of each producer's transactions in the coordinator's log, by producer id."""
-NO_OWNERS: Final[Owners] = {}
 
 
 def read_owners(batches: Iterable[Batch], owners: dict[int, Transaction]) -> None:

@@ -21,9 +21,11 @@ from msgspec import Struct
 
 from kcluster.contract import Note
 from kcluster.drivers.live_clock import SLOWEST
+from kcluster.events import KINDS
 from kcluster.handle.driver import SteeredDriver
 from kcluster.handle.port import ClusterPort
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.python_values import number_in, seconds_in, text_in
 from kcluster.operations.status import NoteEntry
 
 ANY: Final = "any"
@@ -66,8 +68,6 @@ class ClusterClock:
 
     def __call__(self) -> ClockStatus:
         """The time in the cluster, and how its clock runs."""
-        from kcluster.events import KINDS
-
         driver = self._port.driver
         kinds = (ANY, *KINDS)
         return ClockStatus(driver.clock_ms(), driver.is_clock_paused, driver.clock_speed, kinds)
@@ -83,8 +83,7 @@ class ClusterClock:
     def set_speed(self, speed: float) -> ClockStatus:
         """Run the cluster's clock at this speed, from 0.01 to 1: timers, the latency of links and
         timestamps of brokers follow it.  A paused clock stays paused, and has the speed later."""
-        if not SLOWEST <= speed <= 1:
-            raise ClusterError(f"a speed is between {SLOWEST} and 1, not {speed:g}")
+        number_in("speed", speed, SLOWEST, 1)
         if speed == 1 and not self.is_steered:
             return self()
         driver = self._steered
@@ -95,6 +94,7 @@ class ClusterClock:
         of orders-0`, or `any`) and stop it in the same moment; returns the event.  If there is none
         within this time of the machine, the clock stops nevertheless, with a ClusterError."""
         is_wanted, driver, port = wanted_event(kind), self._steered, self._port
+        seconds_in("within_s", within_s)
         found: list[NoteEntry] = []
 
         def watch(entry: NoteEntry) -> None:
@@ -134,7 +134,7 @@ def wanted_event(kind: str) -> Callable[[Note], bool]:
     unknown kind."""
     from kcluster.operations.conditions import EventCondition, condition_in
 
-    if kind == ANY:
+    if text_in("kind", kind) == ANY:
         return lambda note: not note.event.is_internal
     wanted = condition_in(f"event {kind}")
     assert isinstance(wanted, EventCondition), wanted

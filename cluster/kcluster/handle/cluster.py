@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import gevent
@@ -65,12 +64,7 @@ class Cluster(ClusterVerbs):
         self.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.close()
         if error is None and self.driver.bugs:
             raise ClusterError(
@@ -86,7 +80,7 @@ class Cluster(ClusterVerbs):
 
         def on_ready() -> None:
             if self._is_recorded:
-                self._begin_recording()  # before the hub reads the first byte of a client
+                self.record.begin()  # before the hub reads the first byte of a client
             ready.set_result(None)
 
         def serve() -> None:

@@ -7,34 +7,39 @@ Owns: ClusterVerbs: its parts, the names by which users know a cluster.  Never: 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.handle.clock import ClusterClock
 from kcluster.handle.driver import HandleDriver
-from kcluster.handle.port import forwarded
-from kcluster.handle.recording import RecordVerbs
+from kcluster.handle.port import ClusterPort, forwarded
+from kcluster.handle.recording import ClusterRecord
 from kcluster.handle.verbs import UserVerbs
-from kcluster.handle.waiting import WaitingVerbs
+from kcluster.handle.view import HandleView
 from kcluster.runtime.build import Plan
+
+if TYPE_CHECKING:
+    from kcluster.evidence.recorder import Recorder
 
 
 def _clock(cluster: ClusterVerbs) -> ClusterClock:
     return cluster.clock
 
 
-class ClusterVerbs(UserVerbs, WaitingVerbs, RecordVerbs):
-    """The common part of Cluster and WorldCluster.
+def _view(cluster: ClusterVerbs) -> HandleView:
+    return cluster.view
 
-    `topology`; `seed`: that of all randomness in the cluster; `name`: that of its run directories;
-    `ledger`: the sends and reads of the project's own clients.
-    """
+
+def _record(cluster: ClusterVerbs) -> ClusterRecord:
+    return cluster.record
+
+
+class ClusterVerbs(UserVerbs, ClusterPort):
+    """The common part of Cluster and WorldCluster.  `topology`: that with which it began."""
 
     def __init__(self, topology: Topology, seed: int, plan: Plan, driver: HandleDriver) -> None:
         super().__init__(plan, driver, seed)
         self.topology = topology
-        self.name = topology.name
-        self.ledger = Ledger()
 
     @cached_property
     def clock(self) -> ClusterClock:
@@ -50,6 +55,39 @@ class ClusterVerbs(UserVerbs, WaitingVerbs, RecordVerbs):
     resume_clock = forwarded(_clock, ClusterClock.resume)
     set_speed = forwarded(_clock, ClusterClock.set_speed)
     step = forwarded(_clock, ClusterClock.step)
+
+    @cached_property
+    def view(self) -> HandleView:
+        """The state and the events of the cluster."""
+        return HandleView(self)
+
+    status = forwarded(_view, HandleView.status)
+    brokers = forwarded(_view, HandleView.brokers)
+    topics = forwarded(_view, HandleView.topics)
+    partition = forwarded(_view, HandleView.partition)
+    logs = forwarded(_view, HandleView.logs)
+    events = forwarded(_view, HandleView.events)
+    sequence_at = forwarded(_view, HandleView.sequence_at)
+    wait_for = forwarded(_view, HandleView.wait_for)
+
+    @cached_property
+    def record(self) -> ClusterRecord:
+        """The record of the cluster, from which it is judged."""
+        return ClusterRecord(self)
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder of this cluster; ClusterError if it has none."""
+        return self.record.recorder
+
+    start_recording = forwarded(_record, ClusterRecord.start)
+    moment = forwarded(_record, ClusterRecord.moment)
+    mark = forwarded(_record, ClusterRecord.mark)
+    verdict = forwarded(_record, ClusterRecord.verdict)
+    save = forwarded(_record, ClusterRecord.save)
+    run_info = forwarded(_record, ClusterRecord.info)
+    recorded_since = forwarded(_record, ClusterRecord.rows_since)
+    recorded_now = forwarded(_record, ClusterRecord.rows_now)
 
     @property
     def bootstrap(self) -> str:

@@ -24,11 +24,7 @@ from kcluster.version import __version__
 
 
 def live_verdict(
-    recorder: Recorder,
-    ledger: Ledger,
-    verbs: Verbs,
-    clock: str = "live",
-    since_ms: int | None = None,
+    recorder: Recorder, ledger: Ledger, verbs: Verbs, clock: str, since_ms: int | None = None
 ) -> Verdict:
     """The verdict on everything so far, or on everything since a moment.  To be called in the
     driver's thread."""
@@ -44,7 +40,7 @@ def live_verdict(
     )
 
 
-def live_info(recorder: Recorder, name: str, seed: int, clock: str = "live") -> RunInfo:
+def live_info(recorder: Recorder, name: str, seed: int, clock: str) -> RunInfo:
     """The facts about a running cluster as a run."""
     return RunInfo(
         name=name,

@@ -15,12 +15,14 @@ from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
+from kcluster.clients.ledger import Ledger
 from kcluster.contract import Note
 from kcluster.handle.driver import HandleDriver
 from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.status import NoteEntry
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
 
 if TYPE_CHECKING:
     from kcluster.actions.base import Action
@@ -119,24 +121,37 @@ class VerbPort(ABC):
 
 
 class ClusterPort(VerbPort):
-    """A running cluster whose driver has a thread, or a clock, of its own."""
+    """A running cluster whose driver has a thread, or a clock, of its own.
+
+    `seed`: that of all randomness in the cluster; `name`: that of its run directories; `ledger`:
+    the sends and reads of the project's own clients; `clock_name`: "live" or "virtual".
+    """
 
     driver: HandleDriver
+    clock_name = "live"
 
     def __init__(self, plan: Plan, driver: HandleDriver, seed: int) -> None:
         self.plan = plan
         self.driver = driver
         self.seed = seed
+        self.name = plan.topology.name
+        self.ledger = Ledger()
         self.verbs = Verbs(plan, driver.dispatcher)
         self.parts = Parts()
         self._stage: Stage | None = None
-        self._sequence = 0
+        self.last_sequence = 0
+        """The number of the newest event; 0 before the first."""
         self.began_ms = driver.now_ms()
         """The time of the first event; lines of events count from it."""
         self.kept: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
         """The newest events, for use in the driver's thread."""
         self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
         driver.dispatcher.note_sinks = (self._keep,)
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The dispatcher, for use in the driver's thread."""
+        return self.driver.dispatcher
 
     # ------------------------------------------------------------------------------- actions
 
@@ -163,10 +178,10 @@ class ClusterPort(VerbPort):
         return end
 
     def _keep(self, note: Note) -> None:
-        if not self._sequence:
+        if not self.last_sequence:
             self.began_ms = note.at_ms
-        self._sequence += 1
-        entry = NoteEntry(self._sequence, note)
+        self.last_sequence += 1
+        entry = NoteEntry(self.last_sequence, note)
         self.kept.append(entry)
         for subscriber in self._subscribers:
             subscriber(entry)

@@ -1,4 +1,4 @@
-"""The verbs of a live cluster's record, of the handle Cluster.
+"""The record of a cluster: `cluster.record.verdict()`, or `cluster.verdict()`.
 
 Owns: these methods, and the recorder.  Never: decides what is recorded (evidence/sampling.py) or
 the content of a run directory (live_run.py).  Kafka: no counterpart.
@@ -17,38 +17,39 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kcluster.checks.verdict import Verdict
-    from kcluster.clients.ledger import Ledger
     from kcluster.evidence.recorder import Recorder
     from kcluster.runs.journal import Rows
     from kcluster.runs.moment import ClusterMoment
     from kcluster.runs.record import RunInfo, RunRecord
 
 
-class RecordVerbs(ClusterPort):
-    """The record of this cluster: verdict, run directory, rows.
+class ClusterRecord:
+    """The record of a cluster: verdict, run directory, rows."""
 
-    `name`: that of its run directories.  `ledger`: the sends and reads of the project's own
-    clients.  `clock_name`: the name of its clock, "live" or "virtual".
-    """
+    def __init__(self, port: ClusterPort) -> None:
+        self._port = port
+        self._recorder: Recorder | None = None
 
-    ledger: Ledger
-    name: str
-    clock_name = "live"
-    _recorder: Recorder | None = None
-
-    def start_recording(self) -> None:
+    def start(self) -> None:
         """Record the cluster from now on; `open` does it unless `record` is False."""
-        self.call(self._begin_recording)
+        self._port.call(self.begin)
 
-    def _begin_recording(self) -> None:
+    def begin(self) -> None:
         """Record the cluster from now on; called in the driver's thread, between two
         dispatches."""
         from kcluster.evidence.sampling import SamplingRecorder
 
+        port = self._port
         if self._recorder is None:
-            recorder = SamplingRecorder(self.driver.dispatcher, self.plan)
-            recorder.notes += [entry.note for entry in self.kept]
+            recorder = SamplingRecorder(port.dispatcher, port.plan)
+            recorder.notes += [entry.note for entry in port.kept]
             self._recorder = recorder
+
+    def record_every_step(self) -> None:
+        """Record every step from now on, instead of samples; called before the cluster is open."""
+        from kcluster.evidence.recorder import Recorder
+
+        self._recorder = Recorder(self._port.dispatcher, self._port.plan)
 
     def moment(self, at_ms: int) -> ClusterMoment:
         """The cluster as it was at `at_ms` of its clock, from its record: brokers, links,
@@ -56,15 +57,15 @@ class RecordVerbs(ClusterPort):
         before the record or in the future."""
         from kcluster.runs.moment import moment_of, recorded_until
 
-        recorder = self.recorder
+        port, recorder = self._port, self.recorder
 
         def read() -> RunRecord:
-            if not recorder.first_ms <= at_ms <= self.driver.now_ms():
-                known = f"{recorder.first_ms} to {self.driver.now_ms()} ms are recorded"
+            if not recorder.first_ms <= at_ms <= port.driver.now_ms():
+                known = f"{recorder.first_ms} to {port.driver.now_ms()} ms are recorded"
                 raise ClusterError(f"there is no record of {at_ms} ms: {known}")
             return recorded_until(recorder, at_ms)
 
-        return moment_of(self.call(read), at_ms)
+        return moment_of(port.call(read), at_ms)
 
     @property
     def recorder(self) -> Recorder:
@@ -75,7 +76,7 @@ class RecordVerbs(ClusterPort):
 
     def mark(self) -> str:
         """The present moment, for `verdict(since=...)`."""
-        return f"@{self.call(self.driver.now_ms)}"
+        return f"@{self._port.call(self._port.driver.now_ms)}"
 
     def verdict(self, since: str | int | None = None) -> Verdict:
         """The verdict on every record so far, from what the brokers saw of their clients.  The
@@ -84,68 +85,71 @@ class RecordVerbs(ClusterPort):
         `since`: judge only records and events since then: a time back (`30s`), the number of an
         event, or a result of `mark()`.
         """
+        return self._port.call(lambda: self.judge(since))
+
+    def judge(self, since: str | int | None = None) -> Verdict:
+        """The verdict, like `verdict`; called in the driver's thread."""
         from kcluster.handle.live_run import live_verdict
         from kcluster.handle.since import since_ms_of
 
-        recorder = self.recorder
-
-        def judge() -> Verdict:
-            now_ms = self.driver.now_ms()
-            since_ms = None if since is None else since_ms_of(since, now_ms, self.kept)
-            return live_verdict(recorder, self.ledger, self.verbs, self.clock_name, since_ms)
-
-        return self.call(judge)
+        port, recorder = self._port, self.recorder
+        now_ms = port.driver.now_ms()
+        since_ms = None if since is None else since_ms_of(since, now_ms, port.kept)
+        return live_verdict(recorder, port.ledger, port.verbs, port.clock_name, since_ms)
 
     def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
         """Write the run so far to a new run directory below `directory`, with its verdict and
         timeline page; returns its path.  `into`: a run directory that exists already."""
-        from kcluster.handle.live_run import live_info, live_record
         from kcluster.runs.directory import write_into, write_run
 
-        recorder = self.recorder
-
-        def read() -> RunRecord:
-            info = live_info(recorder, self.name, self.seed, self.clock_name)
-            return live_record(recorder, self.ledger, self.verbs, info)
-
-        record = self.call(read)
+        record = self._port.call(self.read)
         if into is None:
             return write_run(directory, record)
         write_into(into, record)
         return into
 
-    def run_info(self) -> RunInfo:
+    def read(self) -> RunRecord:
+        """The whole record so far; called in the driver's thread."""
+        from kcluster.handle.live_run import live_record
+
+        port, recorder = self._port, self.recorder
+        return live_record(recorder, port.ledger, port.verbs, self._info())
+
+    def info(self) -> RunInfo:
         """The facts about this run, for its directory."""
+        return self._port.call(self._info)
+
+    def _info(self) -> RunInfo:
         from kcluster.handle.live_run import live_info
 
-        recorder = self.recorder
-        return self.call(lambda: live_info(recorder, self.name, self.seed, self.clock_name))
+        port = self._port
+        return live_info(self.recorder, port.name, port.seed, port.clock_name)
 
-    def recorded_since(self, after_ms: int) -> tuple[Rows, int]:
+    def rows_since(self, after_ms: int) -> tuple[Rows, int]:
         """The rows after `after_ms` of all tables that are kept while a cluster runs, and the
         moment up to which they are complete."""
         from kcluster.runs.journal import rows_between
 
-        recorder = self.recorder
+        port, recorder = self._port, self.recorder
 
         def read() -> tuple[Rows, int]:
             recorder.check_last_step()
-            now_ms = self.driver.now_ms()
+            now_ms = port.driver.now_ms()
             return rows_between(recorder, after_ms, now_ms), now_ms - 1
 
-        return self.call(read)
+        return port.call(read)
 
-    def recorded_now(self) -> Rows:
-        """The rows of the present millisecond.  `recorded_since` has them only once it is over;
+    def rows_now(self) -> Rows:
+        """The rows of the present millisecond.  `rows_since` has them only once it is over;
         while the clock is paused, they show the operations during the pause.  More rows may
         follow."""
         from kcluster.runs.journal import rows_between
 
-        recorder = self.recorder
+        port, recorder = self._port, self.recorder
 
         def read() -> Rows:
             recorder.check_last_step()
-            now_ms = self.driver.now_ms()
+            now_ms = port.driver.now_ms()
             return rows_between(recorder, now_ms - 1, now_ms + 1)
 
-        return self.call(read)
+        return port.call(read)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.topology.specs import TopicSpec
@@ -23,11 +23,13 @@ from kcluster.handle.port import VerbPort, forwarded
 from kcluster.operations.admin import OnEnd
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import partition_in
+from kcluster.operations.python_values import MAX_INT, number_in, seconds_in, text_in, wrong
 from kcluster.operations.states import Chosen, StateVerb
 from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S
 from kcluster.runtime.gate import RuleStatus
 
 if TYPE_CHECKING:
+    from kcluster.actions.stage import Performed
     from kcluster.operations.targets import Nodes
 
 T = TypeVar("T")
@@ -76,7 +78,7 @@ class UserVerbs(VerbPort):
         state allows it and leaves the others alone; it raises ClusterError if a single broker is
         named and its state does not allow the verb.
         """
-        chosen = self.perform("kill", brokers=brokers, how=how).chosen
+        chosen = self._perform("kill", timeout_s or 0, brokers=brokers, how=how).chosen
         if how == DeathKind.CLEAN and self.waits:
             self._wait_down(chosen, timeout_s)
         if self._waits(wait):
@@ -94,8 +96,8 @@ class UserVerbs(VerbPort):
         """Start brokers that are down, on the disks that they had.  With `kafka_version` ("3.9")
         they run as that release from now on: an upgrade.  Returns when they serve clients and are
         back in the ISRs, or after `timeout_s` in those that they could join by then."""
-        performed = self.perform("start", brokers=brokers, kafka_version=kafka_version)
-        chosen = performed.chosen
+        values = {"brokers": brokers, "kafka_version": kafka_version}
+        chosen = self._perform("start", timeout_s, **values).chosen
         if self._waits(wait):
             self.wait_until_in_sync(chosen, timeout_s=timeout_s)
         return chosen
@@ -110,7 +112,7 @@ class UserVerbs(VerbPort):
     ) -> tuple[int, ...]:
         """Stop brokers, all at once, and start them again when all are down.  Returns under the
         conditions of `start`."""
-        chosen = self.perform("kill", brokers=brokers, how=how).chosen
+        chosen = self._perform("kill", timeout_s, brokers=brokers, how=how).chosen
         self._wait_down(chosen, None)
         if chosen:
             self.start(chosen, wait=wait, timeout_s=timeout_s)
@@ -134,7 +136,7 @@ class UserVerbs(VerbPort):
     ) -> tuple[int, ...]:
         """Pause brokers, as in a long garbage collection; their sockets stay open.  With `wait`,
         returns when the cluster has taken over from them, as `kill` does."""
-        chosen = self.perform("pause", brokers=brokers).chosen
+        chosen = self._perform("pause", timeout_s or 0, brokers=brokers).chosen
         if self._waits(wait):
             self.wait_until_without(chosen, timeout_s=timeout_s)
         return chosen
@@ -143,7 +145,7 @@ class UserVerbs(VerbPort):
         self, brokers: Nodes, *, wait: bool | None = None, timeout_s: float = 30.0
     ) -> tuple[int, ...]:
         """Resume paused brokers.  With `wait`, returns as `start` does."""
-        chosen = self.perform("resume", brokers=brokers).chosen
+        chosen = self._perform("resume", timeout_s, brokers=brokers).chosen
         if self._waits(wait):
             self.wait_until_in_sync(chosen, timeout_s=timeout_s)
         return chosen
@@ -151,6 +153,11 @@ class UserVerbs(VerbPort):
     def choose(self, verb: StateVerb, nodes: tuple[int, ...], can_wait: bool = True) -> Chosen:
         """The nodes on which a verb acts now, and the nodes that it leaves alone."""
         return self.call(lambda: self.verbs.choose(verb, nodes, can_wait))
+
+    def _perform(self, verb: str, timeout_s: float, **values: Any) -> Performed:
+        """Perform an action after which the caller may wait for so long."""
+        seconds_in("timeout_s", timeout_s)
+        return self.perform(verb, **values)
 
     def _waits(self, wait: bool | None) -> bool:
         return self.waits if wait is None else wait
@@ -171,18 +178,13 @@ class UserVerbs(VerbPort):
     @property
     def notice_limit_s(self) -> float:
         """The longest time until the controller notices a broker's death: its session timeout."""
-        return (
-            self.plan.topology.broker_config(
-                next(iter(self.plan.addresses))
-            ).broker_session_timeout_ms
-            / 1000
-        )
+        return self._config.broker_session_timeout_ms / 1000
 
     def wait_until_without(
         self, brokers: tuple[int, ...], *, timeout_s: float | None = None
     ) -> None:
         """Wait until each partition that these brokers led has another leader or is offline."""
-        limit_s = timeout_s or self.notice_limit_s * 2 + EXTRA_WAIT_S
+        limit_s = seconds_in("timeout_s", timeout_s or self.notice_limit_s * 2 + EXTRA_WAIT_S)
         for broker_id in brokers:
             if broker_id != self.verbs.settled.controller_id:
                 self.wait_until(
@@ -223,7 +225,8 @@ class UserVerbs(VerbPort):
         def holds() -> bool:
             return after() and self.verbs.settled.is_settled()
 
-        return self.wait_until(holds, timeout_s or self.settle_limit_s, None) or self.call(holds)
+        limit_s = seconds_in("timeout_s", timeout_s or self.settle_limit_s)
+        return self.wait_until(holds, limit_s, None) or self.call(holds)
 
     def _wait_down(self, chosen: tuple[int, ...], timeout_s: float | None) -> None:
         down = self.verbs.settled.is_down
@@ -254,7 +257,7 @@ class UserVerbs(VerbPort):
         """Make `to`, which must be in sync, the leader of a partition: `move("orders-0",
         to=2)`.  Returns its id."""
         name = partition_in(topic, partition)
-        (broker_id,) = self.perform("move", partition=name, to=to).nodes
+        (broker_id,) = self._perform("move", timeout_s, partition=name, to=to).nodes
         if self._waits(wait):
             failure = f"broker {broker_id} did not become leader of {name[0]}-{name[1]}"
             self.wait_until(
@@ -290,11 +293,17 @@ class UserVerbs(VerbPort):
         timeout_s: float = 30.0,
     ) -> None:
         """Create a topic; `config` by Kafka's names.  Returns when all brokers know it."""
-        spec = TopicSpec(name, partitions, replication_factor or -1, config=dict(config or {}))
+        number_in("partitions", partitions, -1, MAX_INT, is_whole=True)
+        replicas = -1 if replication_factor is None else replication_factor
+        number_in("replication_factor", replicas, -1, MAX_INT, is_whole=True)
+        if not isinstance(config or {}, Mapping):
+            raise wrong("config", config, "must be a mapping like {'min.insync.replicas': '2'}")
+        spec = TopicSpec(text_in("name", name), partitions, replicas, config=dict(config or {}))
         self._administer(name, timeout_s, lambda end: self.verbs.admin.create_topic(spec, end))
 
     def delete_topic(self, name: str, *, timeout_s: float = 30.0) -> None:
         """Delete a topic.  Returns when all brokers know."""
+        name, _ = partition_in(name, 0)
         topic_id = self.call(lambda: self.verbs.partition(name, 0)).topic_id
         self._administer(
             name, timeout_s, lambda end: self.verbs.admin.delete_topic(name, topic_id, end)
@@ -308,6 +317,7 @@ class UserVerbs(VerbPort):
 
     def _answer(self, ask: Callable[[Callable[[T], None]], None], timeout_s: float) -> T:
         """The controller's answer to this request."""
+        seconds_in("timeout_s", timeout_s)
         answers: list[T] = []
         self.call(lambda: ask(answers.append))
         failure = "the controller did not answer"
@@ -318,7 +328,9 @@ class UserVerbs(VerbPort):
     # ------------------------------------------------------------------------------ rules
 
     def add_rule(self, rule: Rule) -> str:
-        """Put a rule of protocol faults (`cluster.rule(…)`) into force; returns its name."""
+        """Put a rule of protocol faults (`kcluster.rule(…)`) into force; returns its name."""
+        if not isinstance(rule, Rule):
+            raise wrong("rule", rule, "must be a rule, as rule(...) makes one")
         return self.call(lambda: self.verbs.add_rule(rule))
 
     def remove_rule(self, name: str) -> None:

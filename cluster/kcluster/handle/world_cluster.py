@@ -17,7 +17,6 @@ from kcluster.config.topology.model import Topology
 from kcluster.drivers.memory.addresses import in_memory
 from kcluster.drivers.memory.driver import InMemoryDriver
 from kcluster.drivers.virtual_time import virtual_ports
-from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.operations.errors import NotInTime
 from kcluster.runtime.build import build
@@ -52,7 +51,7 @@ class WorldCluster(ClusterVerbs):
         plan = build(topology, seed, virtual_ports(topology))
         super().__init__(topology, seed, plan, InMemoryDriver(plan, log, start_ms=start_ms))
         if record:
-            self._recorder = Recorder(self.driver.dispatcher, plan)
+            self.record.record_every_step()
 
     def open(self) -> None:
         """Start the cluster; returns when all brokers serve clients."""

@@ -20,6 +20,7 @@ from kcluster.contract import Note
 from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.names import Names, PartitionName, partition_name
+from kcluster.operations.python_values import seconds_in, text_in
 from kcluster.operations.verbs import Verbs
 from kcluster.partition.replica import Replica
 from kcluster.runtime.dispatch import Dispatcher
@@ -272,15 +273,15 @@ def _number(text: str) -> int:
 def condition_in(text: str) -> Condition:
     """The condition that the text means, like `condition`; ClusterError for any other text."""
     try:
-        return condition(text)
+        return condition(text_in("condition", text))
     except ValueError as error:
         raise ClusterError(f"{text}: {error}") from None
 
 
 def limit_ms_of(within: str | float) -> int:
-    """The ms of `10s`, or of a number of seconds; ClusterError for text that is no time."""
+    """The ms of `10s`, or of a number of seconds; ClusterError for anything else."""
     if not isinstance(within, str):
-        return round(within * 1000)
+        return round(seconds_in("within", within) * 1000)
     try:
         return milliseconds(within)
     except ValueError as error:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.python_values import MAX_INT, number_in, text_in
 from kcluster.protocol.names import has_internal_prefix
 
 PartitionName = tuple[str, int]
@@ -72,8 +73,9 @@ def partition_name(text: str) -> PartitionName:
 
 def partition_in(topic: str, partition: int | None = None) -> PartitionName:
     """A partition as Python users name it: `("orders", 0)` or `"orders-0"`."""
+    text_in("topic", topic)
     if partition is not None:
-        return topic, partition
+        return topic, number_in("partition", partition, 0, MAX_INT, is_whole=True)
     try:
         return partition_name(topic)
     except ValueError as error:

@@ -16,7 +16,7 @@ from typing import ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
-from kcluster.config.files.problems import nearest, unknown
+from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.contract import CONTROLLER_ID, Rng
 from kcluster.deaths import ProcessState
 from kcluster.metadata.placement import coordinator_partition
@@ -523,12 +523,16 @@ def targets_in(text: str) -> Targets:
 
 
 def targets_of(nodes: Nodes) -> Targets:
-    """The targets that Python users name; ClusterError for an unknown word."""
-    if isinstance(nodes, int):
+    """The targets that Python users name; ClusterError for an unknown word, and for a value that
+    names no nodes."""
+    if isinstance(nodes, int) and not isinstance(nodes, bool):
         return (BrokerTarget(broker_id=nodes, shown=str(nodes)),)
-    if isinstance(nodes, str) and nodes.strip():
-        return targets_in(nodes)
-    found = tuple(target for one in nodes for target in targets_of(one))
+    if isinstance(nodes, str):
+        found = targets_in(nodes) if nodes.strip() else ()
+    elif isinstance(nodes, Iterable) and not isinstance(nodes, bytes):
+        found = tuple(target for one in nodes for target in targets_of(one))
+    else:
+        raise ClusterError(f"{show(nodes)}: not a node's id, words for nodes, or a list of both")
     if not found:
         raise ClusterError("no node is named")
     return found

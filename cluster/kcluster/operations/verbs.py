@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kcluster.config.files.problems import nearest, show, unknown
-from kcluster.config.topology.specs import BrokerSpec
-from kcluster.config.topology.values import unknown_version
+from kcluster.config.files.problems import nearest, unknown
+from kcluster.config.topology.specs import MAX_PORT, BrokerSpec
+from kcluster.config.topology.values import client_host_problem, unknown_version
 from kcluster.contract import MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, DiskFull
@@ -26,6 +26,7 @@ from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.links import Links
 from kcluster.operations.node_sets import NodeSets
+from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
 from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
 from kcluster.protocol.errors import ErrorCode
@@ -142,6 +143,11 @@ class Verbs:
 
         DIFFERS: in Kafka, advertised.listeners changes only by a restart of a KRaft broker.
         """
+        number_in("broker_id", broker_id, 0, MAX_INT, is_whole=True)
+        number_in("port", port, 1, MAX_PORT, is_whole=True)
+        problem = client_host_problem(text_in("host", host))
+        if problem is not None:
+            raise ClusterError(problem)
         first, *others = self._plan.endpoints[self.broker(broker_id)]
         endpoints = (replace(first, host=host, port=port), *others)
         self._plan.endpoints[broker_id] = endpoints
@@ -261,6 +267,7 @@ class Verbs:
 
     def remove_rule(self, name: str) -> None:
         """Remove a rule: held messages are delivered, connections that it silenced are closed."""
+        text_in("name", name)
         gate = self._dispatcher.gate
         if gate is None or name not in gate.book.entries:
             names = () if gate is None else gate.book.entries
@@ -341,5 +348,5 @@ def release(kafka_version: str) -> Release:
     """The release with this name; ClusterError if it is unknown."""
     known = find_release(kafka_version)
     if known is None:
-        raise ClusterError(f"kafka_version={show(kafka_version)}: {unknown_version(kafka_version)}")
+        raise wrong("kafka_version", kafka_version, unknown_version(kafka_version))
     return known

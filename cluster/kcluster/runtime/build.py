@@ -20,11 +20,10 @@ from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.sasl import enabled_mechanisms, sasl_settings, scram_users
-from kcluster.config.topology.specs import BrokerSpec
+from kcluster.config.topology.specs import BrokerSpec, UserSpec
 from kcluster.contract import CONTROLLER_ID, Node
 from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.node import ControllerNode
-from kcluster.metadata.records import UserScramCredentialRecord
 from kcluster.network.fabric import Fabric
 from kcluster.partition.disk import Disk
 from kcluster.principals import BrokerEndpoint
@@ -32,7 +31,7 @@ from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
-from kcluster.security.sasl.mechanisms import SCRAM_CODES
+from kcluster.security.certificates import CertificateState
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
@@ -53,6 +52,8 @@ class Plan(Struct):
     """The addresses that each broker advertises from its next start on, by broker id."""
     releases: dict[int, Release]
     """The Kafka release of each broker from its next start on, by broker id."""
+    certificates: dict[int, CertificateState] = {}
+    """What is wrong on purpose with brokers' certificates, by broker id."""
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:
@@ -131,7 +132,7 @@ def _controller_builder(
     topics = list(topology.topics.values())
     log = MetadataLog()
     rng = rngs[CONTROLLER_ID]
-    credentials = _initial_credentials(topology, rng)
+    users = _scram_users(topology)
     features = {METADATA_VERSION: metadata_version_of(releases.values()), **topology.features}
     return lambda: ControllerNode(
         config,
@@ -142,7 +143,7 @@ def _controller_builder(
         log,
         features,
         max(releases.values(), key=lambda release: release.number),
-        credentials,
+        users,
         topology.security.authorization.acls,
     )
 
@@ -178,34 +179,14 @@ def _sasl_settings(topology: Topology, spec: BrokerSpec) -> Mapping[str, SaslSet
     return sasl_settings(spec.all_listeners, texts, topology.security.users)
 
 
-def _initial_credentials(topology: Topology, rng: Random) -> list[UserScramCredentialRecord]:
-    """The SCRAM credentials of a new cluster.  Kafka: kafka-storage format --add-scram."""
-    users = topology.security.users
-    if not users:
-        return []
-    # OpenSSL takes a fiftieth of the start, and few clusters need it.
-    from kcluster.security.sasl.scram import MIN_ITERATIONS, derive_keys, draw_text
-
+def _scram_users(topology: Topology) -> list[tuple[UserSpec, str]]:
+    """The users for whom a new cluster has SCRAM credentials, with their mechanisms."""
     enabled = {
         mechanism
         for spec in topology.brokers
         for mechanism in enabled_mechanisms(spec.all_listeners, topology.config_texts(spec.id))
     }
-    records = []
-    for user, mechanism in scram_users(users, enabled):
-        salt = draw_text(rng).encode()
-        keys = derive_keys(mechanism, user.password, salt, MIN_ITERATIONS)
-        records.append(
-            UserScramCredentialRecord(
-                user.name,
-                SCRAM_CODES[mechanism],
-                salt,
-                keys.stored_key,
-                keys.server_key,
-                keys.iterations,
-            )
-        )
-    return records
+    return scram_users(topology.security.users, enabled)
 
 
 def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabric:

@@ -18,7 +18,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -134,15 +134,9 @@ class _Noting:
     def __enter__(self) -> None:
         """Note the call at its beginning."""
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None and self._line is not None:
-            lines = traceback.format_exception_only(error_type, error)
-            self._line.error = lines[-1].strip()
+            self._line.error = traceback.format_exception_only(error)[-1].strip()
 
 
 def _note(handle: NotesLines, function: Callable[..., object]) -> CallingLine | None:

@@ -44,7 +44,7 @@ class TestedCluster(TestVerbs, Cluster):
         self._begin_report()
         super().__init__(topology, seed=seed, log=self._on_connection_line, record=False)
         self.test = test
-        self._recorder = Recorder(self.driver.dispatcher, self.plan)
+        self.record.record_every_step()
 
     def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start the cluster; deaths of threads are noted until it is closed."""

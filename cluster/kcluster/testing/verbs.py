@@ -66,8 +66,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
     @property
     def recorder(self) -> Recorder:
         """The recorder of every step; a live Cluster has a recorder that samples instead."""
-        assert self._recorder is not None, "attached by __init__"
-        return self._recorder
+        return self.record.recorder
 
     def _moment_ms(self, since: str | int | None) -> int | None:
         return None if since is None else since_ms_of(since, self.driver.now_ms(), self.kept)

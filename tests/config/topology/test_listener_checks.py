@@ -21,7 +21,8 @@ def problems(text: str) -> list[str]:
 
 def test_listeners__a_name_may_imply_the_protocol_and_ports_follow_each_other() -> None:
     topology = Topology.parse(
-        "brokers: 2\nlisteners: {CLIENT: {protocol: SASL_SSL, port: 9093}, plaintext: {}}\n"
+        "brokers: 2\nsecurity: {tls: auto}\n"
+        "listeners: {CLIENT: {protocol: SASL_SSL, port: 9093}, plaintext: {}}\n"
     )
     assert [broker.all_listeners for broker in topology.brokers] == [
         (ListenerSpec("CLIENT", SASL_SSL, 9093), ListenerSpec("PLAINTEXT", PLAINTEXT)),
@@ -44,6 +45,7 @@ def test_listeners__kafkas_own_configs_say_the_same() -> None:
               advertised.listeners: [CLIENT://kafka-1.example:19093]
               listener.security.protocol.map: "CONTROLLER:PLAINTEXT,CLIENT:SASL_SSL"
               num.partitions: 3
+        security: {tls: auto}
         """
     )
     (broker,) = topology.brokers
@@ -64,6 +66,7 @@ def test_listeners__every_problem_is_told_with_its_place() -> None:
           EXTERNAL: {protocol: SASL_TLS}
           SSL: {port: 70000}
           ssl: {}
+        security: {tls: auto}
         """
     ) == [
         "topology.yaml:2:33 brokers[0].port: goes without listeners, which have their own",
@@ -100,7 +103,8 @@ def test_listeners__problems_in_kafkas_configs() -> None:
 
 
 def test_listeners__two_must_not_share_a_port() -> None:
-    assert problems("brokers: 2\nlisteners: {PLAINTEXT: {port: 9092}, SSL: {port: 9093}}\n") == [
+    listeners = "{PLAINTEXT: {port: 9092}, SASL_PLAINTEXT: {port: 9093}}"
+    assert problems(f"brokers: 2\nlisteners: {listeners}\n") == [
         "topology.yaml:1:10 listeners.PLAINTEXT.port: 9093 is already broker 1's; set another or"
         " leave it out for a free one"
     ]

@@ -188,6 +188,7 @@ def test_problems__each_is_reported_with_its_path(line: str, path: str, text: st
         ("[{rack: {}}]", "brokers[0].rack", "this is a mapping; it must be text"),
         ("[{advertised: 'a:b'}]", "brokers[0].advertised", 'a:b is not an address like "localh'),
         ("[{advertised: '0.0.0.0:1'}]", "brokers[0].advertised", "clients cannot connect to it"),
+        ("[{advertised: 'a:99999'}]", "brokers[0].advertised", "is from 1 to 65535"),
         ("[{advertised: 'PLAINTEXT://a'}]", "brokers[0].advertised", "is not an address like"),
         (
             "[{advertised: 'a:1'}, {advertised: 'a:1'}]",

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from kcluster.drivers.tls.authority import Authority
-from kcluster.drivers.tls.client_files import STORE_PASSWORD, ClientFiles
+from kcluster.drivers.tls.certificate_folder import STORE_PASSWORD, CertificateFolder
 from kcluster.drivers.tls.credentials import (
     JKS,
     PEM,
@@ -101,7 +101,7 @@ def test_truststore__gives_its_certificates(data: bytes, kind: str, password: st
 
 
 def test_files__only_their_user_may_read_them(tmp_path: Path) -> None:
-    files = ClientFiles(tmp_path / "tls", AUTHORITY)
+    files = CertificateFolder(tmp_path / "tls", AUTHORITY)
     pem = files.add_user("alice")
     assert {path.name for path in files.folder.iterdir()} == {
         "ca.pem", "truststore.p12", "alice.pem", "alice.p12",
@@ -119,7 +119,7 @@ def test_files__only_their_user_may_read_them(tmp_path: Path) -> None:
 
 
 def test_files__a_users_name_cannot_leave_the_folder(tmp_path: Path) -> None:
-    files = ClientFiles(tmp_path / "tls", AUTHORITY)
+    files = CertificateFolder(tmp_path / "tls", AUTHORITY)
     made = {files.add_user(name) for name in ("../../etc/x", ".._.._etc_x", "a/b", "a_b")}
     assert len(made) == 4
     assert all(path.parent == files.folder and path.exists() for path in made)
@@ -128,7 +128,7 @@ def test_files__a_users_name_cannot_leave_the_folder(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(find_keytool() is None, reason="needs Java's keytool")
 def test_files__java_reads_them_and_a_true_jks_is_read(tmp_path: Path) -> None:
-    files = ClientFiles(tmp_path, AUTHORITY)
+    files = CertificateFolder(tmp_path, AUTHORITY)
     files.add_user("alice")
     made = {path.name: path for path in files.add_jks()}
     assert made.keys() == {"alice.jks", "truststore.jks"}

@@ -8,8 +8,9 @@ from contextlib import suppress
 import pytest
 
 from kcluster.drivers.memory.stream import CAPACITY_BYTES
-from kcluster.drivers.tls.authority import Authority, CertificateState
+from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.contexts import ClientAuth, TlsSettings
+from kcluster.security.certificates import CertificateState
 from tests.drivers.tls.wire import AUTHORITY, BROKER, NAME, TlsWire, client_context
 
 REQUIRED = TlsSettings(client_auth=ClientAuth.REQUIRED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ssl
 import tempfile
 from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 from kcluster.drivers.memory.acceptor import BrokerSocket
 from kcluster.drivers.memory.stream import StreamEnd, stream_pair
@@ -16,6 +17,8 @@ from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.contexts import TlsSettings, server_context
 from kcluster.drivers.tls.credentials import Credentials, certificates_pem
 from kcluster.drivers.tls.tls_socket import TlsSocket
+
+T = TypeVar("T")
 
 NAME = "broker.kcluster"
 AUTHORITY = Authority(fixed_size=True)
@@ -173,3 +176,54 @@ class TlsWire:
             finally:
                 self.carry()
         raise AssertionError("the handshake does not end")
+
+
+class TlsLine:
+    """A client's TLS over a blocking socket of either clock."""
+
+    def __init__(self, sock: Any, context: ssl.SSLContext, name: str = "localhost") -> None:
+        self.sock = sock
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
+        try:
+            self.until(self.tls.do_handshake)
+        except OSError:
+            sock.close()
+            raise
+
+    def until(self, call: Callable[[], T]) -> T:
+        while True:
+            try:
+                return call()
+            except ssl.SSLWantReadError:
+                self.flush()
+                data = self.sock.recv(1 << 16)
+                self.incoming.write(data) if data else self.incoming.write_eof()
+            finally:
+                self.flush()
+
+    def flush(self) -> None:
+        data = self.outgoing.read()
+        if data:
+            self.sock.sendall(data)
+
+    def sendall(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[self.tls.write(left[: 1 << 16]) :]
+            self.flush()
+
+    def recv(self, size_bytes: int) -> bytes:
+        return self.until(lambda: self.tls.read(size_bytes))
+
+    def settimeout(self, timeout_s: float | None) -> None:
+        self.sock.settimeout(timeout_s)
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()

@@ -75,3 +75,20 @@ def test_advertised__wrong_ones(api: Api, cluster: str) -> None:
     assert (answer.status, answer.value["problems"][0]["path"]) == (422, "address")
     answer = api.ask("PUT", f"{cluster}/brokers/9/advertised", {"address": "localhost:1"})
     assert answer.status == 404
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("localhost:99999", "the port of an address for clients is from 1 to 65535"),
+        ("localhost:0", "the port of an address for clients is from 1 to 65535"),
+        ("0.0.0.0:9092", "clients cannot connect to it"),
+        ("", "is not an address like"),
+    ],
+)
+def test_advertised__an_unusable_one_is_refused_at_once(
+    api: Api, cluster: str, address: str, reason: str
+) -> None:
+    answer = api.ask("PUT", f"{cluster}/brokers/1/advertised", {"address": address})
+    assert (answer.status, answer.value["problems"][0]["path"]) == (422, "address")
+    assert reason in answer.value["problems"][0]["text"]

@@ -157,7 +157,11 @@ def settings_of(view: BrokerView) -> BrokerSettings:
     if view.rack is not None:
         identity["broker.rack"] = view.rack
     catalog, release = broker_catalog(), view.release.number
-    identity |= {n: t for n, t in view.unused_configs.items() if catalog[n].is_in(release)}
+    identity |= {
+        name: text
+        for name, text in view.unused_configs.items()
+        if catalog[name if name in catalog else listener_config(name) or name].is_in(release)
+    }
     return _in_levels(view, identity)
 
 

@@ -7,7 +7,6 @@ link is a note, an append, an answer or an entry of a client's ledger.  Kafka: n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
@@ -25,13 +24,10 @@ from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import retry_setting
 from kcluster.checks.stories.sends import code_of, error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition
-from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import shown
 from kcluster.evidence.lookups import Facts
 from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
-
-_LOST: Final = (Cause.LOST_RESPONSE,)
 
 
 @anomaly("duplicate", "a record is in the log twice")

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.click_tools import HelpfulGroup, Section, control_options, print_json, section
+from kcluster.cli.click_tools import (
+    HelpfulGroup,
+    Section,
+    control_options,
+    print_answer,
+    print_json,
+    section,
+)
 from kcluster.cli.completion import complete_topics
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Remote, quoted
@@ -64,10 +71,7 @@ def start(
         keys |= _typed_keys(typed)
     remote = Remote(name)
     answer = remote.post("clients", {kind: keys})
-    if as_json:
-        print_json(answer)
-    else:
-        print(f"{remote.name}: {kind} {answer['client']} is started")
+    print_answer(answer, [f"{remote.name}: {kind} {answer['client']} is started"], as_json)
 
 
 @command.command("list")
@@ -94,10 +98,7 @@ def stop(client: str, name: str | None, as_json: bool) -> None:
     """Stop a client: a producer sends what it has, a consumer commits and leaves its group."""
     remote = Remote(name)
     answer = remote.ask("DELETE", f"clients/{quoted(client)}")
-    if as_json:
-        print_json(answer)
-    else:
-        print(f"{remote.name}: {client} is asked to stop")
+    print_answer(answer, [f"{remote.name}: {client} is asked to stop"], as_json)
 
 
 def _typed_keys(text: str) -> JsonObject:

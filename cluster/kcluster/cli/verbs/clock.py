@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.click_tools import Section, control_options, print_answer, section
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Remote
 from kcluster.json_types import JsonObject
@@ -53,10 +53,7 @@ def command(
             wanted = {change: value or "any", "within": within}
         options = {"within": "--within"}
         clock = remote.post("clock", wanted, options=options, timeout_s=None)
-    if as_json:
-        print_json(clock)
-    else:
-        print("\n".join(clock_lines(clock, remote.name)))
+    print_answer(clock, clock_lines(clock, remote.name), as_json)
 
 
 def clock_lines(clock: JsonObject, name: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ import os
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.click_tools import Section, control_options, print_answer, section
 from kcluster.cli.remote import Remote
 from kcluster.cli.verbs.save import saved_lines
 
@@ -27,7 +27,4 @@ def command(out: str | None, name: str | None, as_json: bool) -> None:
     """
     remote, place = Remote(name), None if out is None else os.path.realpath(out)
     answer = remote.ask("DELETE", "", {"out": place}, options={"*": ""}, until_exit=True)
-    if as_json:
-        print_json(answer)
-    else:
-        print("\n".join([*saved_lines(answer), f"cluster {remote.name} has stopped"]))
+    print_answer(answer, [*saved_lines(answer), f"cluster {remote.name} has stopped"], as_json)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.click_tools import Section, control_options, print_answer, section
 from kcluster.cli.remote import Remote
 
 
@@ -28,7 +28,4 @@ def command(port: int, name: str | None, as_json: bool) -> None:
     by a click. The address holds a token: whoever has it can break the cluster.
     """
     answer = Remote(name).post("page", {"port": port})
-    if as_json:
-        print_json(answer)
-    else:
-        print(answer["page"])
+    print_answer(answer, [answer["page"]], as_json)

@@ -9,20 +9,12 @@ from __future__ import annotations
 import click
 
 from kcluster.cli.acting import act
-from kcluster.cli.click_tools import (
-    Section,
-    control_options,
-    section,
-    targets_argument,
-    wait_option,
-)
+from kcluster.cli.click_tools import Section, broker_options, section
 
 
 @section(Section.FAULTS)
 @click.command("pause")
-@targets_argument
-@wait_option
-@control_options
+@broker_options()
 def command(targets: str, wait: bool, name: str | None, as_json: bool) -> None:
     """Pause brokers, as a long garbage collection does.
 

@@ -9,23 +9,13 @@ from __future__ import annotations
 import click
 
 from kcluster.cli.acting import act
-from kcluster.cli.click_tools import (
-    Section,
-    control_options,
-    how_option,
-    section,
-    targets_argument,
-    wait_option,
-)
+from kcluster.cli.click_tools import Section, broker_options, how_option, section
 from kcluster.deaths import DeathKind
 
 
 @section(Section.FAULTS)
 @click.command("restart")
-@targets_argument
-@how_option(tuple(DeathKind), DeathKind.CLEAN)
-@wait_option
-@control_options
+@broker_options(how_option(tuple(DeathKind), DeathKind.CLEAN))
 def command(targets: str, how: str, wait: bool, name: str | None, as_json: bool) -> None:
     """Stop brokers, all at once, and start them again when all are down.
 

@@ -11,7 +11,7 @@ import os
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.click_tools import Section, control_options, print_answer, section
 from kcluster.cli.errors import CommandError
 from kcluster.cli.remote import Remote
 from kcluster.json_types import JsonObject
@@ -36,10 +36,7 @@ def command(directory: str | None, scenario: str | None, name: str | None, as_js
     given = {"directory": directory, "scenario": scenario}
     paths = {key: os.path.abspath(path) for key, path in given.items() if path is not None}
     answer = Remote(name).post("save", paths, options={"*": ""}, timeout_s=None)
-    if as_json:
-        print_json(answer)
-    else:
-        print("\n".join(saved_lines(answer)))
+    print_answer(answer, saved_lines(answer), as_json)
 
 
 def saved_lines(answer: JsonObject) -> list[str]:

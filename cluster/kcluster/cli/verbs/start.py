@@ -9,25 +9,18 @@ from __future__ import annotations
 import click
 
 from kcluster.cli.acting import act
-from kcluster.cli.click_tools import (
-    Section,
-    control_options,
-    section,
-    targets_argument,
-    wait_option,
-)
+from kcluster.cli.click_tools import Section, broker_options, section
 
 
 @section(Section.FAULTS)
 @click.command("start")
-@targets_argument
-@click.option(
-    "--kafka-version",
-    metavar="X.Y",
-    help="Run as this Kafka release from now on: an upgrade or a downgrade.",
+@broker_options(
+    click.option(
+        "--kafka-version",
+        metavar="X.Y",
+        help="Run as this Kafka release from now on: an upgrade or a downgrade.",
+    )
 )
-@wait_option
-@control_options
 def command(
     targets: str, kafka_version: str | None, wait: bool, name: str | None, as_json: bool
 ) -> None:

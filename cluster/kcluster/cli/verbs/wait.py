@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.click_tools import Section, control_options, print_answer, section
 from kcluster.cli.remote import Remote
 
 
@@ -36,7 +36,6 @@ def command(
     remote, wanted = Remote(name), {"until": condition, "within": within, "since": since}
     options = {"until": "", "within": "--within", "since": "--since"}
     answer = remote.post("wait", wanted, options=options, timeout_s=None)
-    if as_json:
-        print_json(answer)
-    else:
-        print(f"{remote.name}: {answer['until']} holds after {answer['waited_ms']} ms")
+    print_answer(
+        answer, [f"{remote.name}: {answer['until']} holds after {answer['waited_ms']} ms"], as_json
+    )

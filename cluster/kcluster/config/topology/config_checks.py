@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
-from kcluster.config.files.problems import join, nearest
+from kcluster.config.files.problems import Place, join, nearest
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
@@ -136,6 +136,7 @@ def read_configs(
             reading.wrong(entry.value, at, show_sentence(str(value)))
         else:
             configs[name] = text
+            reading.places[join(path, name)] = Place(entry.value.line, entry.value.column)
     return configs
 
 

@@ -24,7 +24,7 @@ from kcluster.config.files.fields import (
 )
 from kcluster.config.files.tree import Node
 from kcluster.config.kafka.broker import PROFILES
-from kcluster.config.topology.security_keys import SecurityKeys
+from kcluster.config.topology.security_keys import security_schema
 from kcluster.config.topology.values import advertised_of, host_of, release_of
 from kcluster.principals import SecurityProtocol
 from kcluster.protocol.features import FEATURES
@@ -92,10 +92,6 @@ def _features() -> Schema:
         level = Whole(feature.lowest, feature.highest).schema()
         properties |= {name: level, name.replace(".", "_"): level}
     return {"type": "object", "additionalProperties": False, "properties": properties}
-
-
-def _security() -> Schema:
-    return struct_schema(SecurityKeys)
 
 
 _LISTENERS: Final = Later("mapping such as {CLIENT: {protocol: SASL_SSL}}", _listeners)
@@ -223,7 +219,9 @@ class TopologyKeys(Struct, frozen=True, kw_only=True):
         "given the addresses of the first one to start with.",
     ] = None
     security: Annotated[
-        Node | None, Later("mapping", _security), "Who may come in, and who may do what."
+        Node | None,
+        Later("mapping such as {tls: auto}", security_schema),
+        "TLS, users and their rights; without it, everybody may do everything.",
     ] = None
     topics: Annotated[
         Node | None,

@@ -18,6 +18,7 @@ from kcluster.config.files.problems import Place, Problem, TopologyError
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Map, Node
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replication_defaults
+from kcluster.config.kafka.tls import is_tls_config
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.topology.broker_checks import (
     TWICE,
@@ -37,7 +38,7 @@ from kcluster.config.topology.listener_checks import check_listeners, take_kafka
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
 from kcluster.config.topology.release_checks import check_features, check_releases
-from kcluster.config.topology.security_checks import check_security
+from kcluster.config.topology.security_checks import check_security, read_security
 from kcluster.config.topology.specs import (
     BrokerSpec,
     ListenerSpec,
@@ -135,7 +136,7 @@ class Topology(Struct, frozen=True):
             for configs, known in ((of_brokers, BROKER_CONFIGS), (of_topics, TOPIC_CONFIGS))
             for config in configs
             for name in config
-            if not has_effect(name, known)
+            if not (has_effect(name, known) or (self.has_tls and is_tls_config(name)))
         ]
         return tuple(dict.fromkeys(names))
 
@@ -151,6 +152,12 @@ class Topology(Struct, frozen=True):
             config=without_passwords(self.config),
             security=structs.replace(self.security, users=users),
         )
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether a listener of any broker encrypts."""
+        listeners = (one for spec in self.brokers for one in spec.all_listeners)
+        return any(listener.protocol.has_tls for listener in listeners)
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""
@@ -212,6 +219,8 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     host = values.get("host") or DEFAULT_HOST
     of_kafka = take_kafka_listeners(reading, values.get("config"), "config")
     config, cluster_config = read_broker_configs(reading, of_kafka.rest, "config", profile, {})
+    of_security = read_security(reading, values.get("security"))
+    config = {**of_security.tls.configs, **of_security.authorization.configs, **config}
     count = broker_count(values.get("brokers"))
     listeners = check_listeners(reading, values.get("listeners"), "listeners", count)
     if listeners and of_kafka.node is not None:
@@ -227,9 +236,10 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         {} if cluster_config is None else simulated(config),
     )
     topics = check_topics(reading, values.get("topics"), brokers, by_default)
-    security = check_security(reading, values.get("security"), brokers.specs, config)
     network = check_network(reading, values.get("network"), brokers.known_ids)
     version = values.get("kafka_version")
+    listening = values.get("listeners") or values.get("brokers")
+    security = check_security(reading, of_security, listening, brokers.specs, config)
     if reading.problems:
         return None, reading.problems
     topology = Topology(
@@ -238,7 +248,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         name=values.get("name") or DEFAULT_NAME,
         host=host,
         profile=profile,
-        config={**security.authorization.configs, **config},
+        config=config,
         features=features,
         network=network,
         listeners=listeners,

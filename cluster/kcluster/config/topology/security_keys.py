@@ -7,7 +7,7 @@ Kafka: server.properties, kafka-configs.sh --add-config SCRAM-SHA-256=[…].
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Struct
 
@@ -16,6 +16,9 @@ from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.acl_keys import AclKeys, principal_of
 from kcluster.security.sasl.mechanisms import PASSWORD_MECHANISMS
+
+AUTO: Final = "auto"
+CLIENT_AUTH: Final = ("none", "requested", "required")
 
 
 class Password(Struct, frozen=True):
@@ -61,9 +64,51 @@ def _acls() -> Schema:
     return {"type": "array", "items": struct_schema(AclKeys)}
 
 
+class TlsKeys(Struct, frozen=True):
+    """TLS of the brokers' listeners.  Without a keystore, certificates are made."""
+
+    client_auth: Annotated[
+        str | None,
+        OneOf("ssl.client.auth", CLIENT_AUTH),
+        "Whether clients show a certificate (ssl.client.auth); it names them to the authorizer.",
+    ] = None
+    files: Annotated[
+        str | None,
+        Text("path of a directory"),
+        "Where the certificates for clients are written, to stay; without it, a temporary"
+        " directory.",
+    ] = None
+    keystore: Annotated[
+        str | None,
+        Text("path of a file"),
+        "The brokers' key and certificate, as .pem, .p12 or .jks (ssl.keystore.location).",
+    ] = None
+    keystore_password: Annotated[str | None, Text(), "Its password (ssl.keystore.password)."] = None
+    key_password: Annotated[
+        str | None, Text(), "The password of the key in it (ssl.key.password)."
+    ] = None
+    truststore: Annotated[
+        str | None,
+        Text("path of a file"),
+        "The CAs of clients' certificates (ssl.truststore.location).",
+    ] = None
+    truststore_password: Annotated[
+        str | None, Text(), "Its password (ssl.truststore.password)."
+    ] = None
+
+
+def _tls() -> Schema:
+    return {"anyOf": [{"const": AUTO}, struct_schema(TlsKeys)]}
+
+
 class SecurityKeys(Struct, frozen=True, kw_only=True):
     """Who may come in, and who may do what."""
 
+    tls: Annotated[
+        Node | None,
+        Later("auto, or a mapping such as {client_auth: required}", _tls),
+        "auto: a CA, a certificate per broker, and files for clients are made.",
+    ] = None
     users: Annotated[
         Node | None,
         Later("mapping such as {alice: alice-secret}", _users),
@@ -86,3 +131,8 @@ class SecurityKeys(Struct, frozen=True, kw_only=True):
         Later("list such as [{allow: alice, to: read, topic: orders}]", _acls),
         "Who may do what in the new cluster; whatever no ACL allows is denied.",
     ] = None
+
+
+def security_schema() -> Schema:
+    """The schema of `security`."""
+    return struct_schema(SecurityKeys)

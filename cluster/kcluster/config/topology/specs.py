@@ -8,12 +8,18 @@ Kafka: server.properties of each broker, and the topics that an administrator wo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.files.problems import show
 from kcluster.principals import DEFAULT_LISTENER, BrokerEndpoint, SecurityProtocol
 from kcluster.security.acls import Acl
 from kcluster.security.authorizer import STANDARD_AUTHORIZER
+
+MAX_PORT: Final = 65_535
+MAX_DIGITS: Final = 5
+PORT_WANTED: Final = f"the port of an address for clients is from 1 to {MAX_PORT}"
 
 
 class ListenerSpec(Struct, frozen=True):
@@ -119,10 +125,14 @@ class AuthorizationSpec(Struct, frozen=True):
 
 
 class SecuritySpec(Struct, frozen=True):
-    """Who may come in, and who may do what."""
+    """Who may come in, and who may do what, as far as Kafka has no config for it."""
 
     users: tuple[UserSpec, ...] = ()
     authorization: AuthorizationSpec = AuthorizationSpec()
+    makes_certificates: bool = False
+    """Whether certificates are made for brokers without a keystore, and for clients."""
+    certificate_folder: str | None = None
+    """The directory with the certificates for clients; None: a temporary one."""
 
 
 class NetworkSpec(Struct, frozen=True):
@@ -133,22 +143,18 @@ class NetworkSpec(Struct, frozen=True):
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """(host, port or 0) of `host:port` or `host`; `[::1]:9092` for IPv6.  ValueError for any other
-    text."""
-    host, port = address, ""
+    """(host, port or 0) of `host:port` or `host`; `[::1]:9092` for IPv6.  ValueError, with the
+    reason, for any other text."""
     if address.startswith("["):
-        host, bracket, port = address[1:].partition("]")
-        if not bracket or (port and not port.startswith(":")):
-            raise ValueError(f"not an address: {address}")
-        port = port[1:]
-    elif ":" in address:
-        host, _, port = address.partition(":")
-        if not port:
-            raise ValueError(f"not an address: {address}")
-    if not host:
-        raise ValueError(f"not an address: {address}")
-    if not port:
-        return host, 0
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65_535):
-        raise ValueError(f"not an address: {address}")
-    return host, int(port)
+        host, bracket, rest = address[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+        is_address = bool(bracket) and colon in ("", ":")
+    else:
+        host, colon, port = address.partition(":")
+        is_address = True
+    is_number = port.isascii() and port.removeprefix("-").isdigit()
+    if not is_address or not host or bool(colon) != is_number:
+        raise ValueError(f'{show(address)} is not an address like "localhost:9092"')
+    if colon and (len(port) > MAX_DIGITS or not 1 <= int(port) <= MAX_PORT):
+        raise ValueError(f"{show(address)}: {PORT_WANTED}")
+    return host, int(port or 0)

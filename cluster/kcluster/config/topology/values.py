@@ -31,15 +31,18 @@ def host_of(text: str) -> str:
 def advertised_of(text: str) -> str:
     """`host:port` or `host` to which clients can connect; ValueError with the reason if they
     cannot."""
-    try:
-        host, _ = split_address(text)
-    except ValueError:
-        raise ValueError(f'{show(text)} is not an address like "localhost:9092"') from None
-    if host in EVERYWHERE:
-        advice = "clients cannot connect to it; name this machine as they see it"
-        raise ValueError(f"{show(host)}: {advice}")
-    host_of(host)
+    host, _ = split_address(text)
+    problem = client_host_problem(host)
+    if problem is not None:
+        raise ValueError(problem)
     return text
+
+
+def client_host_problem(host: str) -> str | None:
+    """The reason why clients cannot connect to this host, or None."""
+    if host in EVERYWHERE:
+        return f"{show(host)}: clients cannot connect to it; name this machine as they see it"
+    return host_problem(host)
 
 
 def release_of(text: str) -> str:

@@ -1,17 +1,20 @@
 """AlterUserScramCredentials (API 51, v0): the values against which users' passwords are checked.
 
-Owns: the acceptance of credentials, and the records for them.  Never: sees a password (clients send
-it salted and hashed), authenticates a user, answers DescribeUserScramCredentials (brokers do, from
-their images). Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
+Owns: the acceptance of credentials, and the records for them, also for the users of a new cluster.
+Never: sees another password (clients send theirs salted and hashed), authenticates a user, answers
+DescribeUserScramCredentials (brokers do, from their images).
+Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
 
 A request may alter a user only once, whatever the mechanism.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from kcluster.config.topology.specs import UserSpec
+from kcluster.contract import NoteId
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
@@ -24,7 +27,8 @@ from kcluster.metadata.records import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import hash_order, java_hash_code
-from kcluster.security.sasl.mechanisms import SCRAM_NAMES
+from kcluster.security.sasl.mechanisms import SCRAM_CODES, SCRAM_NAMES
+from kcluster.security.sasl.nonces import draw_text
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
@@ -42,12 +46,27 @@ _TWICE: Final = ApiError(ErrorCode.DUPLICATE_RESOURCE, "a request may alter a us
 class ScramCredentials:
     """The users' SCRAM credentials, in the metadata."""
 
-    def __init__(self, metadata: MetadataPort) -> None:
+    def __init__(self, metadata: MetadataPort, users: Sequence[tuple[UserSpec, str]] = ()) -> None:
         self._metadata = metadata
+        self._users = users
+        """The users of a new cluster, with their mechanisms."""
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers of this part; see registry.py."""
         return {"AlterUserScramCredentialsRequest": self.alter_user_scram_credentials}
+
+    def initial_records(self) -> list[MetadataRecord]:
+        """The records of a newly formatted cluster.  Kafka: kafka-storage format --add-scram."""
+        return [
+            _record(
+                user.name,
+                mechanism,
+                draw_text(self._metadata.rng).encode(),
+                user.password,
+                MIN_ITERATIONS,
+            )
+            for user, mechanism in self._users
+        ]
 
     def alter_user_scram_credentials(
         self, request: m.AlterUserScramCredentialsRequest, _now_ms: int
@@ -98,26 +117,40 @@ class ScramCredentials:
         self._metadata.commit([RemoveUserScramCredentialRecord(name, mechanism, cause)])
 
     def _set(self, change: _Upsertion) -> None:
-        # OpenSSL takes a fiftieth of the start, and few clusters need it.
-        from kcluster.security.sasl.scram import keys_of_salted
-
         mechanism = SCRAM_NAMES[change.mechanism]
-        salt, salted = bytes(change.salt), bytes(change.salted_password)
-        keys = keys_of_salted(mechanism, salted, salt, change.iterations)
         credential: dict[str, str | None] = {mechanism: f"[iterations={change.iterations}]"}
         cause = self._metadata.note(ConfigChanged(ResourceType.USER, change.name, credential))
-        records: list[MetadataRecord] = [
-            UserScramCredentialRecord(
-                name=change.name,
-                mechanism=change.mechanism,
-                salt=salt,
-                stored_key=keys.stored_key,
-                server_key=keys.server_key,
-                iterations=change.iterations,
-                cause=cause,
-            )
-        ]
-        self._metadata.commit(records)
+        salt, salted = bytes(change.salt), bytes(change.salted_password)
+        self._metadata.commit(
+            [_record(change.name, mechanism, salt, salted, change.iterations, cause)]
+        )
+
+
+def _record(
+    name: str,
+    mechanism: str,
+    salt: bytes,
+    secret: str | bytes,
+    iterations: int,
+    cause: NoteId | None = None,
+) -> UserScramCredentialRecord:
+    """The record of a credential.  `secret`: the password, or the password salted and hashed."""
+    # OpenSSL takes a fiftieth of the start, and few clusters need it.
+    from kcluster.security.sasl.scram import derive_keys, keys_of_salted
+
+    if isinstance(secret, str):
+        keys = derive_keys(mechanism, secret, salt, iterations)
+    else:
+        keys = keys_of_salted(mechanism, secret, salt, iterations)
+    return UserScramCredentialRecord(
+        name=name,
+        mechanism=SCRAM_CODES[mechanism],
+        salt=salt,
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
+        iterations=iterations,
+        cause=cause,
+    )
 
 
 def _order(by_user: Mapping[str, object]) -> list[str]:

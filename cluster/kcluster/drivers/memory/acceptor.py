@@ -179,7 +179,7 @@ class MemoryAcceptor:
             if self._listener.arrived(BrokerSocket(end), end.remote_address):
                 self._listener.accept(BrokerSocket(end), end.remote_address)
 
-    def take_over(self, accepted: BrokerSocket) -> BrokerSocket:
+    def take_over(self, accepted: BrokerSocket, connection_id: int) -> BrokerSocket:
         """Take over the socket of a connection to be served."""
         return accepted
 

@@ -10,17 +10,18 @@ and connections, which settle after each pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Final, TypeVar, final
 
 from kcluster.contract import Note
 from kcluster.deaths import ProcessState
-from kcluster.drivers.memory.acceptor import MemoryAcceptor
+from kcluster.drivers.memory.acceptor import BrokerSocket, MemoryAcceptor
 from kcluster.drivers.memory.addresses import CLIENT_HOST, hosts_of
-from kcluster.drivers.memory.network import Door, MemoryNetwork
+from kcluster.drivers.memory.network import Door, MemoryNetwork, StreamConnection
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.drivers.serving import SocketDriver
+from kcluster.drivers.sockets.connection import ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.virtual_time import VirtualTime, virtual_ports
 from kcluster.operations.errors import ClusterError
@@ -41,6 +42,8 @@ class InMemoryDriver(SocketDriver):
 
     `trace`: a line for each connection of a simulated client that a broker closes.
     """
+
+    has_fixed_sizes = True
 
     def __init__(
         self, plan: Plan, log: Callable[[str], None] | None = None, *, start_ms: int = 0
@@ -145,7 +148,11 @@ class InMemoryDriver(SocketDriver):
     def connect(self, host: str, port: int, local: tuple[str, int] = (CLIENT_HOST, 0)) -> StreamEnd:
         """A client at `local` connects to a broker's name or address; port 0: any port.  The
         returned end is connecting; if no broker is there, the connection is refused."""
-        return self.network.connect(local, (host, port), self._door_at(host, port))
+        door = self._door_at(host, port)
+        is_encrypted = False
+        if door is not None:
+            is_encrypted = self.plan.endpoints[door[0]][door[1]].protocol.has_tls
+        return self.network.connect(local, (host, port), door, is_encrypted=is_encrypted)
 
     def _door_at(self, host: str, port: int) -> Door | None:
         hosts = self.hosts
@@ -160,6 +167,15 @@ class InMemoryDriver(SocketDriver):
                 if port in ports:
                     return node_id, ports.index(port)
         return None
+
+    def _names(self) -> Iterable[str]:
+        hosts = self.hosts
+        return (*hosts, *hosts.values())
+
+    def _tap(self, sock: ByteSocket) -> Tap | None:
+        assert isinstance(sock, BrokerSocket), "of its acceptor"
+        connection = sock.end.cable
+        return connection.show if isinstance(connection, StreamConnection) else None
 
     def _set_latency(self, node_id: int) -> None:
         self.network.add_broker(node_id, self.plan.topology.network.default_latency_ms)

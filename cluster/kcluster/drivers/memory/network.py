@@ -22,6 +22,7 @@ from kcluster.drivers.client_nodes import ClientNodes
 from kcluster.drivers.memory.acceptor import MemoryAcceptor
 from kcluster.drivers.memory.stream import (
     Address,
+    Buffer,
     Message,
     Packet,
     Signal,
@@ -74,7 +75,7 @@ class StreamConnection(CarriedConnection):
 
     __slots__ = (
         "_head", "_network", "_seen_changes", "broker_end", "client_end", "client_id", "door",
-        "number", "syn_was_dropped",
+        "is_encrypted", "number", "syn_was_dropped",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +84,9 @@ class StreamConnection(CarriedConnection):
         super().__init__((), door[0])
         self.door = door
         self.number = number
+        self.is_encrypted = False
+        """Whether packets are TLS, so that a trace has the plaintext instead, from the broker's
+        end."""
         self.client_id: str | None = None
         self.broker_end: StreamEnd | None = None
         self.client_end = StreamEnd(here, there, self, False)
@@ -97,9 +101,16 @@ class StreamConnection(CarriedConnection):
     def send(self, sender: StreamEnd, message: Message) -> None:
         """Send a message over the fabric.  Part of Cable."""
         is_from_client = sender is self.client_end
-        if is_from_client and self._head is not None and isinstance(message, Packet):
-            self._read_client_id(self._head + message.body)
+        if isinstance(message, Packet) and not self.is_encrypted:
+            self.show(is_from_client, message.body)
         self._network.carry(self, is_from_client, message)
+
+    def show(self, is_to_broker: bool, data: Buffer) -> None:
+        """Show plaintext to the trace, and read the client's id in it.  TLS: when the broker reads
+        or writes it."""
+        if is_to_broker and self._head is not None:
+            self._read_client_id(self._head + data)
+        self._network.show(self, is_to_broker, data)
 
     def has_read(self, reader: StreamEnd, size_bytes: int) -> None:
         """Let the other end write.  Part of Cable."""
@@ -165,9 +176,11 @@ class MemoryNetwork:
 
     # ------------------------------------------------------------------------------ connecting
 
-    def connect(self, here: Address, address: Address, door: Door | None) -> StreamEnd:
-        """Connect a client at `here` to the address of this listener; None: there is none.  Port
-        0: any port."""
+    def connect(
+        self, here: Address, address: Address, door: Door | None, *, is_encrypted: bool = False
+    ) -> StreamEnd:
+        """Connect a client at `here` to the address of this listener, which may be encrypted;
+        None: there is none.  Port 0: any port."""
         if not here[1]:
             here = (here[0], FIRST_PORT + self._ports % (LAST_PORT - FIRST_PORT + 1))
             self._ports += 1
@@ -177,6 +190,7 @@ class MemoryNetwork:
             return end
         self._count += 1
         connection = StreamConnection(self, self._count, door, here, address)
+        connection.is_encrypted = is_encrypted
         self._send_syn(connection, 0)
         return connection.client_end
 
@@ -209,12 +223,14 @@ class MemoryNetwork:
 
     # -------------------------------------------------------------------------------- carrying
 
+    def show(self, connection: StreamConnection, is_to_broker: bool, data: Buffer) -> None:
+        """Show bytes that are sent to whoever traces them."""
+        for sink in self.packet_sinks:
+            sink(self._clock.now_us, connection, is_to_broker, bytes(data))
+
     def carry(self, connection: StreamConnection, is_to_broker: bool, message: Message) -> None:
         """Send a message over the client's links."""
         connection.update_nodes(self._clients)
-        if self.packet_sinks and isinstance(message, Packet):
-            for sink in self.packet_sinks:
-                sink(self._clock.now_us, connection, is_to_broker, message.body)
         if is_to_broker:
             self._transit.to_broker(connection, message)
         else:

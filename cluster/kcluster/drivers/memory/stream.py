@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Final, Protocol, final
 
 Address = tuple[str, int]
+Buffer = bytes | bytearray | memoryview
 
 CAPACITY_BYTES: Final = 1 << 20
 """The number of bytes that one end may write before the other has read them: send buffer plus
@@ -103,6 +104,11 @@ class StreamEnd:
         self._is_closed = False
 
     # ------------------------------------------------------------------------ for its owner
+
+    @property
+    def cable(self) -> Cable:
+        """The connection to the other end."""
+        return self._cable
 
     @property
     def is_readable(self) -> bool:

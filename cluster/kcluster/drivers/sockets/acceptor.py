@@ -105,7 +105,7 @@ class SocketAcceptor:
         assert self._server is not None
         self._server.start_accepting()
 
-    def take_over(self, accepted: socket.socket) -> socket.socket | None:
+    def take_over(self, accepted: socket.socket, connection_id: int) -> socket.socket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
         between."""
         sock = _PlainSocket(fileno=accepted.detach())

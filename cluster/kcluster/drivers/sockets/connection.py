@@ -25,6 +25,10 @@ from kcluster.protocol.framing import FrameReader
 
 Buffer = bytes | bytearray | memoryview
 
+Tap = Callable[[bool, Buffer], None]
+"""Called with (whether it goes to the broker, the plaintext), for a trace of encrypted
+connections."""
+
 READ_AHEAD_BYTES: Final = 256 << 10
 UNSENT_LIMIT_BYTES: Final = 1 << 20
 """The limit of unsent bytes beyond which the connection's next request waits.  One reply may be

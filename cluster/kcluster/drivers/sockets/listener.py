@@ -78,7 +78,7 @@ class Acceptor(Protocol):
     def start_accepting(self) -> None:
         """Accept connections again, after `stop_accepting`."""
 
-    def take_over(self, accepted: Any) -> ByteSocket | None:
+    def take_over(self, accepted: Any, connection_id: int) -> ByteSocket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
         between."""
 
@@ -234,12 +234,12 @@ class Listener:
         if not self._acceptor.is_open:
             accepted.close()
             return
-        sock = self._acceptor.take_over(accepted)
+        connection_id = self.driver.next_connection_id()
+        sock = self._acceptor.take_over(accepted, connection_id)
         if sock is None:
             self._quotas.closed(self._name, host)
             self._serve_waiting()
             return
-        connection_id = self.driver.next_connection_id()
         connection = BrokerConnection(
             self,
             sock,

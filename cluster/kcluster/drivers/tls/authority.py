@@ -1,7 +1,7 @@
 """A certificate authority of a cluster's own: certificates for brokers and clients, made in memory.
 
-Owns: the CA's key, the form of certificates, and which are expired or for a wrong name on purpose.
-Never: writes a file (client_files.py does), reads a clock or listens.
+Owns: the CA's key, the form of certificates, and of those that are wrong on purpose.
+Never: writes a file (certificate_folder.py does), reads a clock or listens.
 Kafka: the openssl and keytool commands of its security documentation.
 
 Certificates are valid for all time that a test may have, and expired ones were valid for one year,
@@ -14,7 +14,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from enum import StrEnum
 from ipaddress import ip_address
 from typing import Final
 
@@ -25,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kcluster.drivers.tls.credentials import Credentials
+from kcluster.security.certificates import CertificateState
 
 ORGANIZATION: Final = "kcluster"
 WRONG_NAME: Final = "wrong-name.invalid"
@@ -32,14 +32,6 @@ WRONG_NAME: Final = "wrong-name.invalid"
 _FROM: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _UNTIL: Final = datetime(2049, 12, 31, tzinfo=UTC)
 _EXPIRED: Final = datetime(2001, 1, 1, tzinfo=UTC)
-
-
-class CertificateState(StrEnum):
-    """What is wrong with a certificate on purpose."""
-
-    VALID = "valid"
-    EXPIRED = "expired"
-    WRONG_NAME = "wrong-name"
 
 
 class Authority:

@@ -16,14 +16,12 @@ import ssl
 import tempfile
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from cryptography import x509
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from cryptography import x509
-
-    from kcluster.drivers.tls.credentials import Credentials
+from kcluster.drivers.tls.credentials import Credentials, certificates_pem
 
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 """The values of ssl.enabled.protocols that work here, the oldest first."""
@@ -66,8 +64,6 @@ def server_context(
     _set_versions(context, settings)
     context.verify_mode = _MODES[settings.client_auth]
     if trusted is not None:
-        from kcluster.drivers.tls.credentials import certificates_pem
-
         context.load_verify_locations(cadata=certificates_pem(trusted).decode())
     elif settings.client_auth is not ClientAuth.NONE:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)

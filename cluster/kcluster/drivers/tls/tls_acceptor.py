@@ -8,21 +8,35 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
-from kcluster.drivers.sockets.connection import ByteSocket, IoWatcher
+from kcluster.drivers.sockets.connection import ByteSocket, IoWatcher, Tap
 from kcluster.drivers.sockets.listener import Acceptor, Listener
 from kcluster.drivers.tls.tls_socket import ROOM_BYTES, TlsSocket
 
 
 @final
 class TlsAcceptor:
-    """The TLS side of a broker's port.  `context`: asked at each connection, so that a replaced
-    certificate counts for new connections, as in Kafka."""
+    """The TLS side of a broker's port.
 
-    def __init__(self, beneath: Acceptor, context: Callable[[], ssl.SSLContext]) -> None:
+    `context`: asked at each connection, so that a replaced certificate counts for new connections,
+    as in Kafka.  `secured`: called after a handshake with the connection's id and the client's
+    certificate; its OSError ends the connection.  `tap`: where a trace takes the plaintext of a
+    socket.
+    """
+
+    def __init__(
+        self,
+        beneath: Acceptor,
+        context: Callable[[], ssl.SSLContext],
+        secured: Callable[[int, bytes | None], object],
+        tap: Callable[[ByteSocket], Tap | None],
+    ) -> None:
         self._beneath: Final = beneath
         self._context = context
+        self._secured = secured
+        self._tap = tap
         self.room = memoryview(bytearray(ROOM_BYTES))
 
     @property
@@ -51,11 +65,16 @@ class TlsAcceptor:
         """Accept connections again, after `stop_accepting`."""
         self._beneath.start_accepting()
 
-    def take_over(self, accepted: object) -> TlsSocket | None:
+    def take_over(self, accepted: object, connection_id: int) -> TlsSocket | None:
         """Take over the socket of a connection to be served; None if its client closed it in
         between."""
-        sock = self._beneath.take_over(accepted)
-        return None if sock is None else TlsSocket(sock, self)
+        sock = self._beneath.take_over(accepted, connection_id)
+        if sock is None:
+            return None
+        secured = TlsSocket(sock, self)
+        secured.on_secured = partial(self._secured, connection_id)
+        secured.tap = self._tap(sock)
+        return secured
 
     def watch(self, sock: object, mode: int) -> IoWatcher:
         """A watcher of the connection, not started yet.  `mode`: 1 for readable, 2 for writable."""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, final
 
-from kcluster.drivers.sockets.connection import Buffer, ByteSocket, IoWatcher
+from kcluster.drivers.sockets.connection import Buffer, ByteSocket, IoWatcher, Tap
 
 ROOM_BYTES: Final = 128 << 10
 """The size of one read of ciphertext."""
@@ -74,10 +74,6 @@ class TlsHost(Protocol):
         """Call back in this turn of the loop, but not from here."""
 
 
-Tap = Callable[[bool, Buffer], None]
-"""Called with (whether it goes to the broker, the plaintext), for a trace."""
-
-
 @final
 class TlsSocket:
     """One connection.  `on_secured`: called with the client's certificate (DER, None without one)
@@ -125,13 +121,16 @@ class TlsSocket:
     def recv_into(self, buffer: memoryview, /) -> int:
         """Read the plaintext that has arrived, and return its size in bytes; 0 at the end of the
         stream.  BlockingIOError: nothing has arrived.  Any other OSError ends the connection."""
-        size_bytes = self._decrypt(buffer)
+        size_bytes = -1
         while size_bytes < 0:
-            arrived_bytes = self._socket.recv_into(self._host.room)
-            if arrived_bytes:
-                self._incoming.write(self._host.room[:arrived_bytes])
-            else:
-                self._incoming.write_eof()
+            if self._failure is not None:
+                raise self._failure
+            if self._is_drained:
+                arrived_bytes = self._socket.recv_into(self._host.room)
+                if arrived_bytes:
+                    self._incoming.write(self._host.room[:arrived_bytes])
+                else:
+                    self._incoming.write_eof()
             size_bytes = self._decrypt(buffer)
         if self.tap is not None and size_bytes:
             self.tap(True, buffer[:size_bytes])
@@ -188,8 +187,6 @@ class TlsSocket:
     def _decrypt(self, buffer: memoryview) -> int:
         """The bytes decrypted from what has arrived; 0 at the end of the stream, -1 if the socket
         must be read first."""
-        if self._failure is not None:
-            raise self._failure
         size_bytes = 0
         try:
             if not self._is_secured:

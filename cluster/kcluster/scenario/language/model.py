@@ -6,6 +6,7 @@ loader.py), runs (runner.py).  Kafka: no counterpart; Trogdor's task specs come 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, Final
 
 from msgspec import Struct
@@ -53,23 +54,16 @@ CLIENTS_OWN_ERRORS: Final = (
 )
 
 
-def _error_name(word: str) -> str:
-    names = [error.name for error in ErrorCode]
-    if word in names or word in CLIENTS_OWN_ERRORS:
-        return word
-    raise ValueError(unknown("error of Kafka", word, names))
+def _name_of(what: str, names: Iterable[str], others: tuple[str, ...] = ()) -> Callable[[str], str]:
+    """The check of a word that must be one of these names, or of `others`."""
+    known = (*names,)
 
+    def check(word: str) -> str:
+        if word in known or word in others:
+            return word
+        raise ValueError(unknown(what, word, known))
 
-def _event_name(word: str) -> str:
-    if word in EVENTS:
-        return word
-    raise ValueError(unknown("event", word, EVENTS))
-
-
-def _anomaly_name(word: str) -> str:
-    if word in ANOMALIES:
-        return word
-    raise ValueError(unknown("anomaly", word, ANOMALIES))
+    return check
 
 
 _CAUSE: Final = Explained(
@@ -79,23 +73,34 @@ _CAUSE: Final = Explained(
     other="an error that a client got, by Kafka's name",
 )
 _ANOMALY: Final = OneOf("anomaly", tuple(ANOMALIES))
+_KNOWN_ANOMALY: Final = _name_of("anomaly", ANOMALIES)
 _GROUP_PROTOCOL: Final = OneOf("group protocol", GROUP_PROTOCOLS)
 _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
 _ERROR: Final = Words(
-    "an error by Kafka's name", _error_name, brief="error such as NOT_ENOUGH_REPLICAS"
+    "an error by Kafka's name",
+    _name_of("error of Kafka", (error.name for error in ErrorCode), CLIENTS_OWN_ERRORS),
+    brief="error such as NOT_ENOUGH_REPLICAS",
 )
-_EVENT: Final = Words("an event of the cluster", _event_name, brief="event such as isr_shrunk")
+_EVENT: Final = Words(
+    "an event of the cluster", _name_of("event", EVENTS), brief="event such as isr_shrunk"
+)
+
+_Members = Annotated[int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."]
+_Start = Annotated[int, duration(), "When it starts, since the scenario's start."]
+_Stop = Annotated[int | None, duration(), "When it stops; without it, at the scenario's end."]
+_Aborted = Annotated[
+    float, fraction(), "The share of transactions that the application aborts, evenly spread."
+]
+_TransactionTimeout = Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."]
 
 
 class TransactionSpec(Struct, frozen=True):
     """A client's use of transactions."""
 
     every: Annotated[int, Whole(1, 1_000_000), "Records per transaction."] = 20
-    abort: Annotated[
-        float, fraction(), "The share of transactions that the application aborts, evenly spread."
-    ] = 0.0
+    abort: _Aborted = 0.0
     id: Annotated[str, text(), "Kafka's transactional.id; without it the client's name."] = ""
-    timeout_ms: Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."] = None
+    timeout_ms: _TransactionTimeout = None
     version: Annotated[
         str,
         OneOf("transaction protocol", ("1", "2")),
@@ -124,10 +129,8 @@ class ProducerSpec(Struct, frozen=True):
     count: Annotated[
         int | None, Whole(1), "The number of records; without it, it sends until it is stopped."
     ] = None
-    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
-    stop_ms: Annotated[
-        int | None, duration(), "When it stops; without it, at the scenario's end."
-    ] = None
+    start_ms: _Start = 0
+    stop_ms: _Stop = None
     acks: Annotated[str, _ACKS, "Kafka's acks; all and -1 mean the same."] = "all"
     idempotent: Annotated[
         bool | None, Flag(), "Kafka's enable.idempotence; without it as in the Java client."
@@ -180,13 +183,9 @@ class ConsumerSpec(Struct, frozen=True):
         fraction(),
         "With share: the share of records that the application releases, evenly spread.",
     ] = 0.0
-    members: Annotated[
-        int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
-    ] = 1
-    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
-    stop_ms: Annotated[
-        int | None, duration(), "When it stops; without it, at the scenario's end."
-    ] = None
+    members: _Members = 1
+    start_ms: _Start = 0
+    stop_ms: _Stop = None
     isolation: Annotated[
         str,
         OneOf("isolation level", ("read_uncommitted", "read_committed")),
@@ -223,14 +222,10 @@ class ProcessorSpec(Struct, frozen=True):
     name: Annotated[
         str, text(), "Its name in targets, conditions and reports; processor if none is given."
     ] = ""
-    members: Annotated[
-        int, Whole(1, 100), "The number of equal members, named name-1, name-2, ..."
-    ] = 1
-    start_ms: Annotated[int, duration(), "When it starts, since the scenario's start."] = 0
-    abort: Annotated[
-        float, fraction(), "The share of transactions that the application aborts, evenly spread."
-    ] = 0.0
-    timeout_ms: Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."] = None
+    members: _Members = 1
+    start_ms: _Start = 0
+    abort: _Aborted = 0.0
+    timeout_ms: _TransactionTimeout = None
     version: Annotated[
         str,
         OneOf("transaction protocol", ("1", "2")),
@@ -326,7 +321,9 @@ class Checks(Struct, frozen=True):
     ] = None
     anomalies: Annotated[
         dict[str, CountCheck],
-        MapOf(COUNT, "counts by anomaly, such as {lost-write: some}", _anomaly_name),
+        MapOf(
+            COUNT, "counts by anomaly, such as {lost-write: some}", _name_of("anomaly", ANOMALIES)
+        ),
         "How many there are of each; an anomaly that is not named must not occur.",
     ] = {}
     allowed_anomalies: Annotated[

@@ -24,7 +24,6 @@ from typing import Final, Protocol, final
 
 from msgspec import Struct
 
-from kcluster.contract import Rng
 from kcluster.protocol.java import hash_order, java_hash_code
 from kcluster.security.sasl.exchange import (
     Accepted,
@@ -40,9 +39,7 @@ from kcluster.security.sasl.plain import OTHER_ID_TEXT
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The mechanisms, with the names of their hashes."""
 MIN_ITERATIONS: Final = 4096
-NONCE_BITS: Final = 130
 TOKEN_AUTH: Final = "tokenauth"
-_BASE: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
 _SASLNAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
@@ -115,16 +112,6 @@ def keys_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) 
     client_key = hmac.digest(salted, b"Client Key", hash_name)
     stored_key = hashlib.new(hash_name, client_key).digest()
     return Keys(salt, stored_key, hmac.digest(salted, b"Server Key", hash_name), iterations)
-
-
-def draw_text(rng: Rng) -> str:
-    """A nonce, or a salt.  Kafka: ScramFormatter.secureRandomString, 130 bits in base 36."""
-    number = int.from_bytes(rng.randbytes(17)) >> (17 * 8 - NONCE_BITS)
-    digits = []
-    while number:
-        number, digit = divmod(number, 36)
-        digits.append(_BASE[digit])
-    return "".join(reversed(digits)) or "0"
 
 
 @final

@@ -14,6 +14,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kcluster.config.topology.specs import split_address
+from kcluster.config.topology.values import advertised_of
 from kcluster.web.call import ApiCall
 from kcluster.web.problems import not_found, wrong_value
 from kcluster.web.routes import Runs, route
@@ -46,7 +47,7 @@ def advertise_broker(call: ApiCall) -> AdvertisedAnswer:
     """Give clients this address of a broker from now on; answered when all brokers know it."""
     address = call.values(AdvertisedWanted).address
     try:
-        host, port = split_address(address)
+        host, port = split_address(advertised_of(address))
     except ValueError as error:
         raise wrong_value("address", str(error)) from None
     if not port:

@@ -12,7 +12,6 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from kcluster.checks.processing import AnyProblem, Processed
-from kcluster.handle.live_run import live_info, live_record, live_verdict
 from kcluster.runs.build_record import add_processing, problem_row
 from kcluster.runs.record import ProblemRow, RunRecord
 from kcluster.testing.processed import judged_processing
@@ -132,7 +131,7 @@ def judge_processed(call: ApiCall) -> ProcessingAnswer:
     recorder = cluster.recorder
 
     def judge() -> list[AnyProblem]:
-        live_verdict(recorder, cluster.ledger, cluster.verbs)
+        cluster.record.judge()
         return judged_processing(recorder, reported, topic, call.query.group)[1]
 
     problems = cluster.call(judge)
@@ -143,13 +142,11 @@ def judge_processed(call: ApiCall) -> ProcessingAnswer:
 def record_of_run(held: HeldCluster) -> RunRecord:
     """The whole run so far, with the applications' reports."""
     cluster, reports = held.cluster, reports_of(held)
-    recorder = cluster.recorder
 
     def read() -> RunRecord:
-        info = live_info(recorder, cluster.name, cluster.seed)
-        record = live_record(recorder, cluster.ledger, cluster.verbs, info)
+        record = cluster.record.read()
         for topic in reports.topics():
-            judged = judged_processing(recorder, reports.of_topic(topic), topic, "")
+            judged = judged_processing(cluster.recorder, reports.of_topic(topic), topic, "")
             add_processing(record, *judged)
         return record
 

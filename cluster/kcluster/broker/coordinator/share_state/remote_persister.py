@@ -37,6 +37,7 @@ from kcluster.broker.coordinator.share_state.state import (
     ShareSummary,
     StateBatch,
 )
+from kcluster.broker.gather import OnPart, gather
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.messages import Message
@@ -83,7 +84,6 @@ class _Call(Struct):
     build: Build
     on_done: Callable[[Results, int], None]
     results: Results
-    in_flight: int = 0
     attempts: int = 0
     failed: dict[SharePartition, ErrorCode] = {}
     """The retriable errors of this attempt."""
@@ -254,11 +254,18 @@ class RemotePersister(SharePersister):
                 call.failed[partition] = ErrorCode.COORDINATOR_NOT_AVAILABLE
             else:
                 by_broker.setdefault(leader, []).append(partition)
-        call.in_flight = len(by_broker)
-        if not by_broker:
-            self._after_attempt(call, now_ms)
-        for broker_id, partitions in by_broker.items():
-            self._send_to(broker_id, call, partitions, now_ms)
+
+        def send(broker_id: int, on_answer: OnPart[object]) -> None:
+            self._send_to(broker_id, call, by_broker[broker_id], on_answer, now_ms)
+
+        def answered(bodies: dict[int, object], at_ms: int) -> None:
+            for broker_id, body in bodies.items():
+                rows = {} if body is None else _rows(call.group_id, body)
+                for partition in by_broker[broker_id]:
+                    self._take(call, partition, rows.get(partition))
+            self._after_attempt(call, at_ms)
+
+        gather(by_broker, send, answered, now_ms)
 
     def _coordinator_of(self, partition: SharePartition, now_ms: int) -> int | None:
         """The broker that coordinates a share partition; the topic is created if it does not
@@ -273,24 +280,20 @@ class RemotePersister(SharePersister):
         return None if leader is None or leader.fenced else leader.broker_id
 
     def _send_to(
-        self, broker_id: int, call: _Call, partitions: list[SharePartition], now_ms: int
+        self,
+        broker_id: int,
+        call: _Call,
+        partitions: list[SharePartition],
+        on_answer: OnPart[object],
+        now_ms: int,
     ) -> None:
         by_topic: dict[bytes, list[Message]] = {}
         for partition in partitions:
             by_topic.setdefault(partition.topic_id, []).append(call.rows[partition])
-
-        def answered(body: object, at_ms: int) -> None:
-            rows = {} if body is None else _rows(call.group_id, body)
-            for partition in partitions:
-                self._take(call, partition, rows.get(partition))
-            call.in_flight -= 1
-            if not call.in_flight:
-                self._after_attempt(call, at_ms)
-
         self._broker.ask_broker(
             broker_id,
             call.build(call.group_id, by_topic),
-            answered,
+            on_answer,
             self._broker.config.request_timeout_ms,
             now_ms,
         )

@@ -1,8 +1,9 @@
-"""Changes of a transaction's state as a whole: a new producer, the transaction's end, its timeout.
+"""Changes of a transaction: a new producer, more partitions, the transaction's end, its timeout.
 
 Owns: these changes as values, each with its decision, its reason and its answer.  Never: makes the
 decision (transaction.py does), writes (coordinator.py does).  Kafka:
-TransactionCoordinator.handleInitProducerId, endTransaction, abortTimedOutTransactions.
+TransactionCoordinator.handleInitProducerId, handleAddPartitionsToTransaction, endTransaction,
+abortTimedOutTransactions.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.transactions import transaction as t
-from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity, Transaction
+from kcluster.broker.coordinator.transactions.transaction import (
+    ProducerIdentity,
+    TopicPartition,
+    Transaction,
+)
 from kcluster.events.transactions import AbortReason
 from kcluster.protocol.errors import ErrorCode
 
 Identified = ProducerIdentity | RequestRefused
 """Called with the producer's new identity, or with the error."""
+
+
+def error_in(answer: Identified) -> ErrorCode:
+    """The error of a refusal; NONE for an identity."""
+    return answer.error if isinstance(answer, RequestRefused) else ErrorCode.NONE
 
 
 class TransactionChange(Struct, frozen=True):
@@ -38,9 +48,9 @@ class TransactionChange(Struct, frozen=True):
         return ErrorCode.NONE
 
     @property
-    @abstractmethod
     def abort_reason(self) -> AbortReason | None:
-        """The reason for an abort, if the change ends a transaction; None: it commits."""
+        """The reason for an abort, if the change aborts a transaction."""
+        return None
 
     def answer(self, new: Transaction) -> Identified:
         """The answer when `new` is committed."""
@@ -75,6 +85,19 @@ class StartProducer(TransactionChange, frozen=True):
         if new.is_prepared:
             return RequestRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return super().answer(new)
+
+
+class AddToTransaction(TransactionChange, frozen=True):
+    """An AddPartitionsToTxn or AddOffsetsToTxn, as a change."""
+
+    producer: ProducerIdentity
+    partitions: frozenset[TopicPartition]
+    client_version: int
+
+    def decide(
+        self, known: Transaction | None, new_producer_id: int | None, version: int, now_ms: int
+    ) -> t.Decision | t.RetriedRequest:
+        return t.add_partitions(known, self.producer, self.partitions, self.client_version, now_ms)
 
 
 class EndTransaction(TransactionChange, frozen=True):

@@ -16,7 +16,6 @@ from kcluster.broker.coordinator.interface import (
     CoordinatorResult,
     OnAnswer,
     RequestRefused,
-    Settled,
     ignore_outcome,
 )
 from kcluster.broker.coordinator.shards import ShardedCoordinator
@@ -137,31 +136,6 @@ class TransactionCoordinator(ShardedCoordinator[TransactionShard]):
         record = shard.record_of(change.transactional_id, new)
         answer = change.answer(new)
         return CoordinatorResult([record], answer, on_committed=committed, at_once=False)
-
-    def add_partitions(
-        self,
-        transactional_id: str,
-        producer: ProducerIdentity,
-        partitions: Iterable[TopicPartition],
-        client_version: int,
-        on_settled: Settled,
-        now_ms: int,
-    ) -> None:
-        """Add partitions for AddPartitionsToTxn or AddOffsetsToTxn; the answer is NONE when they
-        are in the transaction."""
-        shard = self.ready_shard(transactional_id, now_ms)
-        if isinstance(shard, ErrorCode):
-            on_settled(shard, now_ms)
-            return
-        if transactional_id in shard.pending:
-            on_settled(ErrorCode.CONCURRENT_TRANSACTIONS, now_ms)
-            return
-        known = shard.transactions.get(transactional_id)
-        decision = t.add_partitions(known, producer, partitions, client_version, now_ms)
-        if isinstance(decision, ErrorCode):
-            on_settled(decision, now_ms)
-        else:
-            shard.append([shard.record_of(transactional_id, decision)], on_settled, now_ms)
 
     def verify(
         self,

@@ -227,23 +227,22 @@ def refuse_producer(known: Transaction | None, producer: ProducerIdentity) -> Er
 def add_partitions(
     known: Transaction | None,
     producer: ProducerIdentity,
-    partitions: Iterable[TopicPartition],
+    partitions: frozenset[TopicPartition],
     client_version: int,
     now_ms: int,
-) -> Transaction | ErrorCode:
-    """Ongoing, with these partitions added; NONE if all of them are in it already."""
+) -> Transaction | RetriedRequest | ErrorCode:
+    """Ongoing, with these partitions added, if some of them are not in it already."""
     error = refuse_producer(known, producer)
     if known is None or error is not ErrorCode.NONE:
         return error
     if known.is_prepared:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    added = frozenset(partitions)
-    if known.state is ONGOING and added <= known.partitions:
-        return ErrorCode.NONE
+    if known.state is ONGOING and partitions <= known.partitions:
+        return RetriedRequest(producer)
     return replace(
         known,
         state=ONGOING,
-        partitions=known.partitions | added,
+        partitions=known.partitions | partitions,
         start_ms=known.start_ms if known.state is ONGOING else now_ms,
         last_update_ms=now_ms,
         previous_producer_id=known.producer_id,

@@ -189,6 +189,8 @@ def _check_broker(broker: Broker, resource: _Resource) -> ResourceResult | None:
     if isinstance(level, ResourceResult):
         return level
     problem = change_problem(settings, level, for_one)
+    if problem is None and for_one and broker.view.check_stores is not None:
+        problem = broker.view.check_stores(level)
     return None if problem is None else _refused(problem)
 
 

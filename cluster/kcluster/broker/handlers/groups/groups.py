@@ -22,13 +22,13 @@ Versions:
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.classic_calls import refuse_join
 from kcluster.broker.coordinator.classic_group import ClassicGroupState
-from kcluster.broker.coordinator.interface import RequestRefused
+from kcluster.broker.coordinator.interface import RequestRefused, Settled
+from kcluster.broker.gather import gather
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -156,22 +156,16 @@ def list_groups(broker: Broker, request: Request, now_ms: int) -> m.ListGroupsRe
 
 
 @handles(ApiKey.DELETE_GROUPS, versions=(0, 3))
-def delete_groups(broker: Broker, request: Request, now_ms: int) -> m.DeleteGroupsResponse | Parked:
+def delete_groups(broker: Broker, request: Request, now_ms: int) -> Parked:
     """Delete each group by itself; the answer is sent when the last tombstone is committed."""
-    results = {
-        group_id: m.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id)
-        for group_id in request.body.groups_names
-    }
-    waiting = dict.fromkeys(results)
 
-    def finish(group_id: str, error: ErrorCode, _at_ms: int) -> None:
-        results[group_id].error_code = error
-        del waiting[group_id]
-        if not waiting:
-            broker.reply(request, m.DeleteGroupsResponse(results=list(results.values())))
+    def delete(group_id: str, on_deleted: Settled) -> None:
+        broker.coordinator.delete_group(group_id, on_deleted, now_ms)
 
-    for group_id in list(results):
-        broker.coordinator.delete_group(group_id, partial(finish, group_id), now_ms)
-    if not results:
-        return m.DeleteGroupsResponse()
+    def deleted(errors: dict[str, ErrorCode], _at_ms: int) -> None:
+        row_of = m.DeleteGroupsResponse.DeletableGroupResult
+        rows = [row_of(group_id=one, error_code=error) for one, error in errors.items()]
+        broker.reply(request, m.DeleteGroupsResponse(results=rows))
+
+    gather(dict.fromkeys(request.body.groups_names), delete, deleted, now_ms)
     return PARKED

@@ -19,13 +19,13 @@ Behaviour:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, CommittedOffset
 from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.offsets import GroupOffsets
+from kcluster.broker.gather import OnPart, gather
 from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, fetched_from_zookeeper
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
@@ -50,30 +50,20 @@ NO_LEADER_EPOCH: Final = -1
 
 
 @handles(ApiKey.OFFSET_FETCH, versions=(1, 10))
-def offset_fetch(broker: Broker, request: Request, now_ms: int) -> m.OffsetFetchResponse | Parked:
+def offset_fetch(broker: Broker, request: Request, now_ms: int) -> Parked:
     groups = _asked_groups(request)
-    answers: list[FetchGroup | None] = [None] * len(groups)
 
-    def finish(index: int, answer: FetchGroup) -> None:
-        answers[index] = answer
-        done = [one for one in answers if one is not None]
-        if len(done) == len(groups):
-            response = _fetch_response(request, done)
-            if request.api_version == IN_ZOOKEEPER:
-                response = fetched_from_zookeeper(broker, response)
-            broker.reply(request, response)
+    def fetch(index: int, on_fetched: OnPart[FetchGroup]) -> None:
+        _fetch_group(broker, request, groups[index], on_fetched, now_ms)
 
-    if not groups:
-        return m.OffsetFetchResponse()
-    for index, requested in enumerate(groups):
-        _fetch_group(broker, request, requested, _finisher(finish, index), now_ms)
+    def fetched(answers: dict[int, FetchGroup], _at_ms: int) -> None:
+        response = _fetch_response(request, list(answers.values()))
+        if request.api_version == IN_ZOOKEEPER:
+            response = fetched_from_zookeeper(broker, response)
+        broker.reply(request, response)
+
+    gather(range(len(groups)), fetch, fetched, now_ms)
     return PARKED
-
-
-def _finisher(
-    finish: Callable[[int, FetchGroup], None], index: int
-) -> Callable[[FetchGroup], None]:
-    return lambda answer: finish(index, answer)
 
 
 def _asked_groups(request: Request) -> list[AskedGroup]:
@@ -97,7 +87,7 @@ def _fetch_group(
     broker: Broker,
     request: Request,
     requested: AskedGroup,
-    finish: Callable[[FetchGroup], None],
+    on_fetched: OnPart[FetchGroup],
     now_ms: int,
 ) -> None:
     version = request.api_version
@@ -105,9 +95,9 @@ def _fetch_group(
     has_epoch = version >= EPOCHS_SINCE
     member = (requested.member_id, requested.member_epoch) if has_epoch else None
 
-    def fetched(outcome: GroupOffsets | RequestRefused, _at_ms: int) -> None:
+    def fetched(outcome: GroupOffsets | RequestRefused, at_ms: int) -> None:
         if isinstance(outcome, RequestRefused):
-            finish(_failed_group(request, requested, outcome.error))
+            on_fetched(_failed_group(request, requested, outcome.error), at_ms)
             return
         read = _read_all if requested.topics is None else _read_topics
         topics = read(broker, outcome, requested, version >= TOPIC_IDS_SINCE)
@@ -118,11 +108,8 @@ def _fetch_group(
                 else one
                 for one in topic.partitions
             ]
-        finish(
-            m.OffsetFetchResponse.OffsetFetchResponseGroup(
-                group_id=requested.group_id, topics=topics
-            )
-        )
+        row_of = m.OffsetFetchResponse.OffsetFetchResponseGroup
+        on_fetched(row_of(group_id=requested.group_id, topics=topics), at_ms)
 
     broker.coordinator.fetch_offsets(requested.group_id, member, is_stable, fetched, now_ms)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from kcluster.broker.access import NONE_DENIED
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.share_state.state import SharePartition
+from kcluster.broker.gather import OnPart, gather
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.share.in_flight import AcknowledgeType
@@ -129,13 +130,9 @@ class Acknowledging:
         self._group_id = group_id
         self._member_id = member_id
         self._has_renewal = version >= FIRST_VERSION_WITH_RENEWAL
-        self._pending = 0
+        self.is_settled = True
         self.outcomes: dict[PartitionKey, AcknowledgeOutcome] = {}
         self.on_settled: Callable[[int], None] | None = None
-
-    @property
-    def is_settled(self) -> bool:
-        return not self._pending
 
     def start(
         self,
@@ -167,9 +164,22 @@ class Acknowledging:
                     empty.append(key)
         if valid:
             self.outcomes.update(dict.fromkeys(empty, _ACKNOWLEDGED))
-        self._pending = len(valid)
-        for key, acknowledgements in valid.items():
-            self._acknowledge(key, acknowledgements, now_ms)
+        self.is_settled = False
+
+        def acknowledge(key: PartitionKey, on_done: OnPart[AcknowledgeOutcome]) -> None:
+            leader = self._broker.share_partitions.get(SharePartition(self._group_id, *key))
+            if leader is None:
+                on_done(_NOT_LED, now_ms)
+            else:
+                leader.acknowledge(self._member_id, valid[key], on_done, now_ms)
+
+        gather(valid, acknowledge, self._settle, now_ms)
+
+    def _settle(self, outcomes: dict[PartitionKey, AcknowledgeOutcome], now_ms: int) -> None:
+        self.outcomes.update(outcomes)
+        self.is_settled = True
+        if self.on_settled is not None:
+            self.on_settled(now_ms)
 
     def _refuse(self, key: PartitionKey, error: ErrorCode) -> None:
         self.outcomes[key] = AcknowledgeOutcome(error, "")
@@ -200,22 +210,6 @@ class Acknowledging:
                 )
             )
         return checked
-
-    def _acknowledge(
-        self, key: PartitionKey, acknowledgements: list[Acknowledgement], now_ms: int
-    ) -> None:
-        leader = self._broker.share_partitions.get(SharePartition(self._group_id, *key))
-
-        def done(outcome: AcknowledgeOutcome, at_ms: int) -> None:
-            self.outcomes[key] = outcome
-            self._pending -= 1
-            if not self._pending and self.on_settled is not None:
-                self.on_settled(at_ms)
-
-        if leader is None:
-            done(_NOT_LED, now_ms)
-        else:
-            leader.acknowledge(self._member_id, acknowledgements, done, now_ms)
 
 
 def is_member_id(member_id: str | None) -> bool:

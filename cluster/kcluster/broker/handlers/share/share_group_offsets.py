@@ -16,7 +16,6 @@ Versions:
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from kcluster.broker.broker import Broker
@@ -27,6 +26,7 @@ from kcluster.broker.coordinator.share_state.state import (
     SharePartition,
     ShareSummary,
 )
+from kcluster.broker.gather import OnPart, gather
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -48,35 +48,28 @@ EndOffsets = dict[SharePartition, int | ErrorCode]
 
 
 @handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=(0, 1))
-def describe_share_group_offsets(
-    broker: Broker, request: Request, now_ms: int
-) -> m.DescribeShareGroupOffsetsResponse | Parked:
+def describe_share_group_offsets(broker: Broker, request: Request, now_ms: int) -> Parked:
     """Describe each group independently; the answer is sent when the offsets of all groups are
     known."""
     body: m.DescribeShareGroupOffsetsRequest = request.body
-    if not body.groups:
-        return m.DescribeShareGroupOffsetsResponse()
-    rows = [GroupRow(group_id=wanted.group_id) for wanted in body.groups]
-    left = len(rows)
 
-    def finish(_at_ms: int) -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            broker.reply(request, m.DescribeShareGroupOffsetsResponse(groups=rows))
+    def describe(index: int, on_described: OnPart[GroupRow]) -> None:
+        _describe(broker, body.groups[index], on_described, now_ms)
 
-    for wanted, row in zip(body.groups, rows, strict=True):
-        _describe(broker, wanted, row, finish, now_ms)
+    def described(rows: dict[int, GroupRow], _at_ms: int) -> None:
+        broker.reply(request, m.DescribeShareGroupOffsetsResponse(groups=list(rows.values())))
+
+    gather(range(len(body.groups)), describe, described, now_ms)
     return PARKED
 
 
 def _describe(
     broker: Broker,
     wanted: m.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
-    row: GroupRow,
-    on_done: Callable[[int], None],
+    on_described: OnPart[GroupRow],
     now_ms: int,
 ) -> None:
+    row = GroupRow(group_id=wanted.group_id)
     names: dict[bytes, str] = {}
     partitions: list[SharePartition] = []
     unknown: list[TopicRow] = []
@@ -101,7 +94,7 @@ def _describe(
                 # Kafka's persister throws here: DefaultStatePersister.validate.
                 row.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
                 row.error_message = row.error_code.text
-                on_done(now_ms)
+                on_described(row, now_ms)
                 return
             names[topic.topic_id] = topic.name
             partitions += [
@@ -109,7 +102,7 @@ def _describe(
             ]
     if not partitions:
         row.topics = unknown
-        on_done(now_ms)
+        on_described(row, now_ms)
         return
 
     def summarized(summaries: dict[SharePartition, ShareSummary | ErrorCode], at_ms: int) -> None:
@@ -122,7 +115,7 @@ def _describe(
                 cell = _cell(partition, summaries[partition], ends.get(partition))
                 topic.partitions.append(cell)
             row.topics = [*topics.values(), *unknown]
-            on_done(later_ms)
+            on_described(row, later_ms)
 
         with_lag = {
             partition: names[partition.topic_id]
@@ -174,31 +167,29 @@ def _list_end_offsets(
             ends[partition] = ErrorCode.LEADER_NOT_AVAILABLE
         else:
             by_leader.setdefault(leader.broker_id, []).append(partition)
-    left = len(by_leader)
-    if not left:
-        on_ended(ends, now_ms)
 
-    def answered(
-        some: list[SharePartition], body: m.ListOffsetsResponse | None, at_ms: int
-    ) -> None:
-        nonlocal left
-        found: dict[tuple[str, int], int | ErrorCode] = {}
-        for topic in [] if body is None else body.topics:
-            for cell in topic.partitions:
-                error = error_of(cell.error_code)
-                offset = cell.offset if error is ErrorCode.NONE else error
-                found[topic.name, cell.partition_index] = offset
-        for one in some:
-            key = (partitions[one], one.partition)
-            ends[one] = found.get(key, ErrorCode.NETWORK_EXCEPTION)
-        left -= 1
-        if not left:
-            on_ended(ends, at_ms)
-
-    for broker_id, some in by_leader.items():
-        body = _list_offsets_request(partitions, some)
-        on_answer = partial(answered, some)
+    def ask(broker_id: int, on_answer: OnPart[m.ListOffsetsResponse | None]) -> None:
+        body = _list_offsets_request(partitions, by_leader[broker_id])
         broker.ask_broker(broker_id, body, on_answer, broker.config.request_timeout_ms, now_ms)
+
+    def answered(answers: dict[int, m.ListOffsetsResponse | None], at_ms: int) -> None:
+        for broker_id, body in answers.items():
+            found = {} if body is None else _listed(body)
+            for one in by_leader[broker_id]:
+                key = (partitions[one], one.partition)
+                ends[one] = found.get(key, ErrorCode.NETWORK_EXCEPTION)
+        on_ended(ends, at_ms)
+
+    gather(by_leader, ask, answered, now_ms)
+
+
+def _listed(body: m.ListOffsetsResponse) -> dict[tuple[str, int], int | ErrorCode]:
+    """The offset, or the error, of each partition in an answer."""
+    return {
+        (topic.name, cell.partition_index): error_of(cell.error_code) or cell.offset
+        for topic in body.topics
+        for cell in topic.partitions
+    }
 
 
 def _list_offsets_request(

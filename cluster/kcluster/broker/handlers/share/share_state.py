@@ -15,13 +15,12 @@ Versions:
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 
 from kcluster.broker.broker import Broker
-from kcluster.broker.coordinator.interface import RequestRefused
+from kcluster.broker.coordinator.interface import OnAnswer, RequestRefused
 from kcluster.broker.coordinator.share_state.share_state_log import batches_of
 from kcluster.broker.coordinator.share_state.share_states import Decided, ShareStates
 from kcluster.broker.coordinator.share_state.state import (
@@ -30,6 +29,7 @@ from kcluster.broker.coordinator.share_state.state import (
     SharePartition,
     ShareState,
 )
+from kcluster.broker.gather import gather
 from kcluster.broker.registry import PARKED, Answer, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -207,32 +207,35 @@ def _serve(broker: Broker, request: Request, api: _Api, now_ms: int) -> Answer:
     response = api.response(results=results)
     if not body.group_id or not all(topic.partitions for topic in body.topics):
         return response
-    left = sum(len(topic.partitions) for topic in body.topics)
-    if not left:
-        return response
-
-    def answered(row: Any, outcome: ShareState | RequestRefused | None, _at_ms: int) -> None:
-        nonlocal left
-        if isinstance(outcome, RequestRefused):
-            message = outcome.message
-            row.error_code = outcome.error
-            row.error_message = message or f"could not {api.action}: {outcome.error.text}"
-        else:
-            api.fill(row, outcome)
-        left -= 1
-        if not left:
-            broker.reply(request, response)
-
+    asked: list[tuple[SharePartition, Any, Any]] = []
     for topic in body.topics:
         rows = [api.partition_result(wanted.partition) for wanted in topic.partitions]
         results.append(api.topic_result(topic.topic_id, rows))
         for wanted, row in zip(topic.partitions, rows, strict=True):
             partition = SharePartition(body.group_id, topic.topic_id, wanted.partition)
+            asked.append((partition, wanted, row))
 
-            def decide(
-                states: ShareStates, one: SharePartition = partition, asked: Any = wanted
-            ) -> Decided:
-                return api.decide(states, one, asked, now_ms)
+    def serve(index: int, on_answer: OnAnswer[ShareState | None]) -> None:
+        partition, wanted, _ = asked[index]
 
-            broker.share_state.serve(partition, decide, partial(answered, row), now_ms)
+        def decide(states: ShareStates) -> Decided:
+            return api.decide(states, partition, wanted, now_ms)
+
+        broker.share_state.serve(partition, decide, on_answer, now_ms)
+
+    def served(outcomes: dict[int, ShareState | RequestRefused | None], _at_ms: int) -> None:
+        for index, outcome in outcomes.items():
+            _fill(asked[index][2], outcome, api)
+        broker.reply(request, response)
+
+    gather(range(len(asked)), serve, served, now_ms)
     return PARKED
+
+
+def _fill(row: Any, outcome: ShareState | RequestRefused | None, api: _Api) -> None:
+    if isinstance(outcome, RequestRefused):
+        message = outcome.message
+        row.error_code = outcome.error
+        row.error_message = message or f"could not {api.action}: {outcome.error.text}"
+    else:
+        api.fill(row, outcome)

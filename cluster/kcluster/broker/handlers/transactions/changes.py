@@ -8,17 +8,22 @@ Kafka: KafkaApis.handleAddPartitionsToTxnRequest, handleAddOffsetsToTxnRequest, 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.interface import RequestRefused
-from kcluster.broker.coordinator.transactions.changes import EndTransaction, Identified
+from kcluster.broker.coordinator.transactions.changes import (
+    AddToTransaction,
+    EndTransaction,
+    Identified,
+    error_in,
+)
 from kcluster.broker.coordinator.transactions.transaction import (
     FIRST_OF_V2,
     ProducerIdentity,
     TopicPartition,
 )
+from kcluster.broker.gather import OnPart, gather
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -46,9 +51,7 @@ def _known_to(version: int, error: ErrorCode) -> ErrorCode:
 
 
 @handles(ApiKey.ADD_PARTITIONS_TO_TXN, versions=(0, 5))
-def add_partitions_to_txn(
-    broker: Broker, request: Request, now_ms: int
-) -> m.AddPartitionsToTxnResponse | Parked:
+def add_partitions_to_txn(broker: Broker, request: Request, now_ms: int) -> Parked:
     """Add partitions to a transaction, or check that they are in it (verify_only).
 
     Behaviour:
@@ -71,54 +74,49 @@ def add_partitions_to_txn(
                 topics=body.v3_and_below_topics,
             )
         ]
-    results: list[AddedResult | None] = [None] * len(transactions)
-    if not transactions:
-        return m.AddPartitionsToTxnResponse()
 
-    def finish(index: int, result: AddedResult) -> None:
-        results[index] = result
-        done = [result for result in results if result is not None]
-        if len(done) < len(results):
-            return
+    def add(index: int, on_added: OnPart[AddedResult]) -> None:
+        _add(broker, transactions[index], version, on_added, now_ms)
+
+    def added(results: dict[int, AddedResult], _at_ms: int) -> None:
         if version >= BATCHED_SINCE:
-            answer = m.AddPartitionsToTxnResponse(results_by_transaction=done)
+            answer = m.AddPartitionsToTxnResponse(results_by_transaction=list(results.values()))
         else:
-            answer = m.AddPartitionsToTxnResponse(
-                results_by_topic_v3_and_below=done[0].topic_results
-            )
+            topics = results[0].topic_results
+            answer = m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
         broker.reply(request, answer)
 
-    for index, transaction in enumerate(transactions):
-        _add(broker, transaction, version, partial(finish, index), now_ms)
+    gather(range(len(transactions)), add, added, now_ms)
     return PARKED
 
 
-def _add(broker: Broker, wanted: Added, version: int, finish: partial[None], now_ms: int) -> None:
+def _add(
+    broker: Broker, wanted: Added, version: int, on_added: OnPart[AddedResult], now_ms: int
+) -> None:
     partitions = [(topic.name, index) for topic in wanted.topics for index in topic.partitions]
     transactional_id = wanted.transactional_id
     refused = _refused(broker, partitions, version)
     if refused:
         errors = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        finish(_by_partition(transactional_id, errors | refused))
+        on_added(_by_partition(transactional_id, errors | refused), now_ms)
         return
     producer = ProducerIdentity(wanted.producer_id, wanted.producer_epoch)
     if wanted.verify_only:
         errors = dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         if transactional_id:
             errors = broker.transactions.verify(transactional_id, producer, partitions, now_ms)
-        finish(_by_partition(transactional_id, errors))
+        on_added(_by_partition(transactional_id, errors), now_ms)
         return
 
-    def settled(error: ErrorCode, _at_ms: int) -> None:
-        finish(_as_asked(wanted, _known_to(version, error)))
+    def settled(outcome: Identified, at_ms: int) -> None:
+        on_added(_as_asked(wanted, _known_to(version, error_in(outcome))), at_ms)
 
     if not transactional_id:
-        settled(ErrorCode.INVALID_REQUEST, now_ms)
+        settled(RequestRefused(ErrorCode.INVALID_REQUEST), now_ms)
         return
     client_version = FIRST_OF_V2 if version >= BATCHED_SINCE else 0
-    broker.transactions.add_partitions(
-        transactional_id, producer, partitions, client_version, settled, now_ms
-    )
+    change = AddToTransaction(transactional_id, producer, frozenset(partitions), client_version)
+    broker.transactions.submit(change, settled, now_ms)
 
 
 def _refused(
@@ -169,18 +167,17 @@ def add_offsets_to_txn(broker: Broker, request: Request, now_ms: int) -> Parked:
     """Add a group's partition of __consumer_offsets to a transaction."""
     body: m.AddOffsetsToTxnRequest = request.body
 
-    def settled(error: ErrorCode, _at_ms: int) -> None:
-        error = _known_to(request.api_version, error)
+    def settled(outcome: Identified, _at_ms: int) -> None:
+        error = _known_to(request.api_version, error_in(outcome))
         broker.reply(request, m.AddOffsetsToTxnResponse(error_code=error))
 
     if not body.transactional_id:
-        settled(ErrorCode.INVALID_REQUEST, now_ms)
+        settled(RequestRefused(ErrorCode.INVALID_REQUEST), now_ms)
         return PARKED
     partition = (GROUP_METADATA_TOPIC, broker.coordinator.partition_for(body.group_id))
     producer = ProducerIdentity(body.producer_id, body.producer_epoch)
-    broker.transactions.add_partitions(
-        body.transactional_id, producer, [partition], 0, settled, now_ms
-    )
+    change = AddToTransaction(body.transactional_id, producer, frozenset([partition]), 0)
+    broker.transactions.submit(change, settled, now_ms)
     return PARKED
 
 

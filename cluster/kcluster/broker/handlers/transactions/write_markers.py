@@ -12,11 +12,12 @@ Versions:
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.coordinator.interface import Committed
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
+from kcluster.broker.gather import gather
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -27,6 +28,8 @@ from kcluster.protocol.records.markers import Marker
 
 NONE: Final = -1
 """The value of a missing producer id or epoch."""
+_Key = tuple[int, str, int]
+"""A producer id, a topic and a partition."""
 PartitionResult = m.WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
@@ -42,35 +45,29 @@ def write_txn_markers(
     - UNKNOWN_SERVER_ERROR for all markers, if one has no producer id or epoch: Kafka cannot build
       such a marker.
     """
-    wanted: dict[tuple[int, str, int], list[m.WriteTxnMarkersRequest.WritableTxnMarker]] = {}
+    wanted: dict[_Key, list[m.WriteTxnMarkersRequest.WritableTxnMarker]] = {}
     for marker in request.body.markers:
         for topic in marker.topics:
             for index in topic.partition_indexes:
                 same = wanted.setdefault((marker.producer_id, topic.name, index), [])
                 if marker not in same:
                     same.append(marker)
-    errors: dict[tuple[int, str, int], ErrorCode] = {}
     if any(NONE in (marker.producer_id, marker.producer_epoch) for marker in request.body.markers):
         return _answer(dict.fromkeys(wanted, ErrorCode.UNKNOWN_SERVER_ERROR))
-    if not wanted:
-        return _answer(errors)
-    waiting = sum(map(len, wanted.values()))
 
-    def finish(key: tuple[int, str, int], error: ErrorCode, _at_ms: int) -> None:
-        nonlocal waiting
-        errors[key] = error
-        waiting -= 1
-        if not waiting:
-            broker.reply(request, _answer({key: errors[key] for key in wanted}))
+    def write(of: tuple[_Key, int], on_written: Committed) -> None:
+        key, number = of
+        _write(broker, wanted[key][number], key[1], key[2], on_written, now_ms)
 
-    for key, markers in wanted.items():
-        for marker in markers:
-            _write(broker, marker, key[1], key[2], partial(finish, key), now_ms)
+    def written(errors: dict[tuple[_Key, int], ErrorCode], _at_ms: int) -> None:
+        broker.reply(request, _answer({key: error for (key, _), error in errors.items()}))
+
+    numbered = ((key, at) for key, markers in wanted.items() for at in range(len(markers)))
+    gather(numbered, write, written, now_ms)
     return PARKED
 
 
-def _answer(errors: dict[tuple[int, str, int], ErrorCode]) -> m.WriteTxnMarkersResponse:
-    """The answer.  `errors`: by producer id, topic and partition."""
+def _answer(errors: dict[_Key, ErrorCode]) -> m.WriteTxnMarkersResponse:
     producers: dict[int, dict[str, list[PartitionResult]]] = {}
     for (producer_id, topic, index), error in errors.items():
         topics = producers.setdefault(producer_id, {})
@@ -96,7 +93,7 @@ def _write(
     wanted: m.WriteTxnMarkersRequest.WritableTxnMarker,
     topic: str,
     index: int,
-    finish: partial[None],
+    finish: Committed,
     now_ms: int,
 ) -> None:
     marker = Marker(wanted.transaction_result, wanted.coordinator_epoch)

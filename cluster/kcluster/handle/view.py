@@ -1,4 +1,4 @@
-"""Waiting for a running cluster, and observing it: the methods that live and virtual handles share.
+"""What users see of a running cluster: `cluster.view.status()`, or `cluster.status()`.
 
 Owns: the questions of users about a cluster, and their waits.  Never: changes a node's state, knows
 which clock runs.  Kafka: no counterpart.
@@ -6,13 +6,16 @@ which clock runs.  Kafka: no counterpart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kcluster.contract import Note
 from kcluster.handle.port import ClusterPort
-from kcluster.operations.errors import NotInTime
+from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.logs import PartitionLogs, partition_logs
+from kcluster.operations.names import partition_in
+from kcluster.operations.python_values import MAX_INT, number_in, wrong
 from kcluster.operations.status import (
     BrokerStatus,
     ClusterStatus,
@@ -28,56 +31,66 @@ if TYPE_CHECKING:
     from kcluster.operations.conditions import Condition
 
 
-class WaitingVerbs(ClusterPort):
-    """The methods of a handle for waiting and observing, such as `wait_for`, `status` and
-    `events`."""
+class HandleView:
+    """The state and the events of a cluster, and waiting for them."""
 
-    # -------------------------------------------------------------------------- observing
+    def __init__(self, port: ClusterPort) -> None:
+        self._port = port
 
     def status(self) -> ClusterStatus:
         """The cluster's state at this moment."""
-        return self.call(lambda: cluster_status(self.plan, self.driver.dispatcher))
+        port = self._port
+        return port.call(lambda: cluster_status(port.plan, port.dispatcher))
 
     def brokers(self) -> list[BrokerStatus]:
         """The brokers' part of `status`, which costs little however many partitions there are."""
-        return self.call(lambda: broker_statuses(self.plan, self.driver.dispatcher))
+        port = self._port
+        return port.call(lambda: broker_statuses(port.plan, port.dispatcher))
 
     def topics(self) -> dict[str, int]:
         """The number of partitions of each topic, by name."""
-        return self.call(lambda: partition_counts(self.driver.dispatcher))
+        return self._port.call(lambda: partition_counts(self._port.dispatcher))
 
     def partition(self, topic: str, partition: int) -> PartitionStatus:
         """One partition's state at this moment; ClusterError if there is no such partition."""
+        port = self._port
+        name = partition_in(topic, partition)
 
         def read() -> PartitionStatus:
-            found = self.verbs.partition(topic, partition)
-            return partition_status(topic, found, self.plan.disks, self.driver.dispatcher)
+            found = port.verbs.partition(*name)
+            return partition_status(topic, found, port.plan.disks, port.dispatcher)
 
-        return self.call(read)
+        return port.call(read)
 
     def logs(self, topic: str, partition: int) -> PartitionLogs:
         """The log of each replica of a partition: where it ends, its epochs, how far the replica is
         behind the leader; ClusterError if there is no such partition."""
+        port = self._port
+        name = partition_in(topic, partition)
 
         def read() -> PartitionLogs:
-            self.verbs.partition(topic, partition)
-            return partition_logs(self.plan, self.driver.dispatcher, topic, partition)
+            port.verbs.partition(*name)
+            return partition_logs(port.plan, port.dispatcher, topic, partition)
 
-        return self.call(read)
+        return port.call(read)
 
     def events(self, since: int = 0) -> list[NoteEntry]:
         """The events after the one with sequence `since`, oldest first."""
-        return self.call(lambda: [entry for entry in self.kept if entry.sequence > since])
+        number_in("since", since, -1, math.inf)
+        port = self._port
+        return port.call(lambda: [entry for entry in port.kept if entry.sequence > since])
 
     def sequence_at(self, ago_ms: int) -> int:
         """The sequence of the last event that is older than this."""
+        port = self._port
+        number_in("ago_ms", ago_ms, -MAX_INT, math.inf)
 
         def find() -> int:
-            since_ms = self.driver.now_ms() - ago_ms
-            older = (entry.sequence for entry in self.kept if entry.note.at_ms < since_ms)
+            since_ms = port.driver.now_ms() - ago_ms
+            older = (entry.sequence for entry in port.kept if entry.note.at_ms < since_ms)
             return max(older, default=0)
 
-        return self.call(find)
+        return port.call(find)
 
     def wait_for(
         self,
@@ -97,33 +110,33 @@ class WaitingVerbs(ClusterPort):
         count after the one with sequence `since`, by default from now on."""
         from kcluster.operations.conditions import condition_in, limit_ms_of
 
+        port = self._port
         asked = (condition, isr, leader, event)
-        assert sum(x is not None for x in asked) == 1, (
-            "wait_for takes one of a condition, isr, leader, event"
-        )
+        if sum(x is not None for x in asked) != 1:
+            raise ClusterError("wait_for takes one of a condition, isr, leader, event")
         limit_ms = limit_ms_of(within if timeout_s is None else timeout_s)
         if condition is not None:
             self._wait_for_condition(condition_in(condition), limit_ms, since)
         elif isr is not None:
-            topic, partition, size = isr
-            self.call(lambda: self.verbs.partition(topic, partition))
-            self.require(
-                lambda: len(self.verbs.partition(topic, partition).isr) == size,
+            topic, partition, size = _of_partition("isr", isr)
+            port.call(lambda: port.verbs.partition(topic, partition))
+            port.require(
+                lambda: len(port.verbs.partition(topic, partition).isr) == size,
                 limit_ms / 1000,
                 f"the ISR of {topic}-{partition} does not have {size} members",
             )
         elif leader is not None:
-            topic, partition, broker_id = leader
-            self.call(lambda: self.verbs.partition(topic, partition))
-            self.require(
-                lambda: self.verbs.settled.is_led_by(topic, partition, broker_id),
+            topic, partition, broker_id = _of_partition("leader", leader)
+            port.call(lambda: port.verbs.partition(topic, partition))
+            port.require(
+                lambda: port.verbs.settled.is_led_by(topic, partition, broker_id),
                 limit_ms / 1000,
                 f"broker {broker_id} does not lead {topic}-{partition}",
             )
         else:
-            first = self._sequence if since is None else since
-            self.require(
-                lambda: any(x.kind == event and x.sequence > first for x in self.kept),
+            first = port.last_sequence if since is None else since
+            port.require(
+                lambda: any(x.kind == event and x.sequence > first for x in port.kept),
                 limit_ms / 1000,
                 f"no event {event}",
             )
@@ -131,21 +144,30 @@ class WaitingVerbs(ClusterPort):
     def _wait_for_condition(self, wanted: Condition, limit_ms: int, since: int | None) -> None:
         from kcluster.operations.conditions import ConditionFacts, no_workload, not_held
 
-        dispatcher = self.driver.dispatcher
+        port = self._port
         notes: list[Note] = []
-        facts = ConditionFacts(dispatcher, self.verbs, notes, no_workload)
+        facts = ConditionFacts(port.dispatcher, port.verbs, notes, no_workload)
 
         def begin() -> Callable[[], None]:
             if since is not None:
-                notes.extend(entry.note for entry in self.kept if entry.sequence > since)
-            return self.subscribe(lambda entry: notes.append(entry.note))
+                notes.extend(entry.note for entry in port.kept if entry.sequence > since)
+            return port.subscribe(lambda entry: notes.append(entry.note))
 
-        end = self.call(begin)
+        end = port.call(begin)
         try:
-            held = self.wait_until(lambda: wanted.holds(facts), limit_ms / 1000, None)
-            if not held and not self.call(lambda: wanted.holds(facts)):
-                if self.driver.is_clock_paused:
+            held = port.wait_until(lambda: wanted.holds(facts), limit_ms / 1000, None)
+            if not held and not port.call(lambda: wanted.holds(facts)):
+                if port.driver.is_clock_paused:
                     limit_ms = 0
-                raise NotInTime(self.call(lambda: not_held(wanted, facts, limit_ms)))
+                raise NotInTime(port.call(lambda: not_held(wanted, facts, limit_ms)))
         finally:
             end()
+
+
+def _of_partition(name: str, asked: tuple[str, int, int]) -> tuple[str, int, int]:
+    """A partition, and the number that is wanted of it."""
+    try:
+        topic, partition, number = asked
+    except (TypeError, ValueError):
+        raise wrong(name, asked, "must be a topic, a partition and a number") from None
+    return *partition_in(topic, partition), number_in(name, number, 0, MAX_INT, is_whole=True)

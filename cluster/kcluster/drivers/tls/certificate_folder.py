@@ -19,9 +19,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from kcluster.drivers.tls.authority import Authority, CertificateState
+from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.credentials import certificates_pem, truststore_pkcs12
 from kcluster.drivers.tls.keytool import convert_store, find_keytool
+from kcluster.security.certificates import CertificateState
+from kcluster.security.client_settings import LoginFiles
 
 STORE_PASSWORD: Final = "changeit"
 """The password of all stores, which is Java's own default: the permissions of the files protect
@@ -30,7 +32,7 @@ CA_FILE: Final = "ca.pem"
 TRUSTSTORE: Final = "truststore"
 
 
-class ClientFiles:
+class CertificateFolder:
     """A folder of such files, which only its user may read."""
 
     def __init__(self, folder: str | os.PathLike[str], authority: Authority) -> None:
@@ -45,6 +47,15 @@ class ClientFiles:
     def ca_file(self) -> Path:
         """The CA's certificate."""
         return self.folder / CA_FILE
+
+    def files_of(self, user: str | None) -> LoginFiles:
+        """The files of a client: with a user's certificate, which is written if there is none, or
+        without a certificate."""
+        if user is None:
+            return LoginFiles(str(self.ca_file))
+        path = self.folder / f"{_file_name(user)}.pem"
+        own = str(path if path.exists() else self.add_user(user))
+        return LoginFiles(str(self.ca_file), own, own, own)
 
     @property
     def truststore(self) -> Path:

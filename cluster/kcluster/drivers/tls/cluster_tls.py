@@ -1,0 +1,223 @@
+"""The TLS of a cluster's brokers: which certificate each listener shows now, and whom it trusts.
+
+Owns: the cluster's own CA, the context of each listener until its configs or its certificate
+change.  Never: makes a certificate (authority.py), opens a keystore (listener_stores.py), does a
+handshake (tls_socket.py).  Kafka: SslFactory with its reconfiguration; SslChannelBuilder.
+
+# DIFFERS: traffic between brokers crosses the fabric's links as messages, without TLS.
+"""
+
+from __future__ import annotations
+
+import errno
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from cryptography import x509
+
+from kcluster.broker.channel import Channel
+from kcluster.broker.ports import BrokerView
+from kcluster.config.files.problems import Problem
+from kcluster.config.kafka.tls import TlsTexts
+from kcluster.config.topology.model import Topology
+from kcluster.config.topology.values import EVERYWHERE
+from kcluster.drivers.sockets.connection import ByteSocket, Tap
+from kcluster.drivers.sockets.listener import Acceptor
+from kcluster.drivers.tls.authority import Authority
+from kcluster.drivers.tls.contexts import server_context
+from kcluster.drivers.tls.credentials import Credentials
+from kcluster.drivers.tls.listener_stores import ListenerStores, TlsConfigError, open_stores
+from kcluster.drivers.tls.tls_acceptor import TlsAcceptor
+from kcluster.metadata.records import BROKER_RESOURCE
+from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
+from kcluster.security.certificate_names import principal_name, subject_name
+from kcluster.security.certificates import CertificateState
+
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class ClusterTls:
+    """TLS for all brokers of a cluster.
+
+    `states`: what a broker's made certificate is on purpose, by broker id; valid without an entry.
+    `names`: further names of the brokers.  `fixed_size`: whether handshakes must have one size.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        states: Mapping[int, CertificateState],
+        *,
+        names: Callable[[], Iterable[str]] = tuple,
+        fixed_size: bool = False,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.topology = topology
+        self.states = states
+        self.log = log
+        self.authority: Final = Authority(fixed_size=fixed_size)
+        self._names = names
+
+    def listener(self, view: BrokerView, endpoint: BrokerEndpoint, channel: Channel) -> ListenerTls:
+        """The TLS of a listener of a broker that starts."""
+        return ListenerTls(self, view, endpoint, channel)
+
+    def made_for(self, view: BrokerView, state: CertificateState) -> Credentials:
+        """A certificate for a broker, with all names by which clients may connect to it."""
+        hosts = (endpoint.host for endpoint in view.endpoints)
+        names = (*hosts, self.topology.host, *_THIS_MACHINE, *self._names())
+        return self.authority.for_broker(
+            [name for name in names if name not in EVERYWHERE or name in _THIS_MACHINE], state
+        )
+
+    @staticmethod
+    def store_problems(topology: Topology) -> list[Problem]:
+        """A problem for each config of TLS that cannot be used, once."""
+        found: dict[tuple[str, str], Problem] = {}
+        for index, spec in enumerate(topology.brokers):
+            static = topology.texts_without_effect(spec.id)
+            for listener in spec.all_listeners:
+                if not listener.protocol.has_tls:
+                    continue
+                texts = TlsTexts(listener.name, listener.protocol, static, {})
+                try:
+                    stores = open_stores(texts)
+                    if stores.credentials is not None:
+                        server_context(stores.settings, stores.credentials, stores.trusted)
+                except TlsConfigError as error:
+                    path = _path_of(topology, index, texts.full_name(error.name))
+                    found.setdefault((path, error.reason), topology.problem(path, error.reason))
+                except ValueError as error:
+                    path = _path_of(topology, index, texts.full_name("ssl.enabled.protocols"))
+                    found.setdefault((path, str(error)), topology.problem(path, str(error)))
+        return list(found.values())
+
+
+class ListenerTls:
+    """The TLS of one listener, in one life of its broker."""
+
+    def __init__(
+        self, cluster: ClusterTls, view: BrokerView, endpoint: BrokerEndpoint, channel: Channel
+    ) -> None:
+        self._cluster = cluster
+        self._view = view
+        self._endpoint = endpoint
+        self._channel = channel
+        self._stores = self._opened()
+        self._context: ssl.SSLContext | None = None
+        self._seen: tuple[object, ...] = ()
+        """What the context was made of."""
+
+    def acceptor(self, beneath: Acceptor, tap: Callable[[ByteSocket], Tap | None]) -> TlsAcceptor:
+        """The listener's acceptor, above that of its port.  `tap`: where a trace takes the
+        plaintext of a socket."""
+        return TlsAcceptor(beneath, self.context, self.secured, tap)
+
+    def context(self) -> ssl.SSLContext:
+        """The context of a new connection.  What cannot be read any more leaves the old one."""
+        state = self._cluster.states.get(self._view.node_id, CertificateState.VALID)
+        now = (self._view.reconfigurations, state, self._view.endpoints)
+        if self._context is None or now != self._seen:
+            if self._seen:
+                self._stores = self._opened() or self._stores
+            self._seen = now
+            if self._stores is not None:
+                self._context = self._made(self._stores, state)
+        if self._context is None:
+            raise OSError(errno.EPROTO, "the listener has no certificate")
+        return self._context
+
+    def _opened(self) -> ListenerStores | None:
+        """What the configs name now; None, with a line in the log, if it cannot be used."""
+        try:
+            stores = open_stores(self._texts(self._dynamic))
+            if stores.credentials is not None:
+                self._made(stores, CertificateState.VALID)
+        except (TlsConfigError, ValueError) as error:
+            where = f"broker {self._view.node_id}, listener {self._endpoint.listener}"
+            self._cluster.log(f"{where}: {error}")
+            return None
+        return stores
+
+    def secured(self, connection_id: int, certificate: bytes | None) -> None:
+        """Name the client of a connection by its certificate; OSError if no rule applies to it."""
+        if certificate is None or self._endpoint.protocol.has_sasl or self._stores is None:
+            return
+        subject = x509.load_der_x509_certificate(certificate).subject
+        name = subject_name(subject.public_bytes())
+        mapped = principal_name(self._stores.rules, name)
+        if mapped is None:
+            text = f"no rule of ssl.principal.mapping.rules applies to {name}"
+            raise OSError(errno.EPROTO, text)
+        self._channel.certified(connection_id, Principal(USER_TYPE, mapped))
+
+    def check(self, level: Mapping[str, str]) -> str | None:
+        """Why the listener could not use these dynamic configs of its broker; None if it could."""
+        texts = self._texts(level)
+        try:
+            stores = open_stores(texts)
+            self._made(stores, CertificateState.VALID)
+        except (TlsConfigError, ValueError) as error:
+            return str(error)
+        old = None if self._stores is None else self._stores.credentials
+        return None if old is None else _incompatible(old, stores.credentials, texts)
+
+    @property
+    def _dynamic(self) -> Mapping[str, str]:
+        return self._view.image.configs.get((BROKER_RESOURCE, str(self._view.node_id)), {})
+
+    def _texts(self, dynamic: Mapping[str, str]) -> TlsTexts:
+        listener, protocol = self._endpoint.listener, self._endpoint.protocol
+        return TlsTexts(listener, protocol, self._view.unused_configs, dynamic)
+
+    def _made(self, stores: ListenerStores, state: CertificateState) -> ssl.SSLContext:
+        credentials, trusted = stores.credentials, stores.trusted
+        if credentials is None:
+            credentials = self._cluster.made_for(self._view, state)
+            if trusted is None:
+                trusted = (self._cluster.authority.certificate,)
+        return server_context(stores.settings, credentials, trusted)
+
+
+def _incompatible(old: Credentials, new: Credentials | None, texts: TlsTexts) -> str | None:
+    """Why a running listener may not change to another certificate.  Kafka:
+    SslFactory.CertificateEntries.ensureCompatible."""
+    if new is None:
+        return "a listener cannot lose its keystore"
+    was, now = old.certificate, new.certificate
+    if texts.get("ssl.allow.dn.changes") != "true" and was.subject != now.subject:
+        return (
+            f"the certificate's subject was {was.subject.rfc4514_string()} and would be"
+            f" {now.subject.rfc4514_string()}; ssl.allow.dn.changes is false"
+        )
+    if texts.get("ssl.allow.san.changes") != "true" and not _names_of(was) <= _names_of(now):
+        return "the certificate would lack a name that it had; ssl.allow.san.changes is false"
+    return None
+
+
+def _names_of(certificate: x509.Certificate) -> frozenset[x509.GeneralName]:
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return frozenset()
+    return frozenset(found.value)
+
+
+_KEYS: Final = {
+    "ssl.client.auth": "client_auth",
+    "ssl.key.password": "key_password",
+    "ssl.keystore.location": "keystore",
+    "ssl.keystore.password": "keystore_password",
+    "ssl.truststore.location": "truststore",
+    "ssl.truststore.password": "truststore_password",
+}
+
+
+def _path_of(topology: Topology, index: int, name: str) -> str:
+    """The path in the file of the value of a config."""
+    places = topology.places
+    paths = [f"brokers[{index}].config.{name}", f"config.{name}"]
+    if name in _KEYS:
+        paths.append(f"security.tls.{_KEYS[name]}")
+    return next((path for path in paths if path in places), paths[1])
