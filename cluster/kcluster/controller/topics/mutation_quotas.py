@@ -55,7 +55,7 @@ class MutationQuotas:
         """Begin a client's request."""
         quotas = self._metadata.image.client_quotas
         self._limit = find_limit(quotas, MUTATION_RATE, ANONYMOUS, envelope.client_id)
-        self._is_strict = envelope.is_strict
+        self._is_strict = envelope.is_strict is True
         self._now_ms = now_ms
         self._throttle_ms = 0
 
