@@ -22,10 +22,10 @@ import msgspec
 from msgspec import Struct
 
 from kcluster.security.sasl.exchange import (
-    Accepted,
     Answer,
     Broken,
     Challenge,
+    LoginAccepted,
     LoginProblem,
     LoginRefused,
 )
@@ -112,7 +112,7 @@ class OAuthBearerServer:
                 f" that is different from the token's principal name ({token.principal})"
             )
             return LoginRefused(LoginProblem.OTHER_AUTHORIZATION_ID, token.principal, text)
-        return Accepted(b"", token.principal, expires_at_ms=token.expires_at_ms)
+        return LoginAccepted(b"", token.principal, expires_at_ms=token.expires_at_ms)
 
 
 @final
