@@ -44,8 +44,8 @@ _NAMES = frozenset(
     (
         "action", "api", "apis", "bug", "client", "client_host", "client_id", "client_instance_id",
         "clients", "config", "configs", "distribution", "election", "entity", "error", "feature",
-        "group", "host", "instance_id", "listener", "mechanism", "member", "members", "queue_topic",
-        "quota", "rack", "resource", "rule", "topic", "transactional_id", "user",
+        "group", "host", "instance_id", "listener", "mechanism", "member", "members", "principal",
+        "queue_topic", "quota", "rack", "resource", "rule", "topic", "transactional_id", "user",
     )
 )  # fmt: skip
 """Fields of events that are text because they are somebody's or something's name."""
