@@ -120,6 +120,7 @@ class Cluster(ClusterVerbs):
             self._release()
 
     def _release(self) -> None:
+        self.access.close()
         for ports in self._ports.values():
             for port in ports:
                 port.release()

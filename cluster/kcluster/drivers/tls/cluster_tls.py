@@ -25,6 +25,7 @@ from kcluster.config.topology.values import EVERYWHERE
 from kcluster.drivers.sockets.connection import ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.tls.authority import Authority
+from kcluster.drivers.tls.certificate_folder import CertificateFolder
 from kcluster.drivers.tls.contexts import server_context
 from kcluster.drivers.tls.credentials import Credentials
 from kcluster.drivers.tls.listener_stores import ListenerStores, TlsConfigError, open_stores
@@ -33,6 +34,7 @@ from kcluster.metadata.records import BROKER_RESOURCE
 from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.security.certificate_names import principal_name, subject_name
 from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
+from kcluster.security.client_settings import LoginFiles
 
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -70,6 +72,18 @@ class ClusterTls:
         return self.authority.for_broker(
             [name for name in names if name not in EVERYWHERE or name in _THIS_MACHINE], state
         )
+
+    def folder_for_clients(self, folder: str) -> CertificateFolder:
+        """The files with which clients connect, in this folder."""
+        return CertificateFolder(folder, self.authority)
+
+    @staticmethod
+    def client_context(files: LoginFiles) -> ssl.SSLContext:
+        """The context of a client with these files."""
+        context = ssl.create_default_context(cafile=files.authority)
+        if files.certificate is not None:
+            context.load_cert_chain(files.certificate, files.key)
+        return context
 
     @staticmethod
     def store_problems(topology: Topology) -> list[Problem]:

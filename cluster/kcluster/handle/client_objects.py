@@ -1,0 +1,55 @@
+"""The settings of Python's libraries that are objects: contexts of TLS, providers of tokens.
+
+Owns: these objects.  Never: chooses a setting (security/client_settings.py does), imports a client.
+Kafka: SslContext and OAuthBearerToken of kafka-python and aiokafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from kcluster.security.client_settings import Code, Login, LoginFiles, Settings
+from kcluster.security.sasl.oauthbearer import unsecured_token
+
+TOKEN_LIFETIME_MS: Final = 3_600_000
+
+
+class UnsecuredToken:
+    """A provider of unsecured tokens of a user, for kafka-python."""
+
+    def __init__(self, user: str) -> None:
+        self._user = user
+
+    def token(self) -> str:
+        """A new token."""
+        return unsecured_token(self._user, round(time.time() * 1000), TOKEN_LIFETIME_MS)
+
+    def extensions(self) -> dict[str, str]:
+        """No SASL extensions."""
+        return {}
+
+
+class AsyncUnsecuredToken(UnsecuredToken):
+    """The same for aiokafka."""
+
+    async def token(self) -> str:  # type: ignore[override]
+        """A new token."""
+        return UnsecuredToken.token(self)
+
+
+def with_objects(
+    library: str, login: Login, settings: Settings, context: Callable[[LoginFiles], object]
+) -> dict[str, Any]:
+    """The settings of a library, with objects instead of expressions where the library is
+    Python's.  `context`: makes the context of TLS."""
+    made: dict[str, Any] = {
+        name: value.text if isinstance(value, Code) else value for name, value in settings.items()
+    }
+    if "ssl_context" in made and login.files is not None:
+        made["ssl_context"] = context(login.files)
+    if "sasl_oauth_token_provider" in made:
+        provider = AsyncUnsecuredToken if library == "aiokafka" else UnsecuredToken
+        made["sasl_oauth_token_provider"] = provider(login.user or "")
+    return made
