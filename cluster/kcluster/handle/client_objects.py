@@ -41,7 +41,7 @@ class UnsecuredToken:
 class AsyncUnsecuredToken(UnsecuredToken):
     """The same for aiokafka."""
 
-    async def token(self) -> str:  # type: ignore[override]
+    async def token(self) -> str:  # type: ignore[override]  # both libraries call it token
         """A new token."""
         return UnsecuredToken.token(self)
 
