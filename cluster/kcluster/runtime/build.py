@@ -19,7 +19,12 @@ from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
-from kcluster.config.topology.sasl import enabled_mechanisms, sasl_settings, scram_users
+from kcluster.config.topology.sasl import (
+    enabled_mechanisms,
+    sasl_settings,
+    scram_users,
+    token_settings,
+)
 from kcluster.config.topology.specs import BrokerSpec, UserSpec
 from kcluster.contract import CONTROLLER_ID, Node
 from kcluster.controller.metadata_log import MetadataLog
@@ -32,6 +37,7 @@ from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import CertificateState
+from kcluster.security.tokens import TokenSettings
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
@@ -86,6 +92,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
             cluster_id,
             releases,
             _sasl_settings(topology, spec),
+            token_settings(topology.config_texts(spec.id)),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
@@ -114,6 +121,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
         plan.cluster_id,
         plan.releases,
         _sasl_settings(topology, spec),
+        token_settings(topology.config_texts(spec.id)),
     )
     process = Process(spec.id, builder, plan.disks[spec.id])
     plan.processes = (*plan.processes, process)
@@ -145,6 +153,7 @@ def _controller_builder(
         max(releases.values(), key=lambda release: release.number),
         users,
         topology.security.authorization.acls,
+        token_settings(topology.config),
     )
 
 
@@ -158,6 +167,7 @@ def _broker_builder(
     cluster_id: str,
     releases: Mapping[int, Release],
     sasl: Mapping[str, SaslSettings],
+    tokens: TokenSettings | None,
 ) -> Callable[[], Node]:
     return lambda: BrokerNode(
         spec.id,
@@ -170,6 +180,7 @@ def _broker_builder(
         releases[spec.id],
         unused_configs,
         sasl,
+        tokens,
     )
 
 
