@@ -228,7 +228,7 @@ def _quotas() -> Any:
 
 def _features(version: int) -> Case:
     request = m.UpdateFeaturesRequest
-    body = request(feature_updates=[request.FeatureUpdateKey("group.version", 1, 1)])
+    body = request(feature_updates=[request.FeatureUpdateKey("group.version", 1)])
     return _case(f"features {version}", K.UPDATE_FEATURES, version, body)
 
 
@@ -349,7 +349,7 @@ DENIED = [
           m.StreamsGroupTopologyDescriptionUpdateRequest(group_id="g")),
     _case("share fetch", K.SHARE_FETCH, 1, m.ShareFetchRequest("g", "member", 0, 100, 1, 1_000)),
     _case("share acknowledge", K.SHARE_ACKNOWLEDGE, 1,
-          m.ShareAcknowledgeRequest("g", "member", 1, [])),
+          m.ShareAcknowledgeRequest("g", "member", 1)),
     _case("share offsets", K.DESCRIBE_SHARE_GROUP_OFFSETS, 1, _shared_offsets("h", "orders")),
     _case("alter share offsets", K.ALTER_SHARE_GROUP_OFFSETS, 0, _altered_offsets()),
     _case("delete share offsets", K.DELETE_SHARE_GROUP_OFFSETS, 0,

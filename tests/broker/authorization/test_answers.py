@@ -43,7 +43,9 @@ class Asked:
 
     @property
     def _image(self) -> Any:
-        return self.rig.dispatcher.broker(1).image
+        broker = self.rig.dispatcher.broker(1)
+        assert broker is not None
+        return broker.image
 
     def _finds(self, kind: int) -> bool:
         wanted = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=["g"])
