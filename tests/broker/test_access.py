@@ -183,3 +183,44 @@ def test_what_is_only_left_out__is_no_denial() -> None:
     assert [topic.name for topic in answer.topics] == ["orders"]
     rig.ask_as("alice", ApiKey.LIST_GROUPS, 5, m.ListGroupsRequest())
     assert not rig.events_of(AuthorizationDenied)
+
+
+# ----------------------------------------------------------------------------- what a group may see
+
+
+def test_a_regular_expression__does_not_match_what_its_member_may_not_see() -> None:
+    rig = Secured(acl("alice", "read", group="g"), READ_ORDERS)
+    wanted: dict[str, Any] = {
+        "group_id": "g", "member_id": "member", "rebalance_timeout_ms": 60_000,
+    }  # fmt: skip
+    first = m.ConsumerGroupHeartbeatRequest(
+        **wanted, member_epoch=0, subscribed_topic_regex=".*", topic_partitions=[]
+    )
+    epoch = 0
+
+    def joined() -> bool:
+        nonlocal epoch
+        body = m.ConsumerGroupHeartbeatRequest(**wanted, member_epoch=epoch) if epoch else first
+        answer = rig.ask_as("alice", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, body)
+        epoch = max(epoch, answer.member_epoch) if not answer.error_code else epoch
+        assert answer.error_code in (
+            OK,
+            ErrorCode.NOT_COORDINATOR,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        )
+        return answer.assignment is not None and bool(answer.assignment.topic_partitions)
+
+    rig.ask_as(
+        "alice", ApiKey.FIND_COORDINATOR, 6, m.FindCoordinatorRequest(coordinator_keys=["g"])
+    )
+    rig.run_for(1_000)
+    for _ in range(50):
+        if joined():
+            break
+        rig.run_for(5_000)
+    described = rig.ask_as(
+        ADMIN, ApiKey.CONSUMER_GROUP_DESCRIBE, 1, m.ConsumerGroupDescribeRequest(["g"])
+    )
+    (member,) = described.groups[0].members
+    topics = [topic.topic_name for topic in member.assignment.topic_partitions]
+    assert topics == ["orders"]
