@@ -28,9 +28,16 @@ _WORDS = frozenset(
         "note_values",
         "folded_line",
         "trace_lines",
+        "anomaly_text",
+        "cause_text",
+        "fact_text",
+        "observed_text",
+        "unsettled_text",
     )
 )
-_NOTED = frozenset(("note", "event", "entry", "change", "link", "anomaly", "window", "reason"))
+_NOTED = frozenset(
+    ("note", "event", "entry", "change", "link", "anomaly", "violation", "window", "reason")
+)
 """What variables that hold a note, its entry or its event, a link of a chain or what it explains
 are called."""
 _NAMES = frozenset(
@@ -114,6 +121,8 @@ def _is_words(node: ast.expr, rendered: frozenset[str] = frozenset()) -> bool:
             return name in _WORDS
         case ast.Attribute(value=ast.Name(id=name), attr="text" | "line"):
             return name in _NOTED
+        case ast.Attribute(value=ast.Name(id="verdict"), attr="reason"):
+            return True
         case ast.Attribute(value=ast.Attribute(attr=name), attr="text"):
             return name in _NOTED
         case ast.Name(id=name):

@@ -14,11 +14,13 @@ from random import Random
 
 import pytest
 
+from kcluster.security.sasl.authenticator import SaslAuthenticator
 from tests.fuzz import corpus
 from tests.fuzz.__main__ import SHARES, Fuzzing
 from tests.fuzz.episodes import Budget, Failure, packed, shrunk, unpacked
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.targets.brokers import Brokers, Sent
+from tests.fuzz.targets.logins import Logins
 
 SHORT_S = 1.5
 LONG_S = float(os.environ.get("KCLUSTER_FUZZ_SECONDS", "30"))
@@ -97,6 +99,15 @@ def test_fuzz__a_broken_broker_is_found_shrunk_and_written_down(
     sent = [step for step in corpus.read(entry, Brokers.step) if isinstance(step, Sent)]
     assert unpacked(sent[-1].bytes)[4:6] == b"\0\x3c"
     assert len(sent) <= 3
+
+
+def test_logins__a_login_that_lets_strangers_in_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SaslAuthenticator, "_find_failure", lambda *_: None)
+    monkeypatch.setattr(SaslAuthenticator, "is_complete", True)
+    logins = Logins(requests=60)
+    failure = logins.play(logins.draw(Random("one/1")))
+    assert failure is not None
+    assert failure.what == "came in"
 
 
 def test_budget__a_step_that_takes_too_long_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

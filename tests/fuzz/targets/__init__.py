@@ -12,10 +12,12 @@ from tests.fuzz.episodes import Target
 from tests.fuzz.targets.brokers import Brokers
 from tests.fuzz.targets.http import Http
 from tests.fuzz.targets.live import Live
+from tests.fuzz.targets.logins import Logins
 from tests.fuzz.targets.runs import Runs
 
 TARGETS: Final[dict[str, Callable[[], Target]]] = {
     "brokers": Brokers,
+    "logins": Logins,
     "runs": Runs,
     "http": Http,
     "live": Live,

@@ -120,7 +120,8 @@ class Brokers:
         first = steps[0] if steps else None
         watch = Watch()
         with watch:
-            cluster = FuzzedCluster(first.release if isinstance(first, Began) else "")
+            release = first.release if isinstance(first, Began) else ""
+            cluster = FuzzedCluster(topology(release))
             for step in steps:
                 with cluster.budget:
                     cluster.do(step)
@@ -133,8 +134,8 @@ class Brokers:
 class FuzzedCluster:
     """A cluster with both kinds of recorders, which sees what strangers send."""
 
-    def __init__(self, release: str) -> None:
-        self.rig = MemoryRig(topology(release))
+    def __init__(self, topology: Topology) -> None:
+        self.rig = MemoryRig(topology)
         self.sampled = SamplingRecorder(self.rig.driver.dispatcher, self.rig.plan)
         self.lanes: dict[tuple[int, int], StreamEnd] = {}
         self.budget = Budget(self.partitions)
@@ -160,7 +161,7 @@ class FuzzedCluster:
         end = self.lanes.get(key)
         if end is None or (end.is_readable and not self.drained(end)):
             end = self.lanes[key] = self.rig.driver.connect(
-                *self.rig.plan.addresses[step.broker], local=("127.0.0.1", 0)
+                *self.address(step.broker), local=("127.0.0.1", 0)
             )
         left = memoryview(unpacked(step.bytes))
         self.pass_ms(0)
@@ -172,6 +173,10 @@ class FuzzedCluster:
                 break
             self.pass_ms(0)
         self.pass_ms(step.wait_ms)
+
+    def address(self, broker: int) -> tuple[str, int]:
+        """Where the bytes are sent."""
+        return self.rig.plan.addresses[broker]
 
     def drained(self, end: StreamEnd) -> bool:
         """Read what has come; whether the broker has left the connection open."""

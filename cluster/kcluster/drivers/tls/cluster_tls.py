@@ -32,7 +32,7 @@ from kcluster.drivers.tls.tls_acceptor import TlsAcceptor
 from kcluster.metadata.records import BROKER_RESOURCE
 from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.security.certificate_names import principal_name, subject_name
-from kcluster.security.certificates import CertificateState
+from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
 
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -40,21 +40,21 @@ _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 class ClusterTls:
     """TLS for all brokers of a cluster.
 
-    `states`: what a broker's made certificate is on purpose, by broker id; valid without an entry.
+    `shown`: the certificates that have replaced those of brokers, by broker id.
     `names`: further names of the brokers.  `fixed_size`: whether handshakes must have one size.
     """
 
     def __init__(
         self,
         topology: Topology,
-        states: Mapping[int, CertificateState],
+        shown: Mapping[int, BrokerCertificate],
         *,
         names: Callable[[], Iterable[str]] = tuple,
         fixed_size: bool = False,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.topology = topology
-        self.states = states
+        self.shown = shown
         self.log = log
         self.authority: Final = Authority(fixed_size=fixed_size)
         self._names = names
@@ -116,14 +116,14 @@ class ListenerTls:
 
     def context(self) -> ssl.SSLContext:
         """The context of a new connection.  What cannot be read any more leaves the old one."""
-        state = self._cluster.states.get(self._view.node_id, CertificateState.VALID)
-        now = (self._view.reconfigurations, state, self._view.endpoints)
+        shown = self._cluster.shown.get(self._view.node_id, FIRST)
+        now = (self._view.reconfigurations, shown, self._view.endpoints)
         if self._context is None or now != self._seen:
             if self._seen:
                 self._stores = self._opened() or self._stores
             self._seen = now
             if self._stores is not None:
-                self._context = self._made(self._stores, state)
+                self._context = self._made(self._stores, shown.state)
         if self._context is None:
             raise OSError(errno.EPROTO, "the listener has no certificate")
         return self._context
