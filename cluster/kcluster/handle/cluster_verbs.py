@@ -16,9 +16,11 @@ from kcluster.handle.port import ClusterPort, forwarded
 from kcluster.handle.recording import ClusterRecord
 from kcluster.handle.verbs import UserVerbs
 from kcluster.handle.view import HandleView
+from kcluster.operations.errors import ClusterError
 from kcluster.runtime.build import Plan
 
 if TYPE_CHECKING:
+    from kcluster.drivers.tls.certificate_folder import CertificateFolder
     from kcluster.evidence.recorder import Recorder
 
 
@@ -93,6 +95,14 @@ class ClusterVerbs(UserVerbs, ClusterPort):
     def bootstrap(self) -> str:
         """`host:port` of every broker, for a client's bootstrap.servers."""
         return ",".join(f"{host}:{port}" for host, port in self.plan.addresses.values())
+
+    @property
+    def certificates(self) -> CertificateFolder:
+        """The files with which clients connect by TLS: the CA, and a certificate for each user that
+        is asked for.  Raises ClusterError if no listener has TLS."""
+        if self.driver.tls is None:
+            raise ClusterError("no listener of this cluster has TLS")
+        return self.driver.tls.folder
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import ssl
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -25,11 +26,13 @@ from kcluster.config.topology.values import EVERYWHERE
 from kcluster.drivers.sockets.connection import ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.tls.authority import Authority
+from kcluster.drivers.tls.certificate_folder import CertificateFolder
 from kcluster.drivers.tls.contexts import server_context
 from kcluster.drivers.tls.credentials import Credentials
 from kcluster.drivers.tls.listener_stores import ListenerStores, TlsConfigError, open_stores
 from kcluster.drivers.tls.tls_acceptor import TlsAcceptor
 from kcluster.metadata.records import BROKER_RESOURCE
+from kcluster.operations.errors import ClusterError
 from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.security.certificate_names import principal_name, subject_name
 from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
@@ -58,6 +61,31 @@ class ClusterTls:
         self.log = log
         self.authority: Final = Authority(fixed_size=fixed_size)
         self._names = names
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: CertificateFolder | None = None
+        self._is_closed = False
+
+    @property
+    def folder(self) -> CertificateFolder:
+        """The files of clients, which are written at the first use: in the directory that the
+        topology names, or in one that `close` removes."""
+        if self._is_closed:
+            raise ClusterError("the cluster was stopped")
+        if self._folder is None:
+            path = self.topology.security.certificate_folder
+            if path is None:
+                self._temporary = tempfile.TemporaryDirectory(
+                    prefix="kcluster-tls-", ignore_cleanup_errors=True
+                )
+                path = self._temporary.name
+            self._folder = CertificateFolder(path, self.authority)
+        return self._folder
+
+    def close(self) -> None:
+        """Remove the files of clients, unless the topology names their directory."""
+        self._is_closed = True
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def listener(self, view: BrokerView, endpoint: BrokerEndpoint, channel: Channel) -> ListenerTls:
         """The TLS of a listener of a broker that starts."""
