@@ -22,6 +22,7 @@ from kcluster.events.brokers import (
     BrokerResumed,
     BrokerStarted,
     BrokerUnfenced,
+    CertificateReplaced,
     ControlledShutdown,
     ControllerDown,
     ControllerElected,
@@ -82,6 +83,7 @@ AnyEvent = (
     BrokerStarted
     | BrokerDown
     | BrokerReaddressed
+    | CertificateReplaced
     | DiskFull
     | BrokerPaused
     | BrokerResumed
@@ -160,6 +162,7 @@ __all__ = [
     "BrokerResumed",
     "BrokerStarted",
     "BrokerUnfenced",
+    "CertificateReplaced",
     "ClientThrottled",
     "ConfigChanged",
     "ControlledShutdown",

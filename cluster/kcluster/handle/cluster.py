@@ -120,7 +120,8 @@ class Cluster(ClusterVerbs):
             self._release()
 
     def _release(self) -> None:
-        self.access.close()
+        if self.driver.tls is not None:
+            self.driver.tls.close()
         for ports in self._ports.values():
             for port in ports:
                 port.release()

@@ -61,7 +61,8 @@ class WorldCluster(ClusterVerbs):
     def close(self) -> None:
         """Stop the cluster.  Verbs that wait raise a ClusterError."""
         self.driver.stop()
-        self.access.close()
+        if self.driver.tls is not None:
+            self.driver.tls.close()
 
     def result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
         driver = self.driver

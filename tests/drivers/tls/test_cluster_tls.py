@@ -17,6 +17,7 @@ from kcluster.principals import ANONYMOUS, Principal, SecurityProtocol
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.scenario.perform import do
 from kcluster.security.certificates import CertificateState
 from tests.drivers.tls.wire import AUTHORITY, TlsLine, load
 from tests.rig.byte_worlds import KINDS
@@ -132,15 +133,14 @@ def test_cluster__a_bad_certificate_is_shown_to_new_connections(
     one = make()
     with one.connect() as old:
         assert answers(old)
-        states = one.cluster.plan.certificates
         for state, words in (
             (CertificateState.EXPIRED, "certificate has expired"),
             (CertificateState.WRONG_NAME, "Hostname mismatch"),
         ):
-            states[1] = state
+            do(one.cluster, "certificate", brokers=1, state=state.value)
             with pytest.raises(ssl.SSLCertVerificationError, match=words):
                 one.connect()
-        states[1] = CertificateState.VALID
+        do(one.cluster, "certificate", brokers=1, state="valid")
         with one.connect() as line:
             assert answers(line)
         assert answers(old)
