@@ -34,6 +34,7 @@ from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.status import ClusterStatus, cluster_status
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan, build
+from kcluster.security.client_access import ClientAccess
 
 T = TypeVar("T")
 
@@ -79,9 +80,12 @@ class VirtualDriver(UserVerbs):
 
         self.call(start_all)
 
-    def add_client(self, client: ClientStateMachine) -> ClientWire:
-        """Start a client; returns its wire, whose `client_id` names its links."""
-        return start_client(self.time, self.plan, client)
+    def add_client(
+        self, client: ClientStateMachine, access: ClientAccess | None = None
+    ) -> ClientWire:
+        """Start a client; returns its wire, whose `client_id` names its links.  `access`: how it
+        comes in; None: as the topology's first user, if it must be a user."""
+        return start_client(self.time, self.plan, client, access=access)
 
     @property
     def now_ms(self) -> int:

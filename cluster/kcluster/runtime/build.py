@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
+from kcluster.config.topology.client_access import access_of
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.sasl import enabled_mechanisms, sasl_settings, scram_users
@@ -32,6 +33,7 @@ from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import BrokerCertificate
+from kcluster.security.client_access import OPEN, ClientAccess
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
@@ -54,6 +56,22 @@ class Plan(Struct):
     """The Kafka release of each broker from its next start on, by broker id."""
     certificates: dict[int, BrokerCertificate] = {}
     """The certificates that have replaced those of brokers, by broker id."""
+
+    def listeners_of(self, broker_id: int) -> list[str]:
+        """The names of a broker's listeners."""
+        return [endpoint.listener for endpoint in self.endpoints[broker_id]]
+
+    def brokers_with(self, listener: str) -> tuple[int, ...]:
+        """The ids of the brokers that have a listener."""
+        return tuple(each for each in self.endpoints if listener in self.listeners_of(each))
+
+    @property
+    def default_access(self) -> ClientAccess:
+        """How one of the project's own clients comes in that names neither a user nor a listener;
+        ValueError if it cannot."""
+        topology = self.topology
+        has_listeners = topology.listeners or any(spec.listeners for spec in topology.brokers)
+        return access_of(topology) if has_listeners else OPEN
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:
@@ -144,6 +162,7 @@ def _controller_builder(
         features,
         max(releases.values(), key=lambda release: release.number),
         users,
+        topology.security.authorization.acls,
     )
 
 

@@ -22,6 +22,7 @@ import gevent
 import gevent.monkey
 from msgspec import Struct
 
+from kcluster.clients.logins import with_logins
 from kcluster.clients.wire import ClientStateMachine, broker_of
 from kcluster.drivers.live import LiveDriver
 from kcluster.network.fabric import Link
@@ -31,6 +32,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import FrameReader, decode_response_frame, encode_request_frame
 from kcluster.protocol.messages import Message
+from kcluster.security.client_access import ClientAccess
 
 READ_SIZE_BYTES: Final = 256 << 10
 MAX_FRAME_BYTES: Final = 100 << 20
@@ -85,17 +87,21 @@ class LiveClients:
         driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
         driver.clock_sinks = (*driver.clock_sinks, self._arm)
 
-    def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> LiveWire:
+    def add_client(
+        self, client: ClientStateMachine, kafka_id: str = "", access: ClientAccess | None = None
+    ) -> LiveWire:
         """Start a client; returns its wire, whose `client_id` names links to it.  `kafka_id`: its
-        client.id; without it, an id that marks a client with a ledger."""
+        client.id; without it, an id that marks a client with a ledger.  `access`: how it comes in;
+        None: as the topology's first user, if it must be a user."""
+        access = self.driver.plan.default_access if access is None else access
         client_id = FIRST_CLIENT_ID + self._client_count
         self._client_count += 1
         rng = Random(f"{self._seed}/{client_id}")
-        wire = self._wires[client_id] = LiveWire(self, client_id, kafka_id, rng)
-        self.clients[client_id] = client
+        wire = self._wires[client_id] = LiveWire(self, client_id, kafka_id, rng, access)
+        started = self.clients[client_id] = with_logins(client, access, lambda: self.now_ms)
         self.driver.dispatcher.fabric.clients[client_id] = getattr(client, "name", "")
         self.enter()
-        client.start(wire, self.now_ms)
+        started.start(wire, self.now_ms)
         self.leave()
         return wire
 
@@ -177,9 +183,9 @@ class LiveClients:
 
     # ----------------------------------------------------------- the ends of connections
 
-    def connect(self, client_id: int, name: int) -> ClientSocket:
+    def connect(self, client_id: int, name: int, access: ClientAccess) -> ClientSocket:
         """Open a connection; the socket connects when the first request has passed the link."""
-        return ClientSocket(self, client_id, name)
+        return ClientSocket(self, client_id, name, access)
 
     def transmit(self, sock: ClientSocket, request: _SentRequest) -> None:
         """Send a request from a client to its broker."""
@@ -225,8 +231,11 @@ class LiveClients:
 class LiveWire:
     """A client's access to the brokers: one socket to each, opened on first use."""
 
-    def __init__(self, clients: LiveClients, client_id: int, kafka_id: str, rng: Random) -> None:
+    def __init__(
+        self, clients: LiveClients, client_id: int, kafka_id: str, rng: Random, access: ClientAccess
+    ) -> None:
         self.client_id = client_id
+        self._access = access
         self._kafka_id = kafka_id or f"client-{client_id}"
         self.rng = rng
         self._clients = clients
@@ -236,7 +245,7 @@ class LiveWire:
     @property
     def broker_ids(self) -> tuple[int, ...]:
         """The ids of the client's bootstrap brokers."""
-        return tuple(self._clients.driver.plan.addresses)
+        return self._clients.driver.plan.brokers_with(self._access.listener)
 
     def send(
         self,
@@ -251,7 +260,9 @@ class LiveWire:
         clients = self._clients
         sock = self._sockets.get(broker_id)
         if sock is None or not sock.is_open:
-            sock = self._sockets[broker_id] = clients.connect(self.client_id, broker_id)
+            sock = self._sockets[broker_id] = clients.connect(
+                self.client_id, broker_id, self._access
+            )
         self._correlation_id += 1
         buffers = encode_request_frame(
             api_key, api_version, self._correlation_id, self._kafka_id, body
@@ -276,6 +287,7 @@ class ClientSocket(CarriedConnection):
     """One connection of a client to a broker.  The hub calls it when it is readable or writable."""
 
     __slots__ = (
+        "_access",
         "_awaited",
         "_clients",
         "_closes_when_sent",
@@ -288,8 +300,11 @@ class ClientSocket(CarriedConnection):
         "name",
     )  # fmt: skip
 
-    def __init__(self, clients: LiveClients, client_id: int, name: int) -> None:
+    def __init__(
+        self, clients: LiveClients, client_id: int, name: int, access: ClientAccess
+    ) -> None:
         super().__init__((client_id,), broker_of(name))
+        self._access = access
         self.client_id = client_id
         self.name = name
         """The broker's id, plus SECOND_CONNECTION for the client's second connection to it."""
@@ -319,7 +334,8 @@ class ClientSocket(CarriedConnection):
 
     def _connect(self) -> None:
         clients = self._clients
-        port = clients.driver.ports[self.broker_id][0]
+        at = clients.driver.plan.listeners_of(self.broker_id).index(self._access.listener)
+        port = clients.driver.ports[self.broker_id][at]
         host = ANY_ADDRESS.get(port.host, port.host)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = self._socket = _PlainSocket(family, socket.SOCK_STREAM)

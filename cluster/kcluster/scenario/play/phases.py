@@ -15,7 +15,8 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, UNKNOWN, Verdict, judge
+from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.checks.verdict_facts import UNKNOWN
 from kcluster.clients.consumer.settings import READ_COMMITTED
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.share_consumer import ShareConsumer
@@ -28,7 +29,12 @@ from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import ScenarioStage
-from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
+from kcluster.scenario.play.workload import (
+    WorkloadConsumer,
+    WorkloadProducer,
+    client_accesses,
+    make_clients,
+)
 from kcluster.version import __version__
 
 CALM_LIMIT_MS: Final = 300_000
@@ -168,8 +174,9 @@ class ScenarioRun:
             self._readers.setdefault(key, []).append(consumer)
         self.stage.ledger.lock_duration_ms = self.stage.lock_duration_ms()
         clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
+        accesses = client_accesses(self.scenario.workload, self.scenario.topology)
         for client in clients:
-            self.stage.add_client(client.name, client)
+            self.stage.add_client(client.name, client, accesses[client.name])
         self.runner.start()
 
     def calm_down(self, steps_may_be_left: bool = False) -> None:

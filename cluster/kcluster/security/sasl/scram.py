@@ -26,10 +26,10 @@ from msgspec import Struct
 
 from kcluster.protocol.java import hash_order, java_hash_code
 from kcluster.security.sasl.exchange import (
-    Accepted,
     Answer,
     Broken,
     Challenge,
+    LoginAccepted,
     LoginProblem,
     LoginRefused,
     ServerNotTrusted,
@@ -101,9 +101,13 @@ TokenOf = Callable[[str], TokenCredential | None]
 
 def derive_keys(mechanism: str, password: str, salt: bytes, iterations: int) -> Keys:
     """The credential of a password.  Kafka: ScramFormatter.generateCredential."""
-    hash_name = HASHES[mechanism]
-    salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, iterations)
+    salted = salted_password(mechanism, password, salt, iterations)
     return keys_of_salted(mechanism, salted, salt, iterations)
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """A password as clients send it to be stored."""
+    return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def keys_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Keys:
@@ -182,7 +186,7 @@ class ScramServer:
             return LoginRefused(LoginProblem.WRONG_PASSWORD, self._user)
         verifier = b64encode(hmac.digest(credential.server_key, signed, self._hash_name))
         expires_at_ms = None if self._token is None else self._token.expires_at_ms
-        return Accepted(b"v=" + verifier, self._user, self._token is not None, expires_at_ms)
+        return LoginAccepted(b"v=" + verifier, self._user, self._token is not None, expires_at_ms)
 
 
 @final
