@@ -28,17 +28,24 @@ _WORDS = frozenset(
         "note_values",
         "folded_line",
         "trace_lines",
+        "anomaly_text",
+        "cause_text",
+        "fact_text",
+        "observed_text",
+        "unsettled_text",
     )
 )
-_NOTED = frozenset(("note", "event", "entry", "change", "link", "anomaly", "window", "reason"))
+_NOTED = frozenset(
+    ("note", "event", "entry", "change", "link", "anomaly", "violation", "window", "reason")
+)
 """What variables that hold a note, its entry or its event, a link of a chain or what it explains
 are called."""
 _NAMES = frozenset(
     (
         "action", "api", "apis", "bug", "client", "client_host", "client_id", "client_instance_id",
         "clients", "config", "configs", "distribution", "election", "entity", "error", "feature",
-        "group", "host", "instance_id", "listener", "mechanism", "member", "members", "queue_topic",
-        "quota", "rack", "resource", "rule", "topic", "transactional_id", "user",
+        "group", "host", "instance_id", "listener", "mechanism", "member", "members", "principal",
+        "queue_topic", "quota", "rack", "resource", "rule", "topic", "transactional_id", "user",
     )
 )  # fmt: skip
 """Fields of events that are text because they are somebody's or something's name."""
@@ -114,6 +121,8 @@ def _is_words(node: ast.expr, rendered: frozenset[str] = frozenset()) -> bool:
             return name in _WORDS
         case ast.Attribute(value=ast.Name(id=name), attr="text" | "line"):
             return name in _NOTED
+        case ast.Attribute(value=ast.Name(id="verdict"), attr="reason"):
+            return True
         case ast.Attribute(value=ast.Attribute(attr=name), attr="text"):
             return name in _NOTED
         case ast.Name(id=name):

@@ -46,6 +46,7 @@ def main() -> None:
             picture(page, file.as_uri() + moment, PLACE / f"{name}.png")
         page.set_viewport_size({"width": 1040, "height": 840})
         page.goto(page_of_rush(place).as_uri())
+        page.locator(".view").wait_for()
         page.screenshot(path=PLACE / "page-rush.png")
         browser.close()
 

@@ -25,6 +25,7 @@ class Broker:
         self.image = MetadataImage()
         self.release = latest()
         self.quotas = SimpleNamespace(is_active=False)
+        self.access = None
 
 
 def frame_of(api_key: int, version: int, correlation_id: int, body: Any) -> memoryview:

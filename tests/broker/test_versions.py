@@ -29,6 +29,7 @@ class Broker:
         self.image = MetadataImage()
         self.release = releases()[version]
         self.quotas = SimpleNamespace(is_active=False)
+        self.access = None
 
 
 def frame_of(api_key: int, version: int, body: Any) -> memoryview:

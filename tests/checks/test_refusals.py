@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kcluster.checks.refusals import find_refused, refused_line
-from kcluster.checks.verdict import VALID
+from kcluster.checks.verdict_facts import VALID
 from kcluster.clients.ledger import ClientError, Ledger, Outcome, SentRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kafka import KafkaConsumer, KafkaProducer
 
 from kcluster import Cluster, Topology
-from kcluster.checks.verdict import VALID, judge
+from kcluster.checks.verdict import judge
+from kcluster.checks.verdict_facts import VALID
 from kcluster.clients.ledger import Ledger
 from kcluster.evidence.recorder import Recorder
 from tests.rig.patience import PATIENCE_S

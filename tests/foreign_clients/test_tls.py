@@ -63,6 +63,6 @@ def test_tls__clients_go_on_when_a_leader_dies() -> None:
             message = consumer.poll(PATIENCE_S)
             assert message is not None, read
             if message.error() is None:
-                read.add(message.value())
+                read.add(message.value() or b"")
         consumer.close()
     assert not folder.folder.exists()

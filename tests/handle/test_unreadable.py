@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bench.wire import Wire, produce_body
-from kcluster.checks.verdict import UNKNOWN
+from kcluster.checks.verdict_facts import UNKNOWN
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
 from kcluster.protocol import messages as m

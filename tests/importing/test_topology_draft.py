@@ -177,8 +177,8 @@ def test_draft__a_topic_without_partitions__is_listed() -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        (DescribedConfig("sasl.enabled.mechanisms", "PLAIN"), "security is not simulated"),
-        (DescribedConfig("listener.name.a.ssl.keystore.type", "JKS"), "security is not simulated"),
+        (DescribedConfig("sasl.enabled.mechanisms", "PLAIN"), "security is not imported"),
+        (DescribedConfig("listener.name.a.ssl.keystore.type", "JKS"), "security is not imported"),
         (
             DescribedConfig("ssl.key.password", None, sensitive=True),
             "sensitive: Kafka does not show",

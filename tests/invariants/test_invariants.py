@@ -8,10 +8,11 @@ import pytest
 
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import Request
-from kcluster.invariants.invariants import VIOLATIONS, Invariants
+from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.observed import Committed, ObservedPartition
 from kcluster.invariants.replies import Patience
 from kcluster.invariants.rules import extend, first_lacking, joins_lacking, registration_violations
+from kcluster.invariants.violations import VIOLATIONS
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
@@ -187,7 +188,7 @@ def test_metadata__that_goes_back_is_a_violation() -> None:
 def test_replies__each_request_gets_exactly_one() -> None:
     invariants = Invariants()
     request = Request(7, 18, 0, 1, None, None)
-    invariants.on_request(1, request, 0)
+    invariants.replies.on_request(1, request, 0)
     invariants.check_unanswered(10_000, Patience(5_000, 0))
     assert names(invariants) == ["no-reply"]
     invariants.on_reply(1, request, 10_001)
@@ -197,7 +198,7 @@ def test_replies__each_request_gets_exactly_one() -> None:
 
 def test_no_reply__a_disconnected_client_is_owed_none() -> None:
     invariants = Invariants()
-    invariants.on_request(1, Request(7, 18, 0, 1, None, None), 0)
-    invariants.on_connection_closed(7, 1_000)
+    invariants.replies.on_request(1, Request(7, 18, 0, 1, None, None), 0)
+    invariants.replies.on_end(1_000, connection=7)
     invariants.check_unanswered(10_000, Patience(5_000, 0))
     assert names(invariants) == []

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from kcluster.broker.access import access_of
 from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
 from kcluster.broker.coordinator.share_state.persister import NoPersister, SharePersister
@@ -73,6 +74,8 @@ class Broker:
         self.purgatory = Purgatory()
         self._outbox = outbox
         self.peers = PeerCalls(view, self.purgatory, outbox)
+        self.access = access_of(view, outbox)
+        """The authorizer; None: every client may do everything."""
 
         self.sessions = FetchSessions(view, rng)
         self.parked_fetches: dict[int, ParkedFetch] = {}
@@ -137,6 +140,8 @@ class Broker:
             answer = PeerResponse(self.node_id, request.correlation_id, body)
             self._outbox.effects.append(Send(peer, answer))
         else:
+            if self.access is not None:
+                request, body = self.access.complete(request, body)
             if self.quotas.is_active:
                 body = self.quotas.throttle(request, body, self._outbox.now_ms)
             self._outbox.effects.append(Reply(request, body))

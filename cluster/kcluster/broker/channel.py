@@ -80,6 +80,8 @@ class ChannelBroker(Protocol):
     def release(self) -> Release: ...
     @property
     def quotas(self) -> Quotas: ...
+    @property
+    def access(self) -> object | None: ...
 
 
 @final
@@ -332,7 +334,9 @@ class Channel:
                 f" ({versions[0]} to {versions[1]} are)",
                 2,
             )
-        served = _Served(codec(api_key, api_version), api_key in IMAGE_ONLY_APIS)
+        # With an authorizer, answers depend on the client.
+        is_cacheable = api_key in IMAGE_ONLY_APIS and self._broker.access is None
+        served = _Served(codec(api_key, api_version), is_cacheable)
         self._served[api_key << 16 | api_version] = served
         return served
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.broker import handlers as _handlers  # registers every handler
+from kcluster.broker.authorization import admit
 from kcluster.broker.broker import Broker
 from kcluster.broker.lifecycle import Lifecycle, LifecycleState
 from kcluster.broker.ports import BrokerView, Outbox
@@ -121,6 +122,7 @@ class BrokerNode(Broker):
             self.quotas,
             (self.coordinator, self.transactions, self.share_state),
             self.share_partitions,
+            self.access,
         )
         self._maintenance = Maintenance(view, timers, replicas, self.isr, disk)
         self.lifecycle = Lifecycle(
@@ -170,6 +172,12 @@ class BrokerNode(Broker):
 
     def serve(self, request: Request, now_ms: int) -> None:
         """Have a request's handler answer it, or park it."""
+        if self.access is not None and request.connection_id >= 0:
+            admitted = admit(self, request)
+            if not isinstance(admitted, Request):
+                self.reply(request, None if admitted is NO_RESPONSE else admitted)
+                return
+            request = admitted
         body = SERVED_APIS[request.api_key].handler(self, request, now_ms)
         if body is PARKED:
             return
@@ -206,6 +214,8 @@ class BrokerNode(Broker):
             if not self.share_sessions.has_group(session.group_id):
                 self.share_partitions.remove_group(session.group_id)
         self.telemetry.connection_closed(event.connection_id)
+        if self.access is not None:
+            self.access.connection_closed(event.connection_id)
         if self.quotas.is_active:
             self.quotas.connection_closed(event.connection_id)
         if self.logins is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from kcluster.broker.access import Access
 from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.broker.coordinator.transactions import TransactionCoordinator
 from kcluster.broker.lifecycle import LifecycleState
@@ -82,6 +83,10 @@ class BrokerNodeView(Protocol):
     @property
     def sessions(self) -> FetchSessions:
         """The fetch sessions of consumers and followers."""
+
+    @property
+    def access(self) -> Access | None:
+        """The broker's authorizer; None: every client may do everything."""
 
     @property
     def parked_fetches(self) -> Mapping[int, ParkedFetch]:

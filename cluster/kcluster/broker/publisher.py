@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kcluster.broker.access import Access
 from kcluster.broker.ports import BrokerView, InternalTopicListener, Outbox
 from kcluster.broker.quotas.client_quotas import ClientQuotas
 from kcluster.broker.quotas.replication_throttle import Throttles
@@ -46,6 +47,7 @@ class MetadataPublisher:
         quotas: ClientQuotas,
         coordinators: Iterable[InternalTopicListener],
         share_partitions: SharePartitions,
+        access: Access | None,
     ) -> None:
         self._view = view
         self._disk = disk
@@ -56,6 +58,7 @@ class MetadataPublisher:
         self._throttles = throttles
         self._quotas = quotas
         self._share_partitions = share_partitions
+        self._access = access
         self._topic_configs: dict[str, TopicConfig] = {}
         """The configs in force by topic: all partitions of a topic share one object."""
         self._coordinators = {coordinator.topic: coordinator for coordinator in coordinators}
@@ -64,6 +67,8 @@ class MetadataPublisher:
         """Apply records to the image, then bring the replicas here in line with it."""
         image = self._view.image
         delta.apply_to(image)
+        if delta.acls and self._access is not None:
+            self._access.on_metadata(delta)
         if delta.has_quotas:
             self._quotas.on_changed()
         for name, topic_id in delta.removed:

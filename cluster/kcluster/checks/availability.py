@@ -60,18 +60,6 @@ class Window(Struct, frozen=True):
     def duration_ms(self) -> int:
         return self.to_ms - self.from_ms
 
-    def line(self, began_ms: int) -> str:
-        """The window in a line: `no writes to orders-0 for 1,403 ms from +3000 ms on (p0):
-        NOT_LEADER_OR_FOLLOWER`."""
-        topic, number = self.partition
-        to = "to" if self.kind == WRITES else "of"
-        until = "" if self.is_over else ", to the end"
-        errors = f": {', '.join(self.errors)}" if self.errors else ""
-        return (
-            f"no {self.kind} {to} {topic}-{number} for {self.duration_ms:,} ms from"
-            f" {self.from_ms - began_ms:+} ms on{until} ({', '.join(self.clients)}){errors}"
-        )
-
 
 class _Outage(Struct):
     """A time in which one client's attempts failed."""

@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from kcluster.checks.origins import Origin, origin_of
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note
+from kcluster.deaths import ProcessState
 from kcluster.events.brokers import BrokerEvent, BrokerFenced, BrokerUnfenced
 from kcluster.events.partitions import (
     IsrChange,
@@ -84,7 +85,7 @@ class Degraded(Struct, frozen=True):
 
 
 ORDER: Final = {kind: place for place, kind in enumerate(DegradedKind)}
-_STATES: Final = {"down": ReplicaState.DOWN, "paused": ReplicaState.PAUSED}
+_STATES: Final = {ProcessState.DOWN: ReplicaState.DOWN, ProcessState.PAUSED: ReplicaState.PAUSED}
 
 
 def find_degraded(facts: Facts, since_ms: int) -> list[Degraded]:

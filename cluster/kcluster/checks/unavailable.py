@@ -139,8 +139,8 @@ def _reasons_at(
     if leader < 0:
         yield _leaderless(facts, observed, at_ms)
         return
-    state, note = facts.state(leader, at_ms)
-    if note is not None and state != "up":
+    note = facts.away(leader, at_ms)
+    if note is not None:
         yield link(note, f.LeaderAway(note.event, leader))
         yield from _not_noticed(facts, leader, at_ms)
         return
@@ -167,8 +167,8 @@ def _not_noticed(facts: Facts, leader: int, at_ms: int) -> Iterator[Link]:
     fenced = [note for note, _ in facts.of_broker(leader, BrokerFenced) if note.at_ms >= at_ms]
     if fenced:
         yield link(fenced[0], f.NotNoticed(fenced[0].event))
-    state, note = facts.state(CONTROLLER_ID, at_ms)
-    if note is not None and state != "up":
+    note = facts.away(CONTROLLER_ID, at_ms)
+    if note is not None:
         yield link(note, f.ControllerAway(note.event))
 
 
@@ -203,8 +203,8 @@ def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[
     the ISR."""
     if broker == leader:
         return
-    state, note = facts.state(broker, at_ms)
-    if note is not None and state != "up":
+    note = facts.away(broker, at_ms)
+    if note is not None:
         yield link(note, f.FollowerAway(note.event, broker))
         yield from _not_noticed(facts, broker, at_ms)
         return

@@ -1,9 +1,9 @@
 """The verdict of a run: valid, invalid or unknown, with every anomaly, its causes, and the times in
 which a partition was not available to its clients, or degraded.
 
-Owns: the definition of a valid run, and the JSON of a verdict.  Never: compares a run with its
-scenario's expectations (scenario/ does), or words a verdict (verdict_words.py).  Kafka: no
-counterpart; the three outcomes are Jepsen's and Maelstrom's.
+Owns: making a verdict of a run, and its JSON.  Never: compares a run with its scenario's
+expectations (scenario/ does), words a verdict (verdict_words.py); the outcome follows from its
+facts (verdict_facts.py).  Kafka: no counterpart; the three outcomes are Jepsen's and Maelstrom's.
 """
 
 from __future__ import annotations
@@ -14,33 +14,24 @@ from copy import copy
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.checks.anomalies import (
-    Anomaly,
-    anomalies_of_sends,
-    explained,
-    find_anomalies,
-    find_in_groups,
-)
+from kcluster.checks.anomalies import Anomaly, anomalies_of_sends, explained, find_anomalies
 from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
 from kcluster.checks.refusals import find_refused
-from kcluster.checks.remedies import Remedy
-from kcluster.checks.verdict_facts import Deleted, ErrorCount, VerdictFacts
+from kcluster.checks.verdict_facts import VALID, Deleted, Deletion, ErrorCount, Remedy, VerdictFacts
 from kcluster.checks.verdict_words import (
     all_lines,
     degraded_lines,
     outage_lines,
+    reason_text,
     screen_lines,
     summary_lines,
-    unsettled_text,
 )
 from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
-from kcluster.events.words.base import counted
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.contents import Unreadable
 from kcluster.evidence.finals import read_finals
@@ -49,12 +40,10 @@ from kcluster.evidence.history import FinalLog, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder
-from kcluster.invariants.invariants import Violation
 from kcluster.invariants.replies import Patience
+from kcluster.invariants.violations import Violation
+from kcluster.json_types import JsonObject
 
-VALID: Final = "valid"
-INVALID: Final = "invalid"
-UNKNOWN: Final = "unknown"
 LATE_MS: Final = 20_000
 """The delay of a broker's answer that is normal on a real clock, because the machine may be
 busy."""
@@ -68,18 +57,6 @@ PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
 """The time after which a missing answer counts as an outage, in ms by profile."""
 
 
-class Unsettled(Struct, frozen=True):
-    """The reasons why a run without findings is not known to be valid.  `offline`: partitions
-    without a leader at the end; `has_merged`: whether some sent records are known only as ranges;
-    `unreadable`: appended records that cannot be judged."""
-
-    healed: bool
-    offline: Sequence[str]
-    remedies: Sequence[Remedy]
-    has_merged: bool
-    unreadable: Sequence[Unreadable]
-
-
 class InvalidRunError(AssertionError):
     """The error for a verdict that must be valid and is not; str() is its summary."""
 
@@ -90,6 +67,11 @@ class Verdict(VerdictFacts, frozen=True):
     A verdict is true only if it is valid: a run that cannot be judged is not known to be good, so
     `assert verdict` fails for it, too.
     """
+
+    @property
+    def reason(self) -> str:
+        """The ground of the outcome, for people; no code reads it."""
+        return reason_text(self)
 
     def __bool__(self) -> bool:
         return self.outcome == VALID
@@ -108,14 +90,6 @@ class Verdict(VerdictFacts, frozen=True):
         valid run the degraded partitions, and the counts."""
         return summary_lines(self)
 
-    def counts(self) -> dict[str, int]:
-        """The number of records that each anomaly concerns, by its name, for anomalies that
-        occurred."""
-        counts: dict[str, int] = {}
-        for anomaly in self.anomalies:
-            counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
-        return counts
-
     def unavailable_ms(self, kind: str) -> int:
         """The total time of windows of this kind (`writes` or `reads`) in the worst partition."""
         total: dict[Partition, int] = {}
@@ -127,12 +101,16 @@ class Verdict(VerdictFacts, frozen=True):
     def to_json(self) -> str:
         """The whole verdict; values of records as text.  `degraded_lines`, `outage_lines`: the
         lines of a screen about `degraded` and `windows`."""
-        built = msgspec.to_builtins(self, builtin_types=(bytes,))
+        built: JsonObject = {"outcome": self.outcome, "reason": self.reason}
+        built |= msgspec.to_builtins(self, builtin_types=(bytes,))
         for anomaly, made in zip(self.anomalies, built["anomalies"], strict=True):
-            del made["findings"]
+            for internal in ("findings", "last_other", "other_value"):
+                del made[internal]
+            made["text"] = anomaly.text
             made["values"] = [shown(value) for value in anomaly.values]
             made["chain"] = [entry.as_json() for entry in anomaly.chain]
         for violation, made in zip(self.violations, built["violations"], strict=True):
+            made["text"] = violation.text
             made["chain"] = [entry.as_json() for entry in violation.chain]
         for window, made in zip(self.windows, built["windows"], strict=True):
             made["reasons"] = [entry.as_json() for entry in window.reasons]
@@ -185,14 +163,9 @@ def judge(
     whole = _since(whole, since_ms)
     recorder.judged = Judged(whole, finals.logs, names, anomalies_of_sends(facts, anomalies))
     merged, merged_acked = recorder.merged_counts(since_ms)
-    unreadable = _unreadable(recorder)
-    unsettled = Unsettled(healed, finals.offline, remedies, bool(merged), unreadable)
-    outcome, reason = _outcome(recorder, whole, anomalies, violations, unsettled)
     outcomes = Counter(send.outcome for send in whole.sends)
     different = len({(read.partition, read.offset, read.value) for read in whole.reads})
     return Verdict(
-        outcome=outcome,
-        reason=reason,
         sent=len(whole.sends) + merged,
         acked=outcomes[Outcome.ACKED] + merged_acked,
         failed=outcomes[Outcome.FAILED],
@@ -207,7 +180,10 @@ def judge(
         refused=find_refused(whole),
         deleted=(*(Deleted(*x) for x in finals.deleted), *_deleted_topics(recorder, since_ms)),
         offline=tuple(finals.offline),
-        unreadable=unreadable,
+        healed=healed,
+        remedies=tuple(remedies),
+        checks_steps=recorder.checks_steps,
+        unreadable=_unreadable(recorder),
         read_again=len(whole.reads) - different,
         has_outside_readers=bool(outside.reads),
         merged=merged,
@@ -224,7 +200,7 @@ def _anomalies(
 ) -> list[Anomaly]:
     recorder = facts.recorder
     present = _reads_since(_of_present_topics(recorder, facts.ledger), since_ms)
-    found = find_anomalies(present, logs, drained) + find_in_groups(recorder)
+    found = find_anomalies(present, logs, drained, recorder)
     anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
     return [*anomalies, *map(lost_range, recorder.missing(logs, since_ms))]
 
@@ -354,38 +330,11 @@ def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
             (observed.topic, observed.partition),
             0,
             observed.appends[-1].last_offset,
-            "with their topic",
+            Deletion.OF_TOPIC,
         )
         for observed in recorder.partitions.values()
         if observed.deleted_ms >= max(0, since_ms) and observed.appends
     ]
-
-
-def _outcome(
-    recorder: Recorder,
-    ledger: Ledger,
-    anomalies: list[Anomaly],
-    violations: tuple[ExplainedViolation, ...],
-    unsettled: Unsettled,
-) -> tuple[str, str]:
-    counts: dict[str, int] = {}
-    for anomaly in anomalies:
-        counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
-    reasons = [f"{count:,} {name}" for name, count in counts.items()]
-    for violation in violations:
-        if violation.name not in counts:
-            counts[violation.name] = 1
-            reasons.append(f"invariant {violation.name} broken")
-    if reasons:
-        return INVALID, ", ".join(reasons)
-    if not (ledger.sends or unsettled.has_merged or unsettled.unreadable):
-        return UNKNOWN, "nothing was sent"
-    why = unsettled_text(unsettled.healed, unsettled.offline, unsettled.remedies)
-    if why:
-        return UNKNOWN, why
-    if unsettled.unreadable:
-        return UNKNOWN, f"{counted(len(unsettled.unreadable), 'batch')} of records cannot be read"
-    return VALID, "no anomaly" + (", and every invariant held" if recorder.checks_steps else "")
 
 
 def _unreadable(recorder: Recorder) -> tuple[Unreadable, ...]:

@@ -1,10 +1,15 @@
 """The content of a verdict, as values.
 
-Owns: these facts.  Never: finds them (verdict.py), words them (verdict_words.py).
-Kafka: no counterpart.
+Owns: these facts, and the outcome that follows from them.  Never: finds them (verdict.py), words
+them (verdict_words.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -15,6 +20,10 @@ from kcluster.checks.refusals import RefusedBySecurity
 from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.contents import Unreadable
+
+VALID: Final = "valid"
+INVALID: Final = "invalid"
+UNKNOWN: Final = "unknown"
 
 
 class ErrorCount(Struct, frozen=True):
@@ -27,27 +36,68 @@ class ErrorCount(Struct, frozen=True):
     first_ms: int
 
 
+class Deletion(StrEnum):
+    """A way in which records are deleted on purpose."""
+
+    OF_RECORDS = "by retention or DeleteRecords"
+    OF_TOPIC = "with their topic"
+
+
 class Deleted(Struct, frozen=True):
     """Records that were deleted on purpose, and the way in which."""
 
     partition: Partition
     first: int
     last: int
-    how: str = "by retention or DeleteRecords"
+    how: Deletion = Deletion.OF_RECORDS
+
+
+class RemedyKind(StrEnum):
+    """The operation that remedies."""
+
+    START = "start"
+    """Start brokers, because some are down."""
+    RESUME = "resume"
+    """Resume brokers, because some are paused."""
+    HEAL = "heal"
+    """Heal links, because some are cut or shaped."""
+    WAIT = "wait"
+    """Wait: everything is repaired, and replicas catch up."""
+    REPAIR = "repair"
+    """Repair everything at once, for a test's cluster."""
+
+
+class Remedy(Struct, frozen=True):
+    """An operation that would end an "unknown".  `brokers`: the brokers to which it applies."""
+
+    kind: RemedyKind
+    brokers: tuple[int, ...] = ()
+
+
+class Ground(StrEnum):
+    """The ground of an outcome; an earlier one outweighs a later one."""
+
+    FINDINGS = "findings"
+    NOTHING_SENT = "nothing_sent"
+    NOT_HEALED = "not_healed"
+    OFFLINE = "offline"
+    UNREADABLE = "unreadable"
+    NO_FINDINGS = "no_findings"
+
+
+OUTCOMES: Final = {Ground.FINDINGS: INVALID, Ground.NO_FINDINGS: VALID}
+"""The outcome by its ground, where it is not unknown."""
 
 
 class VerdictFacts(Struct, frozen=True):
-    """The facts of a verdict.  `outcome`: valid, invalid or unknown; `reason`: in words.  Times in
-    ms of the cluster's clock; times in lines count from `began_ms`.  `read`: the number of
-    different records that were read; `read_again`: the number of further reads of them, by any
-    consumer.
+    """The facts of a verdict.  Times in ms of the cluster's clock; times in lines count from
+    `began_ms`.  `read`: the number of different records that were read; `read_again`: the number of
+    further reads of them, by any consumer.
 
     The applications' use of the records that they read is not judged; `has_outside_readers`:
     whether any consumer keeps no ledger of its own.
     """
 
-    outcome: str
-    reason: str
     sent: int
     acked: int
     failed: int
@@ -61,6 +111,13 @@ class VerdictFacts(Struct, frozen=True):
     errors: tuple[ErrorCount, ...] = ()
     deleted: tuple[Deleted, ...] = ()
     offline: tuple[str, ...] = ()
+    """The partitions without a leader at the end."""
+    healed: bool = True
+    """Whether everything was repaired, and the cluster had the time to settle."""
+    remedies: tuple[Remedy, ...] = ()
+    """The operations that would end an "unknown" of a running cluster."""
+    checks_steps: bool = True
+    """Whether the invariants were checked after each step."""
     read_again: int = 0
     has_outside_readers: bool = False
     merged: int = 0
@@ -81,3 +138,34 @@ class VerdictFacts(Struct, frozen=True):
     """The clients that could not log in or lacked a right.  What they did not write is failed."""
     partition_counts: dict[str, int] = {}
     """The number of partitions of each topic in `windows` and `degraded`."""
+
+    @property
+    def ground(self) -> Ground:
+        """The ground of the outcome: the first that applies."""
+        if self.anomalies or self.violations:
+            return Ground.FINDINGS
+        if not (self.sent or self.unreadable):
+            return Ground.NOTHING_SENT
+        if not self.healed:
+            return Ground.NOT_HEALED
+        if self.offline:
+            return Ground.OFFLINE
+        return Ground.UNREADABLE if self.unreadable else Ground.NO_FINDINGS
+
+    @property
+    def outcome(self) -> str:
+        """valid, invalid, or unknown: a run without findings that is not known to be valid."""
+        return OUTCOMES.get(self.ground, UNKNOWN)
+
+    def counts(self) -> dict[str, int]:
+        """The number of records that each anomaly concerns, by its name, for anomalies that
+        occurred."""
+        return counts_of(self.anomalies)
+
+
+def counts_of(anomalies: Iterable[Anomaly]) -> dict[str, int]:
+    """The number of records that these anomalies concern, by name."""
+    counts: Counter[str] = Counter()
+    for anomaly in anomalies:
+        counts[anomaly.name] += anomaly.count
+    return dict(counts)

@@ -19,9 +19,8 @@ from kcluster.checks.chain.links import Link
 from kcluster.checks.degraded import Degraded, DegradedKind, Ineligible, ReplicaState
 from kcluster.checks.origins import Origin, OriginKind
 from kcluster.checks.refusals import refused_line
-from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.settings import Setting
-from kcluster.checks.verdict_facts import VerdictFacts
+from kcluster.checks.verdict_facts import Ground, Remedy, RemedyKind, VerdictFacts, counts_of
 from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
 from kcluster.events.words.base import counted
@@ -87,12 +86,30 @@ _STATES: Final = {
 }
 
 
+def reason_text(verdict: VerdictFacts) -> str:
+    """The ground of the outcome: `3 lost-write, invariant epoch-back broken`."""
+    match verdict.ground:
+        case Ground.FINDINGS:
+            broken = dict.fromkeys(each.name for each in verdict.violations)
+            named = [f"invariant {name} broken" for name in broken]
+            return ", ".join([*_counted(verdict.anomalies), *named])
+        case Ground.NOTHING_SENT:
+            return "nothing was sent"
+        case Ground.NOT_HEALED | Ground.OFFLINE:
+            return unsettled_text(verdict.healed, verdict.offline, verdict.remedies)
+        case Ground.UNREADABLE:
+            return f"{counted(len(verdict.unreadable), 'batch')} of records cannot be read"
+        case Ground.NO_FINDINGS:
+            return "no anomaly" + (", and every invariant held" if verdict.checks_steps else "")
+
+
+def _counted(anomalies: Iterable[Anomaly]) -> list[str]:
+    return [f"{count:,} {name}" for name, count in counts_of(anomalies).items()]
+
+
 def unsettled_text(healed: bool, offline: Sequence[str], remedies: Sequence[Remedy]) -> str:
     """The text about an unsettled run: `the cluster was not healed at the end: broker 3 is down;
-    first: kcluster start down`.  Empty if the cluster was healed and each partition has a
-    leader."""
-    if healed and not offline:
-        return ""
+    first: kcluster start down`."""
     text = "the cluster was not healed at the end"
     if healed:
         more = len(offline) - MAX_OFFLINE
@@ -143,7 +160,7 @@ def all_lines(verdict: VerdictFacts) -> list[str]:
     the short form."""
     lines = list(degraded_lines(verdict))
     for window in verdict.windows[:MAX_SHOWN]:
-        lines.append(window.line(verdict.began_ms))
+        lines.append(_window_line(verdict, window))
         lines += _chain(verdict, window.reasons)
     lines += _more(len(verdict.windows), "windows")
     for anomaly in verdict.anomalies[:MAX_SHOWN]:
@@ -182,7 +199,7 @@ def summary_lines(verdict: VerdictFacts) -> list[str]:
 
 def answer_line(verdict: VerdictFacts) -> str:
     """The answer in a line: `valid: no anomaly, and every invariant held`."""
-    return f"{verdict.outcome}: {verdict.reason}"
+    return f"{verdict.outcome}: {reason_text(verdict)}"
 
 
 def _end_lines(verdict: VerdictFacts) -> Iterator[str]:
@@ -277,6 +294,19 @@ def outage_lines(verdict: VerdictFacts) -> Iterator[str]:
         elif first.reasons:
             why = f": {first.reasons[0].text}"
         yield f"no {first.kind} {to} {where} {_for(verdict, group)}{why}"
+
+
+def _window_line(verdict: VerdictFacts, window: Window) -> str:
+    """A window in a line: `no writes to orders-0 for 1,403 ms from +3000 ms on (p0):
+    NOT_LEADER_OR_FOLLOWER`."""
+    topic, number = window.partition
+    to = "to" if window.kind == WRITES else "of"
+    until = "" if window.is_over else ", to the end"
+    errors = f": {', '.join(window.errors)}" if window.errors else ""
+    return (
+        f"no {window.kind} {to} {topic}-{number} for {window.duration_ms:,} ms from"
+        f" {window.from_ms - verdict.began_ms:+} ms on{until} ({', '.join(window.clients)}){errors}"
+    )
 
 
 def _window_story(window: Window) -> Hashable:
@@ -383,11 +413,7 @@ def _more_anomalies(rest: Sequence[Anomaly]) -> list[str]:
     duplicate`."""
     if not rest:
         return []
-    counts: dict[str, int] = {}
-    for anomaly in rest:
-        counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
-    named = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    return [f"... and {counted(len(rest), 'more anomaly')}: {named}"]
+    return [f"... and {counted(len(rest), 'more anomaly')}: {', '.join(_counted(rest))}"]
 
 
 def _errors_by_client(verdict: VerdictFacts) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from kcluster.checks.chain.links import Link, condensed, in_order, link, with_causes
@@ -24,7 +23,7 @@ from kcluster.events.partitions import (
     ReassignmentEvent,
 )
 from kcluster.evidence.lookups import Facts, between
-from kcluster.invariants.invariants import Violation
+from kcluster.invariants.violations import Violation
 
 MAX_LINKS: Final = 16
 """The number of links of a chain: the last ones are kept."""
@@ -40,21 +39,10 @@ _OF_PARTITION: Final[tuple[type[Event], ...]] = (
 )
 
 
-class ExplainedViolation(Struct, frozen=True):
-    """A Violation and the events that led to it, oldest first.  (Not a subclass: Violation is
-    compiled, and a class of Python cannot inherit its methods.)"""
+class ExplainedViolation(Violation, frozen=True):
+    """A violation and the events that led to it, oldest first."""
 
-    name: str
-    at_ms: int
-    subject: str
-    text: str
-    topic: str
-    partition: int
-    broker: int
-    chain: tuple[Link, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name} at {self.at_ms} ms: {self.subject}: {self.text}"
+    chain: tuple[Link, ...] = ()
 
 
 def explained_violations(

@@ -48,7 +48,9 @@ from kcluster.controller.partitions.elect_leaders import LeaderElections
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.partitions.reassignments import Reassignments
 from kcluster.controller.quorum import Quorum
-from kcluster.controller.registry import Part, handlers_of
+from kcluster.controller.registry import Handler, Part, handlers_of
+from kcluster.controller.security.acls import AclControl
+from kcluster.controller.security.authorization import ControllerAuthorization
 from kcluster.controller.topics.create_partitions import PartitionAdditions
 from kcluster.controller.topics.mutation_quotas import MutationQuotas
 from kcluster.controller.topics.topics import Topics
@@ -57,15 +59,19 @@ from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
+    AccessControlEntryRecord,
     ConfigRecord,
     Envelope,
     MetadataFetch,
     MetadataRecord,
     PartitionRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
 from kcluster.protocol.releases import Release, latest
+from kcluster.security.acls import Acl
+from kcluster.security.authorizer import authorizer_of
 from kcluster.timers import NEVER_MS, Timers
 
 DELTAS_KEPT: Final = 8
@@ -98,6 +104,7 @@ class ControllerNode:
         features: Mapping[str, int] = {},
         release: Release | None = None,
         users: Sequence[tuple[UserSpec, str]] = (),
+        acls: Sequence[Acl] = (),
     ) -> None:
         self.node_id = CONTROLLER_ID
         self.log = MetadataLog() if log is None else log
@@ -122,6 +129,13 @@ class ControllerNode:
         self._now_ms = 0
         self.mutation_quotas = MutationQuotas(self)
         self.features = Features(self, features)
+        authorizer = authorizer_of(
+            config.authorizer_class_name, config.super_users, config.allow_everyone_if_no_acl_found
+        )
+        self.authorization = (
+            None if authorizer is None else ControllerAuthorization(self, authorizer)
+        )
+        self.acls = AclControl(self, authorizer is not None, acls)
         self.quorum = Quorum(self)
         self.partitions = Partitions(self)
         self.leader_elections = LeaderElections(self, self.partitions)
@@ -141,6 +155,7 @@ class ControllerNode:
             Configs(self, self.partitions),
             ClientQuotaControl(self),
             self._scram,
+            self.acls,
             self.features,
             self.quorum,
         )
@@ -188,24 +203,36 @@ class ControllerNode:
                 self._apply(record)
             self.membership.take_over(now_ms)
         else:
-            self.commit([*self.features.initial_records(), *self._scram.initial_records()])
+            initial = [*self._scram.initial_records(), *self.acls.initial_records()]
+            self.commit([*self.features.initial_records(), *initial])
         self.bootstrap.start(now_ms)
         self.leader_elections.start(now_ms)
 
     def _answer(self, request: PeerRequest, now_ms: int) -> None:
         message = request.body
-        if isinstance(message, Envelope):
-            self.mutation_quotas.begin(message, now_ms)
-            message = message.body
-        handler = self._handlers.get(type(message).__name__)
+        envelope = message if isinstance(message, Envelope) else None
+        handler = self._handlers.get(type(message if envelope is None else envelope.body).__name__)
         if handler is None:
             return  # no message for a controller: the sender's timeout expires
-        body = handler(message, now_ms)
-        if message is not request.body:
-            self.mutation_quotas.end(body)
+        if envelope is None:
+            body = handler(message, now_ms)
+        else:
+            body = self._answer_client(envelope, handler, now_ms)
         self._answers.append(
             Send(request.source, PeerResponse(self.node_id, request.request_id, body))
         )
+
+    def _answer_client(self, envelope: Envelope, handler: Handler, now_ms: int) -> object:
+        """The answer to a client's request, within its rights and its quota."""
+        if envelope.is_strict is not None:
+            self.mutation_quotas.begin(envelope, now_ms)
+        if self.authorization is None:
+            body = handler(envelope.body, now_ms)
+        else:
+            body = self.authorization.answer(envelope, handler, now_ms)
+        if envelope.is_strict is not None:
+            self.mutation_quotas.end(body)
+        return body
 
     # -------------------------------------------------------------------- the metadata log
 
@@ -231,6 +258,10 @@ class ControllerNode:
                 self.topics.replay_removal(removed)
                 self.partitions.replay_removal(removed)
                 self.image.apply(record)
+            case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
+                self.image.apply(record)
+                if self.authorization is not None:
+                    self.authorization.on_acls_changed()
             case ConfigRecord(resource_type=kind, resource_name=name):
                 self.image.apply(record)
                 if (kind, name) == (BROKER_RESOURCE, CLUSTER_DEFAULT):

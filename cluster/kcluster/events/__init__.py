@@ -1,9 +1,10 @@
 """The events of a cluster: one type per kind, and the words for them.
 
 Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, transactions.py,
-share_groups.py, network.py), their reasons (reasons.py, rebalance_reasons.py), the effects of rules
-(rule_effects.py), the union of all kinds (here); their words (words/), notes and requests as lines
-and JSON (render.py), timelines (timeline.py).  Never: decides, stores or prints anything.
+share_groups.py, security.py, network.py), their reasons (reasons.py, rebalance_reasons.py), the
+effects of rules (rule_effects.py), the union of all kinds (here); their words (words/), notes and
+requests as lines and JSON (render.py), timelines (timeline.py).  Never: decides, stores or prints
+anything.
 
 To add a kind: a class in one of these modules, its name in `AnyEvent`, its words in words/.
 """
@@ -63,6 +64,7 @@ from kcluster.events.partitions import (
     ReassignmentCompleted,
     ReassignmentStarted,
 )
+from kcluster.events.security import AclsApplied, AclsChanged, AuthorizationDenied
 from kcluster.events.share_groups import (
     DeadLettersDropped,
     DeadLettersWritten,
@@ -99,6 +101,9 @@ AnyEvent = (
     | PartitionsAdded
     | ConfigChanged
     | FeatureChanged
+    | AclsChanged
+    | AclsApplied
+    | AuthorizationDenied
     | LeaderElected
     | PartitionOffline
     | ReassignmentStarted
@@ -150,8 +155,11 @@ def kind(event_type: type[TaggedEvent]) -> str:
 __all__ = [
     "EVENT_TYPES",
     "KINDS",
+    "AclsApplied",
+    "AclsChanged",
     "AnyEvent",
     "AuthenticationFailed",
+    "AuthorizationDenied",
     "BecameFollower",
     "BecameLeader",
     "BrokerDown",

@@ -1,6 +1,7 @@
 """The causes of anomalies as values: settings of topics and producers, and events.
 
-Owns: the enumeration with its meanings, and the causes that an event stands for.  Never: finds the
+Owns: the enumeration with its meanings, the causes that an event stands for, and the causes of
+findings about sends.  Never: finds the
 causes of an anomaly (checks/ does).  Kafka: the names of its configs and metrics, where there is
 one.
 """
@@ -183,3 +184,16 @@ def _of_shape(event: NetworkShaped) -> Iterator[Cause]:
         yield Cause.SLOW_NETWORK
     if event.loss:
         yield Cause.MESSAGE_LOSS
+
+
+class Unexplained(StrEnum):
+    """The reason why the cause of a finding is not known."""
+
+    NO_ERROR = "no error was reported"
+    NEVER_APPENDED = "no broker has appended it"
+    NO_LATER_LEADER = "no later leader is known"
+
+
+SendCause = LeaderChange | Unexplained | str
+"""The cause of a finding about a send: an election, or the error that a client got, by Kafka's
+name."""

@@ -7,7 +7,7 @@ kafka-replica-verification, over all disks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -19,9 +19,9 @@ from kcluster.evidence.history import FinalLog
 from kcluster.evidence.outside import Names
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.transactions import Owners, hidden_records, open_transactions, read_owners
-from kcluster.invariants.invariants import Violation, violation
 from kcluster.invariants.observed import ObservedPartition
-from kcluster.invariants.rules import is_same
+from kcluster.invariants.rules import Broken, is_same, record_differs
+from kcluster.invariants.violations import Violation, violation
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
@@ -83,8 +83,8 @@ def _read(
     for broker in registration.isr:
         other = logs.get(broker)
         if other is not None and other is not log:
-            for broken, text in _differing(observed, log, other, registration.leader):
-                found = violation(broken, now_ms, observed, text, broker)
+            for broken, fact in _differing(observed, log, other, registration.leader):
+                found = violation(broken, now_ms, observed, fact, broker)
                 finals.violations.append(found)
     if is_brokers_own:
         return
@@ -149,9 +149,7 @@ def _authoritative_log(registration: PartitionRegistration, logs: Mapping[int, L
     return max(candidates, key=lambda log: log.log_end_offset, default=None)
 
 
-def _differing(
-    observed: ObservedPartition, log: Log, other: Log, leader: int
-) -> Iterator[tuple[str, str]]:
+def _differing(observed: ObservedPartition, log: Log, other: Log, leader: int) -> Broken:
     """Differences below the high watermark between members of the ISR."""
     start = max(
         log.log_start_offset,
@@ -167,11 +165,5 @@ def _differing(
         if wanted.last_offset >= end:
             return
         if own is not wanted and not is_same(own, wanted):
-            yield (
-                "committed-differs",
-                (
-                    f"offset {own.base_offset} is of epoch {own.leader_epoch} here, of epoch"
-                    f" {wanted.leader_epoch} on broker {leader} at the end"
-                ),
-            )
+            yield "committed-differs", record_differs(own, wanted, leader)
             return

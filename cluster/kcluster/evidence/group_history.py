@@ -34,7 +34,6 @@ from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, ConfigRecord
 from kcluster.operations.status import controller_image, metadata_log
-from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
@@ -65,6 +64,18 @@ class Commit(Struct, frozen=True, gc=False):
     @property
     def is_accepted(self) -> bool:
         return not self.error
+
+
+class FetchedOffset(Struct, frozen=True, gc=False):
+    """A group's offset of a partition, -1 for none, in a broker's answer to an OffsetFetch that
+    arrived at `asked_ms`."""
+
+    at_ms: int
+    broker: int
+    group: str
+    partition: Partition
+    offset: int
+    asked_ms: int
 
 
 class WrittenOffset(Struct, frozen=True, gc=False):
@@ -164,30 +175,68 @@ def _generations(notes: list[Note]) -> Iterator[Generation]:
 def commits_of(recorder: Recorder, answers: Iterable[Answer] | None = None) -> Iterator[Commit]:
     """Every commit of any group that a broker answered, in order of time; or the commits among
     `answers`."""
-    names = controller_image(recorder.dispatcher).topic_names
-    for at_ms, broker, reply in recorder.answers if answers is None else answers:
-        request, body = reply.request, reply.body
-        if request.api_key != ApiKey.OFFSET_COMMIT or body is None:
+    answered = offset_answers(recorder, answers)
+    return (each for each in answered if isinstance(each, Commit))
+
+
+def offset_answers(
+    recorder: Recorder, answers: Iterable[Answer] | None = None
+) -> Iterator[Commit | FetchedOffset]:
+    """Every commit that a broker answered, and every offset that it returned, in order of time; or
+    those among `answers`."""
+    names = {key[0]: observed.topic for key, observed in recorder.partitions.items()}
+    names |= controller_image(recorder.dispatcher).topic_names
+    for answer in recorder.answers if answers is None else answers:
+        api_key = answer[2].request.api_key
+        if answer[2].body is None:
             continue
-        offsets = {
-            (_name(topic, names), entry.partition_index): entry.committed_offset
-            for topic in request.body.topics
-            for entry in topic.partitions
-        }
-        for topic in body.topics:
+        if api_key == ApiKey.OFFSET_COMMIT:
+            yield from _commits(recorder, answer, names)
+        elif api_key == ApiKey.OFFSET_FETCH:
+            yield from _fetched(answer, names)
+
+
+def _commits(recorder: Recorder, answer: Answer, names: dict[bytes, str]) -> Iterator[Commit]:
+    at_ms, broker, reply = answer
+    request, asked = reply.request, reply.request.body
+    offsets = {
+        (_name(topic, names), entry.partition_index): entry.committed_offset
+        for topic in asked.topics
+        for entry in topic.partitions
+    }
+    for topic in reply.body.topics:
+        for entry in topic.partitions:
+            partition = (_name(topic, names), entry.partition_index)
+            yield Commit(
+                at_ms=at_ms,
+                broker=broker,
+                client=client_of(recorder, request),
+                group=asked.group_id,
+                member=asked.member_id,
+                generation=asked.generation_id_or_member_epoch,
+                partition=partition,
+                offset=offsets.get(partition, -1),
+                error=_error(entry.error_code),
+            )
+
+
+def _fetched(answer: Answer, names: dict[bytes, str]) -> Iterator[FetchedOffset]:
+    at_ms, broker, reply = answer
+    asked_ms = reply.request.arrived_ms
+    for of_group in getattr(reply.body, "groups", None) or (reply.body,):
+        group = getattr(of_group, "group_id", None) or reply.request.body.group_id
+        for topic in of_group.topics:
             for entry in topic.partitions:
-                partition = (_name(topic, names), entry.partition_index)
-                yield Commit(
-                    at_ms=at_ms,
-                    broker=broker,
-                    client=client_of(recorder, request),
-                    group=request.body.group_id,
-                    member=request.body.member_id,
-                    generation=request.body.generation_id_or_member_epoch,
-                    partition=partition,
-                    offset=offsets.get(partition, -1),
-                    error=_error(entry.error_code),
-                )
+                if not entry.error_code:
+                    partition = (_name(topic, names), entry.partition_index)
+                    offset = entry.committed_offset
+                    yield FetchedOffset(at_ms, broker, group, partition, offset, asked_ms)
+
+
+def group_home(recorder: Recorder, group: str) -> Partition | None:
+    """The partition of __consumer_offsets that has a group; None before that topic exists."""
+    count = sum(each.topic == GROUP_METADATA_TOPIC for each in recorder.partitions.values())
+    return (GROUP_METADATA_TOPIC, coordinator_partition(group, count)) if count else None
 
 
 def offsets_written(
@@ -195,12 +244,9 @@ def offsets_written(
 ) -> Iterator[WrittenOffset]:
     """Every offset that coordinators wrote for this group and partition, in order of time,
     including the offsets of commits whose answer was lost."""
-    observed = [x for x in recorder.partitions.values() if x.topic == GROUP_METADATA_TOPIC]
-    if not observed:
-        return
-    number = coordinator_partition(group, len(observed))
-    for home in observed:
-        for append in home.appends if home.partition == number else ():
+    home = group_home(recorder, group)
+    for observed in () if home is None else recorder.of_partition(home):
+        for append in observed.appends:
             for record in decode_batch(append.batch):
                 if isinstance(record, OffsetRecord) and record.key == (group, *partition):
                     offset = -1 if record.committed is None else record.committed.offset
@@ -306,7 +352,7 @@ def _error(code: int) -> str:
     return "" if code == ErrorCode.NONE else error_of(code).name
 
 
-def _name(topic: m.OffsetCommitRequest.OffsetCommitRequestTopic, names: dict[bytes, str]) -> str:
+def _name(topic: object, names: dict[bytes, str]) -> str:
     """A topic's name in a message that gives its name or its id."""
-    name: str = topic.name
-    return name or names.get(topic.topic_id, "")
+    name: str = getattr(topic, "name", "")
+    return name or names.get(getattr(topic, "topic_id", b""), "")

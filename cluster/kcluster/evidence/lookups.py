@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from kcluster.clients.ledger import Ledger, Partition, SentRecord
 from kcluster.contract import Event, Note, NoteId, Request
+from kcluster.deaths import ProcessState
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerEvent,
@@ -39,9 +40,12 @@ from kcluster.runtime.dispatch import RUNTIME_ID
 
 E = TypeVar("E", bound=Event)
 
-CHANGES_OF_STATE: Final[dict[type[Event], str]] = {
-    BrokerStarted: "up", BrokerResumed: "up", BrokerDown: "down", BrokerPaused: "paused",
-}  # fmt: skip
+CHANGES_OF_STATE: Final[dict[type[Event], ProcessState]] = {
+    BrokerStarted: ProcessState.UP,
+    BrokerResumed: ProcessState.UP,
+    BrokerDown: ProcessState.DOWN,
+    BrokerPaused: ProcessState.PAUSED,
+}
 
 
 class Facts:
@@ -117,10 +121,9 @@ class Facts:
         """The notes about a broker as a process, with their events."""
         return of_type(self._of_broker.get(broker, []), wanted)
 
-    def state(self, broker: int, at_ms: int) -> tuple[str, Note | None]:
-        """A broker's state at that time, `up`, `down` or `paused`, and the note of the last
-        change."""
-        state, last = "up", None
+    def state(self, broker: int, at_ms: int) -> tuple[ProcessState, Note | None]:
+        """The state of a broker's process at that time, and the note of the last change."""
+        state, last = ProcessState.UP, None
         for note in self._of_broker.get(broker, []):
             if note.at_ms > at_ms:
                 break
@@ -128,6 +131,11 @@ class Facts:
             if change is not None:
                 state, last = change, note
         return state, last
+
+    def away(self, broker: int, at_ms: int) -> Note | None:
+        """The note by which a broker's process went down or was paused, if it had at that time."""
+        state, note = self.state(broker, at_ms)
+        return None if state is ProcessState.UP else note
 
     def cut(self, source: int, destination: int, at_ms: int) -> Note | None:
         """The note by which this link was cut, if it was cut at that time."""
@@ -163,9 +171,9 @@ class Facts:
     def fault_of(self, broker: int, at_ms: int) -> Note | None:
         """The last operation on a broker's process or links that was not undone at that time: the
         reason why other nodes do not hear from it."""
-        state, note = self.state(broker, at_ms)
-        if state != "up":
-            return note
+        away = self.away(broker, at_ms)
+        if away is not None:
+            return away
         for link in reversed(self.of_links):
             cut = link.event
             if (

@@ -11,7 +11,7 @@ Several producers under one client id are one producer here, whose sends are in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from kcluster.broker.serving.reading import READ_COMMITTED
@@ -28,12 +28,12 @@ from kcluster.evidence.attempts import (
     crcs_in,
     shared_client_ids,
 )
+from kcluster.evidence.group_history import Commit, FetchedOffset, offset_answers
 from kcluster.evidence.recorder import Answer, PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.operations.status import controller_image
-from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.errors import error_of
 from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch, InvalidRecords
 
 FROM_THE_START: Final = -(1 << 62)
@@ -294,70 +294,19 @@ def _add_error(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:
 
 
 def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_ms: int) -> None:
-    acked = _AckedCommits()
-    for at_ms, _, reply in recorder.answers:
-        request, body = reply.request, reply.body
-        if at_ms < since_ms or body is None or is_inside(request.client_id):
-            continue
-        if request.api_key == ApiKey.OFFSET_COMMIT:
-            for commit in _add_commit(recorder, ledger, request.body, body):
-                acked.add(*commit, at_ms)
-        elif request.api_key == ApiKey.OFFSET_FETCH:
-            for group in getattr(body, "groups", None) or (body,):
-                group_id = getattr(group, "group_id", None) or request.body.group_id
-                for topic in group.topics:
-                    name = _topic_name(recorder, topic)
-                    for entry in topic.partitions:
-                        if not entry.error_code and entry.committed_offset >= 0:
-                            partition = (name, entry.partition_index)
-                            known = acked.known(group_id, partition, request.arrived_ms)
-                            ledger.add_fetched(group_id, partition, entry.committed_offset, known)
-
-
-class _AckedCommits:
-    """The acked commits so far, by group and partition."""
-
-    def __init__(self) -> None:
-        self._acked: dict[tuple[str, Partition], list[tuple[int, int]]] = {}
-        """(time of the ack, offset)."""
-
-    def add(self, group: str, partition: Partition, offset: int, at_ms: int) -> None:
-        self._acked.setdefault((group, partition), []).append((at_ms, offset))
-
-    def known(self, group: str, partition: Partition, before_ms: int) -> int:
-        """The last offset that was acked before this time, -1 for none."""
-        acked = self._acked.get((group, partition), ())
-        return next((offset for at_ms, offset in reversed(acked) if at_ms < before_ms), -1)
-
-
-def _add_commit(
-    recorder: Recorder,
-    ledger: Ledger,
-    asked: m.OffsetCommitRequest,
-    answered: m.OffsetCommitResponse,
-) -> Iterator[tuple[str, Partition, int]]:
-    """Add an acked commit; (group, partition, offset) of each partition."""
-    good = {
-        (_topic_name(recorder, topic), entry.partition_index)
-        for topic in answered.topics
-        for entry in topic.partitions
-        if entry.error_code == ErrorCode.NONE
-    }
-    for topic in asked.topics:
-        name = _topic_name(recorder, topic)
-        for entry in topic.partitions:
-            key = (name, entry.partition_index)
-            if key in good:
-                ledger.add_commit(asked.group_id, key, entry.committed_offset)
-                yield asked.group_id, key, entry.committed_offset
-
-
-def _topic_name(recorder: Recorder, topic: object) -> str:
-    name: str = getattr(topic, "name", "")
-    wanted = getattr(topic, "topic_id", None)  # old answers have names only; "" may be one
-    if name or wanted is None:
-        return name
-    for (topic_id, _), observed in recorder.partitions.items():
-        if topic_id == wanted:
-            return observed.topic
-    return ""
+    acked: dict[tuple[str, Partition], list[Commit]] = {}
+    answers = (
+        answer
+        for answer in recorder.answers
+        if answer[0] >= since_ms and not is_inside(answer[2].request.client_id)
+    )
+    for each in offset_answers(recorder, answers):
+        commits = acked.setdefault((each.group, each.partition), [])
+        if isinstance(each, FetchedOffset):
+            if each.offset >= 0:
+                before = (x.offset for x in reversed(commits) if x.at_ms < each.asked_ms)
+                known = next(before, -1)
+                ledger.add_fetched(each.group, each.partition, each.offset, known)
+        elif each.is_accepted:
+            commits.append(each)
+            ledger.add_commit(each.group, each.partition, each.offset)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.remedies import Remedy, RemedyKind
-from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, VALID, Verdict, judge
+from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.checks.verdict_facts import VALID, Remedy, RemedyKind
 from kcluster.clients.ledger import Ledger
 from kcluster.deaths import ProcessState
 from kcluster.evidence.outside import FROM_THE_START

@@ -18,7 +18,7 @@ from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replicati
 from kcluster.config.kafka.catalog import listener_config, not_simulated
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
-from kcluster.config.topology.config_checks import has_effect, read_configs
+from kcluster.config.topology.config_checks import SECURITY_CONFIGS, has_effect, read_configs
 from kcluster.importing.described import (
     DEFAULT_SOURCE,
     NO_LEADER,
@@ -36,7 +36,7 @@ _SET_BY_THE_TOPOLOGY: Final = (
 )  # fmt: skip
 """Configs that keys of the topology replace; ports and addresses are the simulator's."""
 
-_SECURITY: Final = "security is not simulated"
+_SECURITY: Final = "security is not imported: write `listeners` and `security`"
 _QUORUM: Final = "the simulator has one controller, and no quorum to configure"
 _REASONS: Final = (
     (("sasl.", "ssl.", "security.", "authorizer.", "principal.", "super.users",
@@ -301,8 +301,8 @@ def refusal(config: DescribedConfig, known: Mapping[str, ConfigDef]) -> str | No
         return "sensitive: Kafka does not show its value"
     if config.name in _DIRECTORIES:
         return "a path on that machine; here logs are kept in memory"
-    if not has_effect(config.name, known):
-        plain = listener_config(config.name) or config.name
+    plain = listener_config(config.name) or config.name
+    if plain in SECURITY_CONFIGS or not has_effect(config.name, known):
         for beginnings, reason in _REASONS:
             if plain.startswith(beginnings):
                 return reason

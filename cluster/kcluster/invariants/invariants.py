@@ -1,6 +1,6 @@
 """The invariants of replication, which must hold after every step under any fault.
 
-Owns: the names of violations, and the state needed to detect them.  Never: changes a node; accepts
+Owns: the state needed to detect violations, and finding them.  Never: changes a node; accepts
 a loss of committed records for any reason but an unclean election that a setting in force, or the
 operator, allows.  Kafka: the specs of KIP-101, KIP-279, KIP-497, KIP-966; RaftEventSimulationTest's
 invariants.
@@ -15,15 +15,24 @@ log of every later leader, at its offset, until an unclean election removes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
-
-from msgspec import Struct
 
 from kcluster.contract import Note, NoteId, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
+from kcluster.invariants.facts import (
+    AnsweredTwice,
+    BeganWithout,
+    LeaderReplaced,
+    LedBefore,
+    Measure,
+    OverdueTransaction,
+    Stall,
+    TimeStoodStill,
+    WentBack,
+)
 from kcluster.invariants.observed import (
     NO_EPOCH,
     Append,
@@ -32,9 +41,10 @@ from kcluster.invariants.observed import (
     ObservedReplica,
     PartitionKey,
 )
-from kcluster.invariants.overdue import OverdueTransaction
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
+    Broken,
+    Problem,
     acked_too_soon,
     differing,
     extend,
@@ -50,82 +60,14 @@ from kcluster.invariants.rules import (
     step_violations,
     truncated_committed,
 )
-from kcluster.invariants.stalls import Stall
+from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
 from kcluster.protocol import messages as m
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 from kcluster.timers import NEVER_MS
 
-VIOLATIONS: Final = {
-    "two-leaders": "two brokers lead one partition in one leader epoch",
-    "epoch-back": "a replica's leader epoch or partition epoch went back",
-    "metadata-back": "the metadata offset of a broker or the controller went back within one life",
-    "watermark-above-end": "a high watermark lies above its log end",
-    "watermark-above-isr": "a leader's high watermark lies above the log end of an ISR member",
-    "watermark-below-start": "a high watermark lies below its log start",
-    "watermark-back": "a leader's high watermark went back within its epoch",
-    "start-back": "a leader's log start went back within its epoch",
-    "committed-differs": "two replicas hold different records at an offset both call committed",
-    "committed-lost": "a leader lacks records that were committed, after clean elections only",
-    "truncated-committed": "a member of the ISR dropped records that its own leader has committed",
-    "isr-not-replicas": "the ISR names a broker that is no replica",
-    "leader-not-in-isr": "the leader is not in the ISR",
-    "fenced-in-isr": "a fenced broker is in the ISR",
-    "elr-overlaps-isr": "a broker is in the ISR and in the ELR at once",
-    "unclean-forbidden": "an unclean election, though unclean.leader.election.enable was false and"
-    " nobody requested it",
-    "joined-lacking": "a replica joined the ISR without having all committed records",
-    "producers-differ": "a log's table of idempotent producers is not the one that its records"
-    " give",
-    "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
-    " of them, had more and could fetch",
-    "transaction-overdue": "a transaction was not aborted after its timeout, or got no markers"
-    " after its decision, though nothing was in the way",
-    "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
-    "leader-truncated": "a leader's log became shorter within its epoch",
-    "two-replies": "a request was answered twice",
-    "no-reply": "a request was not answered in its time, though its broker ran and its connection"
-    " was open",
-    "ack-before-commit": "acks=all was answered, but the records are not committed",
-    "livelock": "nodes and clients went on for ever at one moment, so the run was ended there",
-    "read-uncommitted": "a consumer received records that are not committed",
-}
-"""The meaning of every invariant, by the name of its violation."""
-
 _LEADER: Final = Role.LEADER
-
-
-class Violation(Struct, frozen=True):
-    """A broken invariant.  `name`: its name in VIOLATIONS; `subject`: `orders-0`, `broker 2`,
-    ..."""
-
-    name: str
-    at_ms: int
-    subject: str
-    text: str
-    topic: str = ""
-    """The topic of the violation; "" for none."""
-    partition: int = -1
-    broker: int = -1
-
-    def __str__(self) -> str:
-        return f"{self.name} at {self.at_ms} ms: {self.subject}: {self.text}"
-
-
-Subject = ObservedPartition | ObservedReplica | None
-"""The subject of a violation; None: a broker."""
-
-
-def violation(name: str, at_ms: int, subject: Subject, text: str, broker: int = -1) -> Violation:
-    """A violation about a partition, a replica, or a broker."""
-    if subject is None:
-        return Violation(name, at_ms, f"broker {broker}", text, broker=broker)
-    partition = subject.partition if isinstance(subject, ObservedReplica) else subject
-    if isinstance(subject, ObservedReplica):
-        broker = subject.broker
-    where = partition.name if broker < 0 else f"{partition.name} on broker {broker}"
-    return Violation(name, at_ms, where, text, partition.topic, partition.partition, broker)
 
 
 class Invariants:
@@ -151,11 +93,10 @@ class Invariants:
         """producer.id.expiration.ms of the observed broker."""
 
     def _report(
-        self, now_ms: int, subject: Subject, problems: Iterable[tuple[str, str]], broker: int = -1
+        self, now_ms: int, subject: Subject, problems: Iterable[Problem], broker: int = -1
     ) -> None:
-        for name, text in problems:
-            assert name in VIOLATIONS, name
-            self.violations.append(violation(name, now_ms, subject, text, broker))
+        for name, fact in problems:
+            self.violations.append(violation(name, now_ms, subject, fact, broker))
 
     def partition(self, topic: str, key: PartitionKey) -> ObservedPartition:
         """A partition in its last observed state."""
@@ -192,17 +133,9 @@ class Invariants:
         topic, partition, epoch = change.topic, change.partition, change.leader_epoch
         if change.is_allowed_by_setting and not unclean_enabled(topic):
             self.forbidden_elections[note.note_id] = None
-            text = f"leader {change.old_leader} -> {change.new_leader}, epoch {epoch}"
-            self.violations.append(
-                Violation(
-                    name="unclean-forbidden",
-                    at_ms=note.at_ms,
-                    subject=change.subject,
-                    text=text,
-                    topic=topic,
-                    partition=partition,
-                )
-            )
+            replaced = LeaderReplaced(change.old_leader, change.new_leader, epoch)
+            about = (note.at_ms, change.subject, replaced, topic, partition)
+            self.violations.append(Violation("unclean-forbidden", *about))
             return
         for observed in self.partitions.values():
             if (
@@ -214,15 +147,11 @@ class Invariants:
                 return
         self._unclean[topic, partition] = epoch
 
-    def on_request(self, broker: int, request: Request, now_ms: int) -> None:
-        """Record a request's arrival at a broker."""
-        self.replies.on_request(broker, request, now_ms)
-
     def on_reply(self, broker: int, request: Request, now_ms: int) -> None:
         """Record a broker's answer."""
         if not self.replies.on_reply(request):
-            text = f"request {request.correlation_id} of connection {request.connection_id}"
-            self._report(now_ms, None, [("two-replies", text)], broker)
+            twice = AnsweredTwice(request.correlation_id, request.connection_id)
+            self._report(now_ms, None, [("two-replies", twice)], broker)
 
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
         """Record the death of a broker's process with this broker epoch.  From now on the process
@@ -233,33 +162,27 @@ class Invariants:
                 observed.clean_offset()  # before the disk changes
                 observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
 
-    def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
-        """Record that a connection has closed: a reply to its client is possible but no longer
-        required."""
-        self.replies.on_end(now_ms, connection=connection_id)
-
     def check_unanswered(self, now_ms: int, patience: Patience) -> None:
         """Report each request that has waited too long, once; called at the end of the run."""
-        for overdue in self.replies.overdue(now_ms, patience):
-            self._report(now_ms, None, [("no-reply", str(overdue))], overdue.broker)
+        for broker, unanswered in self.replies.overdue(now_ms, patience):
+            self._report(now_ms, None, [("no-reply", unanswered)], broker)
 
-    def report_stalls(self, now_ms: int, stalls: Iterable[Stall]) -> None:
+    def report_stalls(self, now_ms: int, stalls: Iterable[tuple[PartitionKey, Stall]]) -> None:
         """Report high watermarks that stood still for too long."""
-        for stall in stalls:
-            observed = self.partition(stall.topic, stall.key)
-            self._report(now_ms, observed, [("watermark-stalled", str(stall))], stall.leader)
+        for key, stall in stalls:
+            observed = self.partition(stall.topic, key)
+            self._report(now_ms, observed, [("watermark-stalled", stall)], stall.leader)
 
-    def report_overdue(self, found: Iterable[OverdueTransaction]) -> None:
+    def report_overdue(self, found: Iterable[tuple[PartitionKey, OverdueTransaction]]) -> None:
         """Report transactions that were not ended for too long."""
-        for overdue in found:
-            key = (overdue.topic_id, overdue.partition)
+        for key, overdue in found:
             home = self.partition(TRANSACTION_STATE_TOPIC, key)
-            problem = ("transaction-overdue", str(overdue))
+            problem = ("transaction-overdue", overdue)
             self._report(overdue.since_ms, home, [problem], overdue.coordinator)
 
-    def report_livelock(self, now_ms: int, text: str) -> None:
+    def report_livelock(self, now_ms: int, steps: str) -> None:
         """Report that time stood still, which ended the run."""
-        self.violations.append(Violation("livelock", now_ms, "the run", text))
+        self.violations.append(Violation("livelock", now_ms, "the run", TimeStoodStill(steps)))
 
     # ----------------------------------------------------------------------- observations
 
@@ -286,8 +209,8 @@ class Invariants:
         """Check the offset up to which a node has applied the metadata log."""
         known = self._metadata_offsets.get(node)
         if known is not None and known[0] == life and offset < known[1]:
-            text = f"metadata offset {known[1]} -> {offset}"
-            self._report(now_ms, None, [("metadata-back", text)], node)
+            back = WentBack(Measure.METADATA_OFFSET, known[1], offset)
+            self._report(now_ms, None, [("metadata-back", back)], node)
         self._metadata_offsets[node] = (life, offset)
 
     def observe(
@@ -421,26 +344,20 @@ class Invariants:
     # ------------------------------------------------------------------------------- answers
 
     def check_ack(
-        self,
-        now_ms: int,
-        broker: int,
-        replica: Replica,
-        answer: m.ProduceResponse.PartitionProduceResponse,
+        self, now_ms: int, replica: Replica, answer: m.ProduceResponse.PartitionProduceResponse
     ) -> None:
         """Check a successful Produce response with acks=all for a partition."""
         old = self._replicas.get(replica)
         if old is not None and answer.base_offset >= old.partition.committed.end:
-            problems = acked_too_soon(old.partition, replica, answer)
-            self._report(now_ms, None, problems, broker)
+            self._report(now_ms, old, acked_too_soon(old.partition, replica, answer))
 
     def check_read(
-        self, now_ms: int, broker: int, replica: Replica, answer: m.FetchResponse.PartitionData
+        self, now_ms: int, replica: Replica, answer: m.FetchResponse.PartitionData
     ) -> None:
         """Check a Fetch response with records of a partition."""
         old = self._replicas.get(replica)
         if old is not None and answer.records[-1].last_offset >= old.partition.committed.end:
-            problems = read_too_soon(old.partition, replica, answer)
-            self._report(now_ms, None, problems, broker)
+            self._report(now_ms, old, read_too_soon(old.partition, replica, answer))
 
 
 def _record_move(now_ms: int, old: ObservedReplica, replica: Replica) -> None:
@@ -484,14 +401,12 @@ def _record_appends(
         )
 
 
-def _began_to_lead(
-    observed: ObservedPartition, old: ObservedReplica, replica: Replica
-) -> Iterator[tuple[str, str]]:
+def _began_to_lead(observed: ObservedPartition, old: ObservedReplica, replica: Replica) -> Broken:
     epoch = replica.leader_epoch
     observed.have_led[old.broker] = None
     other = observed.leaders.setdefault(epoch, (old.broker, old.life))
     if other != (old.broker, old.life):
-        yield "two-leaders", f"epoch {epoch} was led by broker {other[0]}, life {other[1]}"
+        yield "two-leaders", LedBefore(epoch, *other)
     if epoch < observed.newest_epoch:
         return  # the broker learned of its election late; other brokers have led since
     observed.newest_epoch = epoch
@@ -501,6 +416,6 @@ def _began_to_lead(
         # After an unclean election, only the new leader's records remain committed.
         observed.unclean_applied = observed.unclean_epoch
     elif lacking is not None:
-        yield "committed-lost", f"epoch {epoch} begins without what is committed from {lacking} on"
+        yield "committed-lost", BeganWithout(epoch, lacking)
     if lacking is not None:
         committed.cut(lacking)

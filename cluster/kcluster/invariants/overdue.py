@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.deaths import ProcessState
+from kcluster.invariants.facts import OverdueTransaction
+from kcluster.invariants.observed import PartitionKey
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.protocol.errors import ErrorCode
@@ -31,32 +31,6 @@ OVERDUE_EVERY_MS: Final = 500
 
 _Key = tuple[str, int, int]
 """(transactional id, producer id, producer epoch)."""
-
-
-class OverdueTransaction(Struct):
-    """A transaction that was not ended from `since_ms` to `until_ms`.  `partition`: the partition
-    of __transaction_state; `is_decided`: whether it waits for markers."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    partition: int
-    topic_id: bytes
-    coordinator: int
-    is_decided: bool
-    since_ms: int
-    until_ms: int
-
-    @property
-    def duration_ms(self) -> int:
-        return self.until_ms - self.since_ms
-
-    def __str__(self) -> str:
-        what = "decided, without its markers," if self.is_decided else "open beyond its timeout"
-        return (
-            f"transaction {self.transactional_id} (producer {self.producer_id}, epoch"
-            f" {self.producer_epoch}) was {what} for {self.duration_ms} ms"
-        )
 
 
 class OverdueTransactions:
@@ -72,7 +46,7 @@ class OverdueTransactions:
         self._calm_since_ms = -1
         self._elected: dict[int, tuple[int, int, int]] = {}
         """(coordinator, its epoch, the latest time of its election), by partition."""
-        self._longest: dict[_Key, OverdueTransaction] = {}
+        self._longest: dict[_Key, tuple[PartitionKey, OverdueTransaction]] = {}
 
     def look(self, now_ms: int, image: MetadataImage) -> None:
         """Look at every transaction of every coordinator."""
@@ -86,12 +60,13 @@ class OverdueTransactions:
                 if shard is not None and shard.check_loaded() is ErrorCode.NONE:
                     self._look_at(node, shard, registration, image, now_ms)
 
-    def longer_than(self, limit_ms: int) -> Iterator[OverdueTransaction]:
-        """The transactions that were overdue for longer; each is returned once."""
-        for key, found in tuple(self._longest.items()):
+    def longer_than(self, limit_ms: int) -> Iterator[tuple[PartitionKey, OverdueTransaction]]:
+        """The transactions that were overdue for longer, each with its partition of
+        __transaction_state; each is returned once."""
+        for key, (home, found) in tuple(self._longest.items()):
             if found.duration_ms > limit_ms:
                 del self._longest[key]
-                yield found
+                yield home, found
 
     def _is_calm(self, now_ms: int) -> bool:
         states = tuple((each.state, each.life) for each in self._processes.values())
@@ -143,18 +118,9 @@ class OverdueTransactions:
     ) -> None:
         key = (found.transactional_id, found.producer_id, found.producer_epoch)
         longest = self._longest.get(key)
-        if longest is None or longest.duration_ms < now_ms - due_ms:
-            self._longest[key] = OverdueTransaction(
-                transactional_id=found.transactional_id,
-                producer_id=found.producer_id,
-                producer_epoch=found.producer_epoch,
-                partition=home.partition,
-                topic_id=home.topic_id,
-                coordinator=home.leader,
-                is_decided=found.is_prepared,
-                since_ms=due_ms,
-                until_ms=now_ms,
-            )
+        if longest is None or longest[1].duration_ms < now_ms - due_ms:
+            overdue = OverdueTransaction(*key, home.leader, found.is_prepared, due_ms, now_ms)
+            self._longest[key] = ((home.topic_id, home.partition), overdue)
 
     def _can_be_marked(self, transaction: Transaction, image: MetadataImage) -> bool:
         """Whether each partition that still exists can take its marker."""

@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import Request
+from kcluster.invariants.facts import Unanswered
 from kcluster.protocol.apis import ApiKey
 
 _OPEN: Final = -1
@@ -49,17 +50,6 @@ class Patience(Struct, frozen=True):
     """The time for delays of the clock: a busy machine, a timer's last millisecond."""
     for_others_ms: int
     """The time that a broker waits for the controller, or for a commit of its own."""
-
-
-class Overdue(Struct, frozen=True):
-    """A request that has waited too long."""
-
-    broker: int
-    request: Request
-    asked_ms: int
-
-    def __str__(self) -> str:
-        return f"{type(self.request.body).__name__} of {self.asked_ms} ms"
 
 
 _Owed = tuple[int, int, int]
@@ -96,7 +86,7 @@ class Replies:
             self._owed[request] = (owed[0], owed[1], owed[1])
 
     def on_end(self, now_ms: int, *, connection: int | None = None, broker: int = -1) -> None:
-        """Record the end of a connection, or of a broker's process."""
+        """Record the end of a connection, or of a broker's process; replies are no longer due."""
         for request, (asked, asked_ms, until_ms) in self._owed.items():
             if until_ms == _OPEN and (
                 asked == broker if connection is None else request.connection_id == connection
@@ -124,14 +114,14 @@ class Replies:
         for request, (broker, _, until_ms) in self._owed.items():
             yield broker, request, until_ms
 
-    def overdue(self, now_ms: int, patience: Patience) -> Iterator[Overdue]:
-        """Each request that has waited too long, once."""
+    def overdue(self, now_ms: int, patience: Patience) -> Iterator[tuple[int, Unanswered]]:
+        """Each request that has waited too long, once, with its broker."""
         for request, (broker, asked_ms, until_ms) in self._owed.items():
             if until_ms == _OPEN:
                 until_ms = self._paused.get(broker, now_ms)
             if until_ms - asked_ms > self._limit_ms(request, patience):
                 self._owed[request] = (broker, asked_ms, asked_ms)
-                yield Overdue(broker, request, asked_ms)
+                yield broker, Unanswered(type(request.body).__name__, asked_ms)
 
     def _limit_ms(self, request: Request, patience: Patience) -> int:
         body: object = request.body

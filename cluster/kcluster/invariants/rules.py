@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kcluster.controller.partitions.reassigning import is_reassigning
+from kcluster.invariants import facts as f
 from kcluster.invariants.observed import NO_EPOCH, Committed, ObservedPartition, ObservedReplica
 from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
@@ -21,10 +22,17 @@ from kcluster.protocol.records.batches import Batch
 Identity = tuple[int, int, int, int, int, bytes]
 """The identity of a batch: offsets, epoch, producer, sequence, checksum of its records."""
 
-Broken = Iterator[tuple[str, str]]
-"""(name of the violation, text) of each broken invariant."""
+Problem = tuple[str, f.Observed]
+"""(name of the violation, what was observed)."""
+Broken = Iterator[Problem]
+"""Each broken invariant."""
 
 _CRC: Final = slice(17, 21)
+_LEADER_EPOCH: Final = f.Measure.LEADER_EPOCH
+_HIGH_WATERMARK: Final = f.Measure.HIGH_WATERMARK
+_LOG_START: Final = f.Measure.LOG_START
+_LOG_END: Final = f.Measure.LOG_END
+_COMMITTED_END: Final = f.Measure.COMMITTED_END
 
 
 def identity(batch: Batch) -> Identity:
@@ -69,25 +77,28 @@ def registration_violations(
         may_be = (*new.replicas, *before)
         outside += [broker for broker in new.elr if broker not in may_be]
     if outside:
-        yield "isr-not-replicas", f"{outside} are not among {list(new.replicas)}"
+        yield (
+            "isr-not-replicas",
+            f.Misplaced(tuple(outside), f.Fault.NO_REPLICA, tuple(new.replicas)),
+        )
     if new.leader != NO_LEADER and new.leader not in new.isr:
-        yield "leader-not-in-isr", f"leader {new.leader}, ISR {list(new.isr)}"
-    both = [broker for broker in new.isr if broker in new.elr]
+        yield "leader-not-in-isr", f.LeaderOutside(new.leader, tuple(new.isr))
+    both = tuple(broker for broker in new.isr if broker in new.elr)
     if both:
-        yield "elr-overlaps-isr", f"{both} are in both"
+        yield "elr-overlaps-isr", f.Misplaced(both, f.Fault.IN_ELR, tuple(new.isr))
     if old is None:
         return
     if new.leader_epoch < old.leader_epoch or new.partition_epoch < old.partition_epoch:
-        yield "epoch-back", f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
+        yield "epoch-back", f.WentBack(_LEADER_EPOCH, old.leader_epoch, new.leader_epoch)
     elif new.leader != old.leader and new.leader_epoch == old.leader_epoch:
-        yield "two-leaders", f"leader {old.leader} -> {new.leader} within epoch {new.leader_epoch}"
+        yield "two-leaders", f.LeaderReplaced(old.leader, new.leader, new.leader_epoch)
     in_sync = (*old.isr, *old.elr)
     # If a broker's joining the ISR ends a reassignment, it may lead at once; and a reassignment may
     # be cancelled uncleanly, which Kafka does not call recovering.
     is_expected = new.recovering or (is_reassigning(old) and not is_reassigning(new))
     may_lead = (NO_LEADER, old.leader, *in_sync)
     if new.leader not in may_lead and not is_expected:
-        yield "unclean-unasked", f"leader {new.leader}, ISR and ELR were {list(in_sync)}"
+        yield "unclean-unasked", f.LeaderOutside(new.leader, tuple(old.isr), tuple(old.elr))
 
 
 def membership_violations(
@@ -95,40 +106,41 @@ def membership_violations(
 ) -> Broken:
     """A fenced broker in an ISR (KIP-841).  Without an ELR, the last member stays in the ISR while
     there is no leader, because only it may lead again."""
-    fenced = [
+    fenced = tuple(
         broker
         for broker in registration.isr
         if (known := brokers.get(broker)) is None or known.fenced
-    ]
+    )
     if fenced and not (registration.leader == NO_LEADER and len(registration.isr) == 1):
-        yield "fenced-in-isr", f"{fenced} are fenced, the ISR is {list(registration.isr)}"
+        yield "fenced-in-isr", f.Misplaced(fenced, f.Fault.FENCED, tuple(registration.isr))
 
 
 def replica_violations(replica: Replica) -> Broken:
     """Violations that a replica alone shows, at any time."""
     log, watermark = replica.log, replica.high_watermark
-    if watermark > log.log_end_offset:
-        yield "watermark-above-end", f"watermark {watermark}, log end {log.log_end_offset}"
-    if watermark < log.log_start_offset:
-        yield "watermark-below-start", f"watermark {watermark}, log start {log.log_start_offset}"
+    start, end = log.log_start_offset, log.log_end_offset
+    if watermark > end:
+        yield "watermark-above-end", f.OutOfBounds(_HIGH_WATERMARK, watermark, _LOG_END, end)
+    if watermark < start:
+        yield "watermark-below-start", f.OutOfBounds(_HIGH_WATERMARK, watermark, _LOG_START, start)
 
 
 def step_violations(old: ObservedReplica, new: Replica) -> Broken:
     """Violations between two observations of a replica in one life of its broker."""
-    if new.leader_epoch < old.leader_epoch:
-        yield "epoch-back", f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
-    if new.registration.partition_epoch < old.partition_epoch:
-        yield (
-            "epoch-back",
-            (f"partition epoch {old.partition_epoch} -> {new.registration.partition_epoch}"),
-        )
+    partition_epoch, log = new.registration.partition_epoch, new.log
+    compared = [
+        ("epoch-back", _LEADER_EPOCH, old.leader_epoch, new.leader_epoch),
+        ("epoch-back", f.Measure.PARTITION_EPOCH, old.partition_epoch, partition_epoch),
+    ]
     if new.is_leader and old.role is Role.LEADER and new.leader_epoch == old.leader_epoch:
-        if new.high_watermark < old.high_watermark:
-            yield "watermark-back", f"watermark {old.high_watermark} -> {new.high_watermark}"
-        if new.log.log_start_offset < old.log_start_offset:
-            yield "start-back", f"log start {old.log_start_offset} -> {new.log.log_start_offset}"
-        if new.log.log_end_offset < old.log_end_offset:
-            yield "leader-truncated", f"log end {old.log_end_offset} -> {new.log.log_end_offset}"
+        compared += [
+            ("watermark-back", _HIGH_WATERMARK, old.high_watermark, new.high_watermark),
+            ("start-back", _LOG_START, old.log_start_offset, log.log_start_offset),
+            ("leader-truncated", _LOG_END, old.log_end_offset, log.log_end_offset),
+        ]
+    for name, what, before, after in compared:
+        if after < before:
+            yield name, f.WentBack(what, before, after)
 
 
 def differing(replica: Replica, committed: Committed, start: int) -> Broken:
@@ -144,14 +156,13 @@ def differing(replica: Replica, committed: Committed, start: int) -> Broken:
             return
         wanted = committed.batches.get(batch.base_offset)
         if wanted is not None and not is_same(batch, wanted):
-            yield (
-                "committed-differs",
-                (
-                    f"offset {batch.base_offset} is of epoch {batch.leader_epoch} here,"
-                    f" of epoch {wanted.leader_epoch} where it was committed"
-                ),
-            )
+            yield "committed-differs", record_differs(batch, wanted)
             return
+
+
+def record_differs(own: Batch, wanted: Batch, leader: int | None = None) -> f.RecordDiffers:
+    """A batch beside the committed one, which `leader` has at the end."""
+    return f.RecordDiffers(own.base_offset, own.leader_epoch, wanted.leader_epoch, leader)
 
 
 def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
@@ -164,16 +175,12 @@ def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
         other = known.get(broker)
         if (
             other is not None
-            and other.log.log_end_offset < watermark
+            and (end := other.log.log_end_offset) < watermark
             and not _has_lost_since(observed, replica, broker)
         ):
-            yield (
-                "watermark-above-isr",
-                (
-                    f"watermark {watermark}, but broker {broker} of the ISR"
-                    f" {list(replica.isr)} ends at {other.log.log_end_offset}"
-                ),
-            )
+            isr = tuple(replica.isr)
+            behind = f.MemberBehind(broker, isr, end, _HIGH_WATERMARK, watermark)
+            yield "watermark-above-isr", behind
 
 
 def _has_lost_since(observed: ObservedPartition, leader: Replica, member: int) -> bool:
@@ -202,13 +209,8 @@ def joins_lacking(
         registered = brokers.get(broker)
         lost_epoch = observed.lost.get(broker, NO_EPOCH)
         if registered is None or registered.epoch > lost_epoch:
-            yield (
-                "joined-lacking",
-                (
-                    f"broker {broker} joins the ISR {list(old.isr)} with log end"
-                    f" {replica.log.log_end_offset}, committed up to {end}"
-                ),
-            )
+            isr, log_end = tuple(new.isr), replica.log.log_end_offset
+            yield "joined-lacking", f.MemberBehind(broker, isr, log_end, _COMMITTED_END, end)
 
 
 def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
@@ -228,19 +230,13 @@ def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
         if state is None:
             if now_ms - wanted.last_timestamp >= expiration_ms:
                 continue
-            yield "producers-differ", f"producer {producer} is in the log and not in the table"
+            yield "producers-differ", f.ProducerDiffers(producer, None, _end(wanted))
         elif _sequences(state, start) != _sequences(wanted, start):
-            yield (
-                "producers-differ",
-                (f"producer {producer}: the table has {_newest(state)}, the log {_newest(wanted)}"),
-            )
+            yield "producers-differ", f.ProducerDiffers(producer, _end(state), _end(wanted))
     for producer, state in known.items():
         kept = any(batch.first_offset >= start for batch in state.batches)
         if kept and producer not in replayed.states:
-            yield (
-                "producers-differ",
-                f"producer {producer}: the table has {_newest(state)}, the log none of it",
-            )
+            yield "producers-differ", f.ProducerDiffers(producer, _end(state), None)
 
 
 def _sequences(state: ProducerState, start: int) -> tuple[object, ...]:
@@ -252,14 +248,11 @@ def _sequences(state: ProducerState, start: int) -> tuple[object, ...]:
     return state.producer_epoch, state.next_sequence, batches
 
 
-def _newest(state: ProducerState) -> str:
+def _end(state: ProducerState) -> f.ProducerEnd:
     if not state.batches:
-        return f"epoch {state.producer_epoch} without batches"
+        return f.ProducerEnd(state.producer_epoch)
     batch = state.batches[-1]
-    return (
-        f"epoch {state.producer_epoch}, sequences up to {batch.last_sequence} at offset"
-        f" {batch.last_offset}"
-    )
+    return f.ProducerEnd(state.producer_epoch, batch.last_sequence, batch.last_offset)
 
 
 def is_behind_unclean(observed: ObservedPartition, replica: Replica) -> bool:
@@ -280,10 +273,8 @@ def truncated_committed(observed: ObservedPartition, broker: int, replica: Repli
     if registration is None or broker not in registration.isr:
         return
     if replica.log.log_end_offset < end and not is_behind_unclean(observed, replica):
-        yield (
-            "truncated-committed",
-            (f"log end {replica.log.log_end_offset}, committed up to {end}"),
-        )
+        log_end = replica.log.log_end_offset
+        yield "truncated-committed", f.OutOfBounds(_LOG_END, log_end, _COMMITTED_END, end)
 
 
 def acked_too_soon(
@@ -294,10 +285,8 @@ def acked_too_soon(
     """An answer with acks=all before its records are committed."""
     end = observed.committed.end
     if answer.base_offset >= end and not is_behind_unclean(observed, replica):
-        yield (
-            "ack-before-commit",
-            (f"{replica.name}: offset {answer.base_offset} acked, committed up to {end}"),
-        )
+        acked = f.OutOfBounds(f.Measure.ACKED, answer.base_offset, _COMMITTED_END, end)
+        yield "ack-before-commit", acked
 
 
 def read_too_soon(
@@ -309,8 +298,8 @@ def read_too_soon(
     end = observed.committed.end
     for batch in answer.records:
         if batch.last_offset >= end:
-            text = f"{replica.name}: offset {batch.last_offset} read, committed up to {end}"
-            yield "read-uncommitted", text
+            read = f.OutOfBounds(f.Measure.READ, batch.last_offset, _COMMITTED_END, end)
+            yield "read-uncommitted", read
 
 
 def extend(committed: Committed, leader: Replica) -> None:

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.deaths import ProcessState
+from kcluster.invariants.facts import Stall
 from kcluster.invariants.observed import PartitionKey
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
@@ -28,29 +29,6 @@ from kcluster.runtime.dispatch import Dispatcher
 LOOK_EVERY_MS: Final = 2_000
 SLOW_US: Final = 1_000_000
 """The latency above which a link counts as impaired."""
-
-
-class Stall(Struct):
-    """A high watermark that has not moved from `since_ms` to `until_ms`."""
-
-    topic: str
-    key: PartitionKey
-    leader: int
-    leader_epoch: int
-    high_watermark: int
-    log_end_offset: int
-    since_ms: int
-    until_ms: int
-
-    @property
-    def duration_ms(self) -> int:
-        return self.until_ms - self.since_ms
-
-    def __str__(self) -> str:
-        return (
-            f"watermark {self.high_watermark} of leader {self.leader} stood still for"
-            f" {self.duration_ms} ms; its log ends at {self.log_end_offset}"
-        )
 
 
 class Stalls:
@@ -73,12 +51,12 @@ class Stalls:
                 else:
                     self._note(key, leader, now_ms)
 
-    def longer_than(self, limit_ms: int) -> Iterator[Stall]:
+    def longer_than(self, limit_ms: int) -> Iterator[tuple[PartitionKey, Stall]]:
         """The longest stall of each partition, if it is longer; each is returned once."""
         for key, stall in tuple(self._longest.items()):
             if stall.duration_ms > limit_ms:
                 del self._longest[key]
-                yield stall
+                yield key, stall
 
     def _note(self, key: PartitionKey, leader: Replica, now_ms: int) -> None:
         stall = self._present.get(key)
@@ -89,7 +67,6 @@ class Stalls:
         ):
             self._present[key] = Stall(
                 topic=leader.topic,
-                key=key,
                 leader=leader.broker_id,
                 leader_epoch=leader.leader_epoch,
                 high_watermark=leader.high_watermark,
@@ -98,7 +75,7 @@ class Stalls:
                 until_ms=now_ms,
             )
             return
-        stall.until_ms = now_ms
+        self._present[key] = stall = replace(stall, until_ms=now_ms)
         longest = self._longest.get(key)
         if longest is None or longest.duration_ms < stall.duration_ms:
             self._longest[key] = stall

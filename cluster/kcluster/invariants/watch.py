@@ -146,7 +146,7 @@ class Watch:
                 if replica is None:
                     replica = _by_name(node.replicas, topic.topic, data.partition_index)
                 if replica is not None:
-                    invariants.check_read(now_ms, node.node_id, replica, data)
+                    invariants.check_read(now_ms, replica, data)
 
     def _check_acks(self, node: BrokerNodeView, body: Any) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
@@ -158,7 +158,7 @@ class Watch:
                 if replica is None:
                     replica = _by_name(node.replicas, topic.name, data.index)
                 if replica is not None:
-                    invariants.check_ack(now_ms, node.node_id, replica, data)
+                    invariants.check_ack(now_ms, replica, data)
 
     def _check_controller(self, node: ControllerNodeView) -> None:
         image = node.image
@@ -193,10 +193,10 @@ class Watch:
         if isinstance(event, Request):
             self._on_request(node_id, event, now_ms)
         elif isinstance(event, ConnectionClosed):
-            self.invariants.on_connection_closed(event.connection_id, now_us // 1000)
+            self._on_closed(event.connection_id, now_ms)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
-        self.invariants.on_request(node_id, request, now_ms)
+        self.invariants.replies.on_request(node_id, request, now_ms)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note, self._unclean_enabled)
@@ -240,7 +240,7 @@ class Watch:
         self.invariants.replies.on_withheld(reply.request)
 
     def _on_closed(self, connection_id: int, now_ms: int) -> None:
-        self.invariants.on_connection_closed(connection_id, now_ms)
+        self.invariants.replies.on_end(now_ms, connection=connection_id)
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         request = reply.request

@@ -19,12 +19,14 @@ from msgspec import Struct
 from kcluster.contract import NoteId
 from kcluster.metadata.image import MetadataImage, TopicImage
 from kcluster.metadata.records import (
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
     MetadataRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
@@ -41,13 +43,14 @@ class MetadataDelta:
     """Records from `first_offset` on; `records[i]` has offset `first_offset + i`.
 
     Known after the delta was applied to an image: `removed`, (name, topic id) of deleted topics;
-    `configured`, (resource type, name) of resources whose configs changed; `has_brokers`,
-    `has_quotas`: whether the delta changes brokers' registrations, or clients' quotas.
+    `configured`, (resource type, name) of resources whose configs changed; `acls`:
+    the records that create or remove ACLs; `has_brokers`, `has_quotas`: whether the delta changes
+    brokers' registrations, or clients' quotas.
     """
 
     __slots__ = (
-        "_by_broker", "_found", "_names", "_others", "_topics", "configured", "first_offset",
-        "has_brokers", "has_quotas", "records", "removed",
+        "_by_broker", "_found", "_names", "_others", "_topics", "acls", "configured",
+        "first_offset", "has_brokers", "has_quotas", "records", "removed",
     )  # fmt: skip
 
     def __init__(self, first_offset: int, records: Sequence[MetadataRecord]) -> None:
@@ -55,6 +58,7 @@ class MetadataDelta:
         self.records = records
         self.removed: list[tuple[str, bytes]] = []
         self.configured: dict[tuple[int, str], None] = {}
+        self.acls: list[AccessControlEntryRecord | RemoveAccessControlEntryRecord] = []
         self.has_brokers = False
         self.has_quotas = False
         self._found = False
@@ -109,6 +113,8 @@ class MetadataDelta:
                     name = self._name_of(topic_id, image)
                     self._topics.pop(name, None)
                     self.removed.append((name, topic_id))
+                case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
+                    self.acls.append(record)
                 case ClientQuotaRecord():
                     self.has_quotas = True
                 case ConfigRecord():

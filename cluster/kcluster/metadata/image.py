@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kcluster.metadata.records import (
     TOPIC_RESOURCE,
+    AccessControlEntryRecord,
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
@@ -26,6 +27,7 @@ from kcluster.metadata.records import (
     ProducerIdsRecord,
     QuotaEntity,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -33,6 +35,7 @@ from kcluster.metadata.records import (
     UserScramCredentialRecord,
 )
 from kcluster.protocol.features import ELR_VERSION
+from kcluster.security.acls import AclIndex
 
 
 class TopicImage(Struct):
@@ -47,12 +50,13 @@ class MetadataImage:
     """The cluster as of metadata offset `offset` (of the last record applied; -1 for none)."""
 
     __slots__ = (
-        "brokers", "client_quotas", "configs", "features", "next_producer_id", "offset",
+        "acls", "brokers", "client_quotas", "configs", "features", "next_producer_id", "offset",
         "scram_credentials", "topic_names", "topics",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.offset = -1
+        self.acls = AclIndex()
         self.brokers: dict[int, BrokerRegistration] = {}
         self.topics: dict[str, TopicImage] = {}
         self.topic_names: dict[bytes, str] = {}
@@ -132,6 +136,10 @@ class MetadataImage:
                 self.scram_credentials[name, mechanism] = record
             case RemoveUserScramCredentialRecord(name=name, mechanism=mechanism):
                 del self.scram_credentials[name, mechanism]
+            case AccessControlEntryRecord(acl_id=acl_id, acl=acl):
+                self.acls.add(acl_id, acl)
+            case RemoveAccessControlEntryRecord(acl_id=acl_id):
+                self.acls.remove(acl_id)
 
     def _change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
         old = self.brokers[record.broker_id]

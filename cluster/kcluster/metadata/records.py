@@ -13,9 +13,11 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import NoteId
-from kcluster.principals import BrokerEndpoint
+from kcluster.principals import UNAUTHENTICATED, BrokerEndpoint, ClientIdentity
 from kcluster.protocol.codec.schema import Versions
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
+from kcluster.security.acls import Acl
 
 NO_LEADER: Final = -1
 
@@ -184,6 +186,19 @@ class RemoveUserScramCredentialRecord(Struct, frozen=True, gc=False):
     cause: NoteId | None = None
 
 
+class AccessControlEntryRecord(Struct, frozen=True, gc=False):
+    """An ACL was created, under an id that the controller drew."""
+
+    acl_id: bytes
+    acl: Acl
+    cause: NoteId | None = None
+
+
+class RemoveAccessControlEntryRecord(Struct, frozen=True, gc=False):
+    acl_id: bytes
+    cause: NoteId | None = None
+
+
 MetadataRecord = (
     RegisterBrokerRecord
     | BrokerRegistrationChangeRecord
@@ -197,19 +212,30 @@ MetadataRecord = (
     | ClientQuotaRecord
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
 )
 
 
 class Envelope(Struct, gc=False):
-    """A client's request to the controller, with the client's id.  Kafka: KIP-590.
+    """A client's request to the controller, with the client.  Kafka: KIP-590.
 
     `is_strict`: whether its version is new enough for a refusal by its client's
-    controller_mutation_rate.
+    controller_mutation_rate; None if that quota does not apply.
     """
 
     body: Message
     client_id: str
-    is_strict: bool
+    is_strict: bool | None
+    client_host: str = ""
+    identity: ClientIdentity = UNAUTHENTICATED
+
+
+class RequestDenied(Struct, frozen=True, gc=False):
+    """The controller's answer to a client's request that its ACLs deny as a whole.  The client's
+    broker answers with the error in the form of the API."""
+
+    error: ErrorCode
 
 
 # -------------------------------------------------------------------- brokers pull the log with it

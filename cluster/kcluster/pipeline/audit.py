@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kcluster.checks.stories.sends import NO_ERROR
 from kcluster.events.partitions import LeaderElected, PartitionOffline
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.words import text_of
+from kcluster.evidence.causes import Unexplained
 from kcluster.pipeline.notes import events_of
 from kcluster.pipeline.table_audit import judged_by_table
 from kcluster.pipeline.tables import IS_BAD, PARTITION, RunDirectory, Tables
@@ -160,7 +160,7 @@ def _with_fates(sends: DataFrame, elections: DataFrame, late_ms: int) -> DataFra
 
     election = F.get(F.filter("elections", is_within), F.lit(0))["text"]
     error = F.when(F.col("error") != "", F.col("error"))
-    late_by = F.when(F.col("late"), F.coalesce(election, error, F.lit(NO_ERROR)))
+    late_by = F.when(F.col("late"), F.coalesce(election, error, F.lit(Unexplained.NO_ERROR.value)))
     return known.withColumn("late_by", late_by).drop("elections", *keys.values())
 
 

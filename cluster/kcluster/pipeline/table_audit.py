@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kcluster.checks.settings import Setting
-from kcluster.checks.stories.sends import NO_ERROR
+from kcluster.evidence.causes import Unexplained
 from kcluster.pipeline.tables import PARTITION
 from kcluster.runs.record import SendFate
 
@@ -31,7 +31,7 @@ def judged_by_table(sends: DataFrame, table: DataFrame) -> DataFrame:
     is_kept = (F.col("outcome") == "acked") & (F.col("fate") == SendFate.KEPT)
     is_refused = (F.col("outcome") == "failed") | (F.col("fate") == SendFate.ABORTED)
     refusal = F.when(F.col("ahead.error") != "", F.col("ahead.error"))
-    cause = F.coalesce(error, F.lit(NO_ERROR))
+    cause = F.coalesce(error, F.lit(Unexplained.NO_ERROR.value))
     each = {
         "lost-write": (
             at.isNull() & (lost.isNotNull() | is_kept),

@@ -41,7 +41,8 @@ KEYS: Final = frozenset(
 ERROR_FIELDS: Final = ("error_code", "partition_error_code")
 SHALLOW: Final = {
     ApiKey.METADATA: 1, ApiKey.OFFSET_FETCH: 1, ApiKey.LEAVE_GROUP: 0, ApiKey.OFFSET_DELETE: 0,
-    ApiKey.UPDATE_FEATURES: 0, ApiKey.DESCRIBE_LOG_DIRS: 0,
+    ApiKey.UPDATE_FEATURES: 0, ApiKey.DESCRIBE_LOG_DIRS: 0, ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
 }  # fmt: skip
 """The most levels of arrays that get errors, by API, unless the error is for certain topics."""
 SESSION_ERRORS: Final = frozenset(
@@ -256,7 +257,9 @@ class ErrorAnswers:
             partition = partition_of(item)
             return partition is None or self._wanted(topic, partition), topic
         topic_name = topic_of(item, self._name_of)
-        return topic_name is None or self._wanted(topic_name, None), topic_name
+        if topic_name is None:
+            return not getattr(item, "topic_id", None), None  # no topic, or one of unknown name
+        return self._wanted(topic_name, None), topic_name
 
     def rest(self, request: Message) -> Message | None:
         """The request without the parts that get the error; None if nothing is left of it."""

@@ -8,32 +8,21 @@ Kafka: no counterpart; operators correlate controller.log, state-change.log and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
-
-from msgspec import Struct
 
 from kcluster.checks.processing_words import shown
 from kcluster.events import AnyEvent
 from kcluster.events.partitions import LeaderChange, LogTruncated, PartitionEvent
 from kcluster.events.render import ECHOES, one_line
-from kcluster.events.standing import label_of, standing_of
 from kcluster.events.words import is_said_by, sentence_of, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.bars import bar, legend, offsets_per_cell
-from kcluster.runs.node_states import NodeStates
-from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
+from kcluster.runs.moment import partition_at
+from kcluster.runs.record import AppendRow, NoteRow, RunRecord
 
 LABEL_CHARS: Final = 9
 """The least width of the labels beside the logs."""
-
-
-class DrawnReplica(Struct):
-    """The log of one replica at one time, to be drawn."""
-
-    broker: int
-    log_end_offset: int
-    high_watermark: int
 
 
 def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
@@ -115,70 +104,21 @@ def drawing(record: RunRecord, partition: str, at_ms: int) -> Iterator[str]:
     blank."""
     topic, number = partition.rsplit("-", 1)
     key = (topic, int(number))
-    leader = _leader_at([r for r in record.leaders if (r.topic, r.partition) == key], at_ms)
-    moves = [row for row in record.moves if (row.topic, row.partition) == key]
-    appends = [row for row in record.appends if (row.topic, row.partition) == key]
-    replicas = _replicas_at(moves, at_ms)
+    found = partition_at(record, key, at_ms)
+    replicas = () if found is None else found.logs
     end = max((replica.log_end_offset for replica in replicas), default=0)
     if not end:
         return
     per_cell = offsets_per_cell(0, end)
-    labels = _labels(replicas, leader, NodeStates(record.notes, at_ms))
-    width = max(LABEL_CHARS, *map(len, labels.values()))
-    for replica in replicas:
-        cells = "".join(_cells(replica, end, per_cell, appends, at_ms))
+    appends = [row for row in record.appends if (row.topic, row.partition) == key]
+    width = max(LABEL_CHARS, *(len(replica.standing) for replica in replicas))
+    for replica in sorted(replicas, key=lambda each: each.broker):
+        ends, watermark = (0, replica.log_end_offset, end), replica.high_watermark
+        cells = bar(ends, watermark, per_cell, lambda offset: _epoch_of(offset, appends, at_ms))
         yield (
-            f"{'':>13}broker {replica.broker} {labels[replica.broker]:<{width}} {cells}"
-            f"  end {replica.log_end_offset}, hw {replica.high_watermark}"
+            f"{'':>13}broker {replica.broker} {replica.standing:<{width}} {''.join(cells)}"
+            f"  end {replica.log_end_offset}, hw {watermark}"
         )
-
-
-def _leader_at(rows: Iterable[LeaderRow], at_ms: int) -> LeaderRow | None:
-    found = None
-    for row in rows:
-        if row.at_ms <= at_ms:
-            found = row
-    return found
-
-
-def _labels(
-    replicas: Sequence[DrawnReplica], row: LeaderRow | None, nodes: NodeStates
-) -> dict[int, str]:
-    """The labels by broker: the state of its replica beside the leader's, empty if the partition
-    has no registration."""
-    if row is None:
-        return {replica.broker: "" for replica in replicas}
-    ends = {replica.broker: replica.log_end_offset for replica in replicas}
-    return {
-        broker: label_of(
-            standing_of(
-                broker,
-                leader=row.leader,
-                isr=row.isr,
-                elr=row.elr,
-                process=nodes.process_of(broker),
-                log_end_offset=end,
-                leader_end_offset=ends.get(row.leader),
-            )
-        )
-        for broker, end in ends.items()
-    }
-
-
-def _replicas_at(moves: Iterable[MoveRow], at_ms: int) -> list[DrawnReplica]:
-    found: dict[int, DrawnReplica] = {}
-    for row in moves:
-        if row.at_ms <= at_ms:
-            found[row.broker] = DrawnReplica(row.broker, row.log_end_offset, row.high_watermark)
-    return [found[broker] for broker in sorted(found)]
-
-
-def _cells(
-    replica: DrawnReplica, end: int, per_cell: int, appends: Sequence[AppendRow], at_ms: int
-) -> Iterator[str]:
-    ends = (0, replica.log_end_offset, end)
-    watermark = replica.high_watermark
-    return bar(ends, watermark, per_cell, lambda offset: _epoch_of(offset, appends, at_ms))
 
 
 def _epoch_of(offset: int, appends: Sequence[AppendRow], at_ms: int) -> int:

@@ -1,7 +1,7 @@
 """A cluster at one moment of its past, from the rows of a run.
 
 Owns: `ClusterMoment`, and how the rows until then add up to it.  Never: reads a file, asks a
-cluster; makes words, except the labels that the status has too.
+cluster; makes words, except labels and impairments, which the status has too.
 Kafka: the output of kafka-topics, kafka-consumer-groups and kafka-transactions at that time.
 """
 
@@ -13,9 +13,11 @@ from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
+from kcluster.clients.ledger import Partition
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.rule_effects import AnyEffect
 from kcluster.events.standing import label_of, standing_of
+from kcluster.events.words.network import shape_text
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import BeliefRow, ExchangeRow, GroupRow, TransactionStateRow
 from kcluster.runs.build_record import epochs_row, leader_row, move_row, note_rows, topology_values
@@ -23,6 +25,7 @@ from kcluster.runs.node_states import STATE_EVENTS, Link, NodeStates
 from kcluster.runs.record import EpochsRow, LeaderRow, MoveRow, RunInfo, RunRecord
 
 K = TypeVar("K", bound=Hashable)
+P = TypeVar("P", MoveRow, EpochsRow, LeaderRow)
 
 DEAD: Final = "Dead"
 
@@ -120,7 +123,8 @@ def moment_of(record: RunRecord, at_ms: int) -> ClusterMoment:
         cuts=tuple(sorted(nodes.cuts)),
         sides=nodes.sides if nodes.cuts else (),
         impaired=tuple(
-            ImpairedLink(link, tuple(texts)) for link, texts in sorted(nodes.impaired.items())
+            ImpairedLink(link, tuple(map(shape_text, shapes)))
+            for link, shapes in sorted(nodes.impaired.items())
         ),
         network_clients=nodes.clients,
         rules=tuple(RuleMoment(name, effect) for name, effect in nodes.rules.items()),
@@ -129,6 +133,17 @@ def moment_of(record: RunRecord, at_ms: int) -> ClusterMoment:
         groups=tuple(row for _, row in sorted(groups.items()) if row.state != DEAD),
         transactions=tuple(row for _, row in sorted(transactions.items()) if row.state != DEAD),
     )
+
+
+def partition_at(record: RunRecord, partition: Partition, at_ms: int) -> PartitionMoment | None:
+    """A partition at `at_ms`; None if it did not exist."""
+
+    def own(rows: Iterable[P]) -> list[P]:
+        return [row for row in rows if (row.topic, row.partition) == partition]
+
+    moves, epochs, leaders = own(record.moves), own(record.epochs), own(record.leaders)
+    rows = RunRecord(record.info, moves=moves, epochs=epochs, leaders=leaders)
+    return next(_partitions(rows, at_ms, NodeStates(record.notes, at_ms)), None)
 
 
 def recorded_until(recorder: Recorder, at_ms: int) -> RunRecord:

@@ -1,6 +1,6 @@
 """The state of brokers, controller, links and rules at one time, from the events up to that time.
 
-Owns: the sum of these events. Never: knows partitions; makes words, except for impairments.
+Owns: the sum of these events. Never: knows partitions; makes words.
 Kafka: no counterpart.
 
 Without an event, a state is that of the run's beginning: brokers up, links whole.
@@ -38,7 +38,6 @@ from kcluster.events.network import (
 )
 from kcluster.events.rule_effects import AnyEffect
 from kcluster.events.topics import TopicDeleted, TopicEvent
-from kcluster.events.words.network import shape_text
 from kcluster.runs.record import NoteRow
 
 Link = tuple[int, int]
@@ -50,14 +49,14 @@ STATE_EVENTS: Final = (
 
 class NodeStates:
     """The states of the nodes after the events until `at_ms`.  `cuts`: (source, destination);
-    `sides`: sets of nodes that reached each other; `impaired`: each impairment in words, by link;
+    `sides`: sets of nodes that reached each other; `impaired`: each impairment, by link;
     `clients`: names of the nodes that are clients."""
 
     def __init__(self, notes: Iterable[NoteRow], at_ms: int) -> None:
         self.controller_is_active = True
         self.cuts: dict[Link, None] = {}
         self.sides: tuple[tuple[int, ...], ...] = ()
-        self.impaired: dict[Link, list[str]] = {}
+        self.impaired: dict[Link, list[NetworkShaped]] = {}
         self.clients: dict[int, str] = {}
         self.rules: dict[str, AnyEffect] = {}
         self.deleted_ms: dict[str, int] = {}
@@ -125,6 +124,6 @@ class NodeStates:
                 self.clients.update(event.clients)
                 for link in event.links:
                     if not event.undone:
-                        self.impaired.setdefault(link, []).append(shape_text(event))
+                        self.impaired.setdefault(link, []).append(event)
                     elif link not in event.remaining:
                         self.impaired.pop(link, None)

@@ -171,6 +171,7 @@ def _controller_builder(
         features,
         max(releases.values(), key=lambda release: release.number),
         users,
+        topology.security.authorization.acls,
     )
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from kcluster.actions.base import repair_all
-from kcluster.checks.remedies import Remedy, RemedyKind
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.checks.verdict_facts import Remedy, RemedyKind
 from kcluster.config.files.problems import unknown
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS

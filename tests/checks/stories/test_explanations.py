@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kcluster.checks.verdict import UNKNOWN, VALID, Verdict
+from kcluster.checks.verdict import Verdict
+from kcluster.checks.verdict_facts import UNKNOWN, VALID
 from kcluster.events.brokers import LostRange, RecordsLost
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol import messages as m

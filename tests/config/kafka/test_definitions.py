@@ -39,8 +39,8 @@ with (Path(__file__).parent / "kafka_4_4_0.tsv").open(encoding="utf-8") as table
 the first release that has it, if 4.3.1 has not."""
 
 SET_BY_THE_TOPOLOGY = {"broker.id", "node.id", "broker.rack", "listeners", "advertised.listeners"}
-OURS_ALONE = {"eligible.leader.replicas.version"}
-"""A feature level in Kafka."""
+OURS_ALONE = {"allow.everyone.if.no.acl.found", "eligible.leader.replicas.version", "super.users"}
+"""A feature level in Kafka, and two configs of its authorizer, which Kafka does not define."""
 
 
 def defaults_of(scope: str) -> dict[str, ConfigDef]:

@@ -8,6 +8,7 @@ from msgspec import to_builtins
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.sasl import sasl_settings
+from kcluster.security.sasl.oauthbearer import UnsecuredTokens
 from kcluster.security.sasl.settings import SaslSettings
 
 HEAD = """\
@@ -63,8 +64,8 @@ security: {users: {alice: alice-secret}}
     assert client.passwords == {"alice": "alice-secret", "carol": "c"}
     assert client.failure_delay_ms == 7
     assert client.max_receive_bytes == 524_288
-    assert client.tokens.required_scopes == ("a", "b")
-    assert client.tokens.clock_skew_ms == 5
+    tokens = client.validate_token.__self__  # type: ignore[attr-defined]  # a bound method
+    assert tokens == UnsecuredTokens(required_scopes=("a", "b"), clock_skew_ms=5)
     assert found["OTHER"].mechanisms == ("SCRAM-SHA-512",)
     assert found["OTHER"].max_reauth_ms == {"SCRAM-SHA-512": 9_000}
 

@@ -78,6 +78,7 @@ def tab(pages: Callable[[int], Page]) -> Iterator[Callable[..., Page]]:
         page.set_viewport_size({"width": width // zoom, "height": height // zoom})
         page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
         page.goto(url)
+        page.wait_for_function("window.kclusterPage")
         return page
 
     yield opened

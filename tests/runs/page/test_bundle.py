@@ -17,7 +17,7 @@ def made(folder: Path, **modules: str) -> str:
         path = folder / f"{name.replace('_', '/')}.js"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
-    return bundle(folder)
+    return bundle(folder, "main.js")
 
 
 def test_bundle__a_module_follows_what_it_imports_and_sees_only_that(tmp_path: Path) -> None:
@@ -28,14 +28,33 @@ def test_bundle__a_module_follows_what_it_imports_and_sees_only_that(tmp_path: P
         main='import "./a.js";\n',
     )
     assert text == (
-        '(() => {\n"use strict";\n'
+        '"use strict";\n'
         "const $views_z = (() => {\n\nconst own = 1;\nconst one = own;\nfunction two() {}\n"
         "return {one, two};\n})();\n"
         "const $a = (() => {\nconst {one, two} = $views_z;\n\nconst own = one + two();\n"
         "return {};\n})();\n"
         "const $main = (() => {\nreturn {};\n})();\n"
-        "})();\n"
     )
+
+
+def test_bundle__a_later_script_leaves_out_what_has_run(tmp_path: Path) -> None:
+    made(tmp_path, main='import "./a.js";\n', a="export const one = 1;\n")
+    made(tmp_path, late='import { one } from "./a.js";\nf(one);\n')
+    assert bundle(tmp_path, "late.js", after=["main.js"]) == (
+        '"use strict";\nconst $late = (() => {\nconst {one} = $a;\nf(one);\nreturn {};\n})();\n'
+    )
+
+
+def test_page__each_module_is_in_a_script_and_a_run_has_none_that_asks_a_cluster() -> None:
+    entries = ["open.js", "recorded.js", "moments.js"]
+    ran = "".join(bundle(FOLDER, entry, after=entries[:at]) for at, entry in enumerate(entries))
+    scripts = (bundle(FOLDER, "main.js"), ran)
+    for path in FOLDER.rglob("*.js"):
+        name = f"const ${'_'.join(path.relative_to(FOLDER).with_suffix('').parts)} ="
+        assert any(name in script for script in scripts), path
+        assert ran.count(name) <= 1, path
+    for name in ("actions", "connection", "controls", "dialogs", "lesson"):
+        assert f"const ${name} =" not in ran
 
 
 def test_bundle__comments_go_and_text_that_looks_like_one_stays(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from tests.runs.stage import unclean_run
 pytestmark = IN_CHROMIUM
 
 FACTS = """
+while (!window.kclusterPage) await new Promise(requestAnimationFrame);
 await kclusterPage.ready;
 await new Promise(requestAnimationFrame);
 await new Promise(requestAnimationFrame);

@@ -56,7 +56,8 @@ const feed = (count) => {
 
 WATCH = """
 const gaps = [], began = performance.now();
-page.view = "VIEW";
+page.show("VIEW");
+await page.ready;
 let last = began, isOver = false;
 const tick = (now) => {
   gaps.push(now - last);

@@ -80,7 +80,7 @@ def test_live__keys_kill_and_links_are_cut_from_the_keyboard(tab: Tab, url: str)
 def test_live__a_refusal_is_shown_in_words(tab: Tab, url: str) -> None:
     page = tab(url)
     replica(page, 1, "leader")
-    page.evaluate("kclusterPage.act({kill: 9})")
+    page.evaluate("kclusterPage.controls.act({kill: 9})")
     page.get_by_role("alert").get_by_text("broker 9").wait_for()
 
 
@@ -146,7 +146,7 @@ def test_live__what_if_from_now(tab: Tab, url: str) -> None:
     here = page.get_by_role("region", name="With nothing more done")
     there = page.get_by_role("region", name="With kill: 1")
     there.get_by_text("Verdict").wait_for(timeout=60_000)
-    page.locator("#fork-slider").fill(str(page.evaluate("kclusterPage.open.moment + 500")))
+    page.locator("#fork-slider").fill(str(page.evaluate("kclusterPage.controls.open.moment + 500")))
     there.get_by_text("down (killed)").wait_for()
     here.get_by_text("leader, end").first.wait_for()
     assert "down" not in here.locator(".replicas").inner_text()

@@ -50,7 +50,7 @@ def test_play__both_futures_of_a_moment(tab: Tab, url: str, width: int, zoom: in
     there = page.get_by_role("region", name="With kill: {brokers: 1, how: power}")
     there.get_by_text("Verdict").wait_for(timeout=60_000)
     assert "valid" in here.inner_text()
-    page.locator("#fork-slider").fill(str(page.evaluate("kclusterPage.open.moment + 250")))
+    page.locator("#fork-slider").fill(str(page.evaluate("kclusterPage.controls.open.moment + 250")))
     there.get_by_text("down (power lost)").wait_for()
     assert "down" not in here.locator(".replicas").inner_text()
     wide, shown = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")

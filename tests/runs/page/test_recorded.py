@@ -146,3 +146,18 @@ def test_projector__text_is_large_and_named_parts_have_labels(tab: Tab, url: str
     assert nameless == 0
     page.keyboard.press("?")
     page.get_by_role("dialog", name="Help").wait_for()
+
+
+def test_page__a_view_gets_its_rows_and_code_when_it_is_opened_first(tab: Tab, url: str) -> None:
+    page = tab(url)
+    page.locator(".view.timeline").wait_for()
+    scripts = "document.scripts.length"
+    before = page.evaluate(scripts)
+    assert page.evaluate("kclusterPage.model.clients.size") == 0
+    page.get_by_role("tab", name="Client").click()
+    page.locator("svg.ladder").wait_for()
+    page.get_by_role("tab", name="Timeline").click()
+    page.locator("#rows canvas").first.wait_for()
+    page.keyboard.press("v")
+    page.locator(".replica.leader svg.crown").wait_for()
+    assert page.evaluate(scripts) == before + 1

@@ -55,6 +55,7 @@ const shareOfLanes = () => {
   return (lanes - top) / high(document.body);
 };
 const saw = {};
+while (!window.kclusterPage) await new Promise(requestAnimationFrame);
 await kclusterPage.ready;
 await frames(4);
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.checks.verdict import INVALID
+from kcluster.checks.verdict_facts import INVALID
 from kcluster.contract import PeerRequest
 from kcluster.invariants.livelock import LOOKED_AT, StepsAtOnce
 from kcluster.runtime.livelock import LivelockError

@@ -8,7 +8,13 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from kcluster.security.sasl.exchange import Accepted, Broken, Challenge, LoginProblem, LoginRefused
+from kcluster.security.sasl.exchange import (
+    Broken,
+    Challenge,
+    LoginAccepted,
+    LoginProblem,
+    LoginRefused,
+)
 from kcluster.security.sasl.oauthbearer import (
     OAuthBearerClient,
     OAuthBearerServer,
@@ -37,7 +43,7 @@ def show(value: str, extra: str = "", authorization: str = "") -> object:
 
 def test_token__its_subject_logs_in_until_it_expires() -> None:
     claims = {"sub": "alice", "exp": NOW_S + 3.7}
-    accepted = Accepted(b"", "alice", expires_at_ms=NOW_MS + 3_700)
+    accepted = LoginAccepted(b"", "alice", expires_at_ms=NOW_MS + 3_700)
     assert show(token(claims)) == accepted
     assert show(token(claims | {"iat": NOW_S})) == accepted
     assert show(token(claims), extra="\x01foo=bar") == accepted
@@ -49,7 +55,7 @@ def test_token__both_sides_understand_each_other() -> None:
     client = OAuthBearerClient(unsecured_token("alice", NOW_MS, 60_000), {"foo": "bar"})
     server = OAuthBearerServer(UnsecuredTokens().validate)
     answer = server.evaluate(client.respond(b"") or b"", NOW_MS)
-    assert answer == Accepted(b"", "alice", expires_at_ms=NOW_MS + 60_000)
+    assert answer == LoginAccepted(b"", "alice", expires_at_ms=NOW_MS + 60_000)
     assert client.respond(b"") is None
 
 

@@ -133,8 +133,8 @@ def synonym_of(name: str, value: str | None, source: int) -> Synonym:
 
 
 def is_sensitive(definition: ConfigDef | None) -> bool:
-    """Whether the value is never shown: passwords and unknown configs."""
-    return definition is None or definition.type == "PASSWORD"
+    """Whether the value is never shown: passwords, and configs that Kafka does not know."""
+    return definition is None or definition.type == "PASSWORD" or definition.spec.of_plugin
 
 
 def settings_of(view: BrokerView) -> BrokerSettings:

@@ -13,9 +13,11 @@ from kcluster.broker.broker import Broker
 from kcluster.broker.registry import PARKED, Parked
 from kcluster.broker.versions import CONTROLLERS_OWN, is_not_controller, not_controller
 from kcluster.contract import Request
-from kcluster.metadata.records import Envelope
+from kcluster.metadata.records import Envelope, RequestDenied
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
+from kcluster.security.refusals import DENIED
 
 STRICT_SINCE: Final[Mapping[int, int]] = {
     ApiKey.CREATE_TOPICS: 6,
@@ -46,12 +48,41 @@ def forward(
     if timeout_ms <= 0:
         return timed_out(request.body)
 
-    def on_answer(answer: Message | None, now_ms: int) -> None:
-        broker.reply(request, timed_out(request.body) if answer is None else answer)
+    def on_answer(answer: Message | RequestDenied | None, now_ms: int) -> None:
+        if answer is None:
+            answer = timed_out(request.body)
+        elif isinstance(answer, RequestDenied):
+            answer = denied(timed_out(request.body), answer.error)
+        broker.reply(request, answer)
 
-    body = request.body
-    if broker.quotas.is_active and request.api_key in STRICT_SINCE:
-        is_strict = request.api_version >= STRICT_SINCE[request.api_key]
-        body = Envelope(body, request.client_id or "", is_strict)
-    broker.ask_controller(body, on_answer, timeout_ms, now_ms)
+    broker.ask_controller(enveloped(broker, request, request.body), on_answer, timeout_ms, now_ms)
     return PARKED
+
+
+def enveloped(broker: Broker, request: Request, body: Message) -> Message | Envelope:
+    """What the controller gets of a client's request: with the client, if it matters who it is."""
+    strict_since = STRICT_SINCE.get(request.api_key) if broker.quotas.is_active else None
+    if strict_since is None and broker.access is None:
+        return body
+    return Envelope(
+        body,
+        request.client_id or "",
+        None if strict_since is None else request.api_version >= strict_since,
+        request.client_host,
+        request.identity,
+    )
+
+
+def denied(answer: Message, error: ErrorCode) -> Message:
+    """The answer to a request that timed out, with the error of a denied one."""
+    for name in answer.__struct_fields__:
+        value = getattr(answer, name)
+        if name == "error_code":
+            setattr(answer, name, error)
+        elif name == "error_message":
+            setattr(answer, name, DENIED[error])
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, Message):
+                    denied(item, error)
+    return answer

@@ -27,18 +27,6 @@ from kcluster.checks.anomalies import passed_over as passed_over
 # isort: on
 
 from kcluster.checks.anomalies.base import ANOMALIES, Anomaly
-from kcluster.checks.anomalies.search import (
-    anomalies_of_sends,
-    explained,
-    find_anomalies,
-    find_in_groups,
-)
+from kcluster.checks.anomalies.search import anomalies_of_sends, explained, find_anomalies
 
-__all__ = [
-    "ANOMALIES",
-    "Anomaly",
-    "anomalies_of_sends",
-    "explained",
-    "find_anomalies",
-    "find_in_groups",
-]
+__all__ = ["ANOMALIES", "Anomaly", "anomalies_of_sends", "explained", "find_anomalies"]

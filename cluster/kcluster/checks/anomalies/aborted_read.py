@@ -1,34 +1,28 @@
 """aborted-read: a record can be read, or was, although its send or its transaction failed for
 certain.
 
-Owns: the check and the text; stories/offsets.py and stories/transactions.py tell the story.  Never:
+Owns: the check; stories/offsets.py and stories/transactions.py tell the story.  Never:
 looks into a node. Kafka: no counterpart; Jepsen's G1a.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     LogAnomaly,
     PartitionHistory,
     anomaly,
 )
-from kcluster.checks.anomalies.wording import are, place_of, records_of
+from kcluster.checks.anomalies.facts import FailedForCertain, Finding
 from kcluster.checks.stories.offsets import offset_story
 from kcluster.checks.stories.sends import error_met
 from kcluster.checks.stories.transactions import explained_by
 from kcluster.clients.ledger import Outcome, SentRecord
+from kcluster.evidence.causes import SendCause
 from kcluster.evidence.lookups import Facts
-
-SEND_FAILED: Final = "whose send failed for certain"
-ABORTED: Final = "whose transaction was aborted"
-READ: Final = "was read by "
 
 
 @anomaly("aborted-read", "a record whose send or transaction failed for certain can be read")
@@ -57,24 +51,10 @@ class AbortedRead(LogAnomaly):
                 yield self._finding(found, read.offset, read.consumer)
 
     def _finding(self, send: SentRecord, offset: int, reader: str) -> Finding:
-        why = SEND_FAILED if send.outcome is Outcome.FAILED else ABORTED
-        return Finding(
-            name=self.NAME,
-            client=send.producer,
-            offset=offset,
-            value=send.value,
-            detail=f"{why}|{reader}",
-            at_ms=send.sent_ms,
-        )
+        is_aborted = send.outcome is not Outcome.FAILED
+        return self.about(send, offset, FailedForCertain(is_aborted, reader))
 
-    def text(self, group: Group) -> str:
-        records = records_of(group)
-        why, _, reader = group[0].detail.partition("|")
-        if reader:
-            return f"{records}, {why}, {are(group)} hidden, and {READ}{reader}{place_of(group)}"
-        return f"{records}, {why}, {are(group)} there{place_of(group)}"
-
-    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[SendCause]:
         """The causes of the findings: the error of the transaction, else of the send."""
         for finding in anomaly.findings:
             send = facts.send(anomaly.partition, finding.value)

@@ -1,6 +1,6 @@
 """accepted-twice: a leader took two members' acceptances of one record of a share group.
 
-Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
+Owns: the check; delivery.py has the story.  Never: looks into a node.
 Kafka: no counterpart; KAFKA-19954 let two members have a record at once.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import Finding, anomaly
+from kcluster.checks.anomalies.base import RunHistory, anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
-from kcluster.clients.ledger import Ledger, Partition, SharedRecord
+from kcluster.checks.anomalies.facts import AcceptedBy, Finding
+from kcluster.clients.ledger import Partition, SharedRecord
 
 
 @anomaly("accepted-twice", "a share group's record was accepted by two members that had it at once")
@@ -23,14 +24,14 @@ class AcceptedTwice(DeliveryAnomaly):
         accepted-twice: orders-0: group g: a and b both accepted offset 3
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
         every: dict[tuple[str, Partition, int], list[SharedRecord]] = {}
-        for delivery in ledger.deliveries:
+        for delivery in run.ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             every.setdefault(key, []).append(delivery)
         accepted: dict[tuple[str, Partition, int], SharedRecord] = {}
-        leaders = Leaderships(ledger)
-        for delivery in ledger.deliveries:
+        leaders = Leaderships(run.ledger)
+        for delivery in run.ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             if len(every[key]) == 1 or not leaders.was_its(delivery, every[key]):
                 continue
@@ -39,8 +40,5 @@ class AcceptedTwice(DeliveryAnomaly):
                 continue
             is_later = leaders.at_least(delivery) >= leaders.at_most(before)
             if not (is_later and delivery.is_behind(before)):
-                detail = (
-                    f"group {delivery.group}: {before.consumer} and {delivery.consumer} both"
-                    f" accepted offset {delivery.offset}"
-                )
-                yield self.of_delivery(delivery, detail)
+                accepted_by = AcceptedBy(delivery.group, before.consumer)
+                yield self.about(delivery, delivery.offset, accepted_by)

@@ -1,12 +1,12 @@
-"""The base of anomalies: a class finds its kind in a run, describes it and explains it.
+"""The base of anomalies: a class finds its kind in a run, and explains it.
 
-Owns: AnomalyKind and its forms, findings, their grouping into anomalies, the table of kinds by
-name.  Never: knows a kind.  Kafka: no counterpart; jepsen.tests.kafka.
+Owns: AnomalyKind and its forms, the grouping of findings into anomalies, the table of kinds by
+name.  Never: knows a kind; words an anomaly (words.py).  Kafka: no counterpart; jepsen.tests.kafka.
 
-To add an anomaly: a class with `@anomaly("name", "its meaning")` in a file of this directory, and
-that file's line in `__init__.py`, at its place in the order of verdicts.  The class's docstring
-describes when the anomaly occurs, and shows how it is printed.  The checks of scenarios accept the
-name.
+To add an anomaly: a class with `@anomaly("name", "its meaning")` in a file of this directory; that
+file's line in `__init__.py`, at its place in the order of verdicts; its sentence in words.py.  The
+class's docstring describes when the anomaly occurs, and shows how it is printed.  The checks of
+scenarios accept the name.
 
 A record is identified by its value, which its producer sends once.
 """
@@ -14,11 +14,13 @@ A record is identified by its value, which its producer sends once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Final, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
+from kcluster.checks.anomalies.facts import AnomalyFact, AnomalyFacts, Finding, InTransaction
+from kcluster.checks.anomalies.words import anomaly_text
 from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import (
@@ -31,7 +33,7 @@ from kcluster.clients.ledger import (
     SentRecord,
     SharedRecord,
 )
-from kcluster.evidence.causes import Cause
+from kcluster.evidence.causes import Cause, SendCause
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
@@ -40,55 +42,27 @@ Places = Mapping[bytes | None, Sequence[int]]
 """The offsets of each value."""
 
 
-class Finding(Struct, frozen=True):
-    """One record of an anomaly.
-
-    `offset`: the record's actual or expected offset, -1 if unknown.  `other`: a second offset: that
-    of the duplicate, or of the record sent or read before; for a lost record without an offset, its
-    number among its producer's sends to the partition.  `detail`: further facts for the kind's
-    text.  `allowed`: the setting that allows the anomaly.
-    """
-
-    name: str
-    client: str
-    offset: int
-    value: bytes | None
-    other: int = -1
-    detail: str = ""
-    allowed: Setting = Setting.NONE
-    value_before: bytes | None = None
-    at_ms: int = -1
-
-
 Group = Sequence[Finding]
-"""Neighbouring findings of one kind, with one client, detail and setting; at least one."""
+"""Neighbouring findings of one kind, with one client, fact and setting; at least one."""
 
 
-class Anomaly(Struct, frozen=True):
-    """A broken promise as clients see it: `count` neighbouring records with one story.
+class Anomaly(AnomalyFacts, frozen=True):
+    """A broken promise as clients see it: neighbouring records with one story.
 
-    `name`: its name in ANOMALIES; `first` and `last`: the offsets, -1 if unknown; `values`: those
-    of the first and the last record; `allowed`: the setting that allows the anomaly, "" for none;
-    `at_ms`: the time of the first send or read; `chain`: the events that led to it, oldest first;
-    `causes`: the causes in it; `errors`: the errors of clients in it, by Kafka's names.
+    `chain`: the events that led to it, oldest first; `causes`: the causes in it; `errors`: the
+    errors of clients in it, by Kafka's names.
     """
 
-    name: str
-    partition: Partition
-    text: str
-    count: int = 1
-    first: int = -1
-    last: int = -1
-    values: tuple[bytes | None, bytes | None] = (None, None)
-    client: str = ""
-    allowed: Setting = Setting.NONE
-    at_ms: int = -1
-    other: int = -1
     chain: tuple[Link, ...] = ()
     causes: tuple[Cause, ...] = ()
     errors: tuple[str, ...] = ()
     findings: Group = ()
     """The finding about each record concerned; empty in a verdict."""
+
+    @property
+    def text(self) -> str:
+        """Its sentence, for people; no code reads it."""
+        return anomaly_text(self)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.partition[0]}-{self.partition[1]}: {self.text}"
@@ -100,6 +74,7 @@ class PartitionHistory(Struct, frozen=True):
     `drained`: consumers had the time to read to the end.
     """
 
+    partition: Partition
     sends: Sequence[SentRecord]
     reads: Sequence[ReadRecord]
     log: FinalLog
@@ -135,12 +110,20 @@ class PartitionHistory(Struct, frozen=True):
         return [offset for offset in at if offset not in hidden] if hidden else at
 
 
+class TransactionalSend(NamedTuple):
+    """A record of a transaction.  `visible_at`: the offset at which read_committed consumers get
+    it, -1 for none; `hidden_at`: the offset at which it is hidden, -1 for none."""
+
+    send: SentRecord
+    visible_at: int
+    hidden_at: int
+
+
 class TransactionHistory(Struct, frozen=True):
-    """A transaction and its records: (send, the offset at which read_committed consumers get the
-    record, -1 for none; the offset at which it is hidden, -1 for none)."""
+    """A transaction and its records."""
 
     transaction: ClientTransaction
-    records: Sequence[tuple[SentRecord, int, int]]
+    records: Sequence[TransactionalSend]
     is_open: bool = False
     """Whether the transaction's producer waits for a marker, so that it may still become
     visible."""
@@ -155,19 +138,38 @@ class Explanation(Struct, frozen=True):
 
 
 class AnomalyKind(ABC):
-    """One kind of anomaly: its grouping, description and explanation."""
+    """One kind of anomaly: its grouping and explanation."""
 
     NAME: ClassVar[str] = ""
     MEANING: ClassVar[str] = ""
 
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        """Whether `finding` belongs to the anomaly of `before`: here, whether its offset is the
-        next."""
-        return is_next_offset(finding, before)
-
-    @abstractmethod
-    def text(self, group: Group) -> str:
-        """The sentence that describes these findings."""
+    def about(
+        self,
+        record: SentRecord | ReadRecord | SharedRecord,
+        offset: int,
+        fact: AnomalyFact | None = None,
+        *,
+        other: int = -1,
+        other_value: bytes | None = None,
+        allowed: Setting = Setting.NONE,
+    ) -> Finding:
+        """A finding about a record that a client sent or received."""
+        if isinstance(record, SentRecord):
+            client, at_ms = record.producer, record.sent_ms
+        else:
+            client, at_ms = record.consumer, record.at_ms
+        return Finding(
+            name=self.NAME,
+            partition=record.partition,
+            client=client,
+            offset=offset,
+            value=record.value,
+            other=other,
+            fact=fact,
+            allowed=allowed,
+            other_value=other_value,
+            at_ms=at_ms,
+        )
 
     @abstractmethod
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
@@ -176,6 +178,11 @@ class AnomalyKind(ABC):
 
 class PartitionAnomaly(AnomalyKind):
     """An anomaly of the records of one partition."""
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        """Whether `finding` belongs to the anomaly of `before`: here, whether its offset is the
+        next."""
+        return is_next_offset(finding, before)
 
     @abstractmethod
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
@@ -186,67 +193,31 @@ class LogAnomaly(PartitionAnomaly):
     """An anomaly of records that were sent, by their places in the final log, or their absence."""
 
     @abstractmethod
-    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
-        """The cause of each of its findings, in a line: an election, or the error that a client
-        got."""
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[SendCause]:
+        """The cause of each of its findings."""
 
 
-class CommitAnomaly(AnomalyKind):
-    """An anomaly of the committed offsets of a group."""
+class RunHistory(Struct, frozen=True):
+    """The history of groups and transactions, and the content of all logs at the end.  `recorder`:
+    None if only the clients' knowledge is searched."""
 
-    @abstractmethod
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        """The commits of this anomaly, in the order of the ledger; each is an anomaly of its
-        own."""
-
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        return False
+    ledger: Ledger
+    logs: Mapping[Partition, FinalLog]
+    transactions: Sequence[TransactionHistory] = ()
+    recorder: Recorder | None = None
 
 
-class GroupAnomaly(AnomalyKind):
-    """An anomaly of a group, found in its coordinators' answers."""
+class RunAnomaly(AnomalyKind):
+    """An anomaly of a group or a transaction."""
 
     @abstractmethod
-    def find_in(self, recorder: Recorder) -> Iterator[tuple[Partition, Finding]]:
-        """The anomalies of this kind: the partition of each, and the finding there."""
-
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        return False
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        """The findings; each is an anomaly of its own."""
 
 
-class TransactionAnomaly(AnomalyKind):
-    """An anomaly of the transactions of the run's own producers.  Its text is the detail of its
-    finding."""
-
-    def of_record(
-        self, send: SentRecord, offset: int, detail: str, other: int = -1
-    ) -> tuple[Partition, Finding]:
-        """A finding about one record of a transaction."""
-        return (
-            send.partition,
-            Finding(
-                name=self.NAME,
-                client=send.producer,
-                offset=offset,
-                value=send.value,
-                other=other,
-                detail=detail,
-                at_ms=send.sent_ms,
-            ),
-        )
-
-    def text(self, group: Group) -> str:
-        return group[0].detail
-
-    @abstractmethod
-    def find(
-        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
-    ) -> Iterator[tuple[Partition, Finding]]:
-        """The transactions of this anomaly, each with one of its partitions; each is an anomaly of
-        its own."""
-
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        return False
+def in_transaction(history: TransactionHistory) -> InTransaction:
+    """The fact that a record belongs to this transaction."""
+    return InTransaction(history.transaction.number, history.transaction.producer)
 
 
 def is_next_offset(finding: Finding, before: Finding) -> bool:
@@ -279,28 +250,28 @@ def anomaly(name: str, meaning: str) -> Callable[[K], K]:
     return register
 
 
-def grouped(partition: Partition, findings: Iterable[Finding]) -> list[Anomaly]:
-    """The anomalies: one for each run of neighbouring findings of one kind and client, in the given
+def grouped(kind: PartitionAnomaly, findings: Iterable[Finding]) -> list[Anomaly]:
+    """The anomalies: one for each run of neighbouring findings of one client, in the given
     order."""
     groups: list[list[Finding]] = []
-    open_groups: dict[tuple[str, str, str, str], list[Finding]] = {}
+    open_groups: dict[Hashable, list[Finding]] = {}
     for finding in findings:
-        key = (finding.name, finding.client, finding.detail, finding.allowed)
+        key = (finding.client, finding.fact, finding.allowed)
         group = open_groups.get(key)
-        if group is not None and ANOMALIES[finding.name].follows(finding, group[-1]):
+        if group is not None and kind.follows(finding, group[-1]):
             group.append(finding)
         else:
             open_groups[key] = group = [finding]
             groups.append(group)
-    return [_anomaly(partition, group) for group in groups]
+    return [anomaly_of(*group) for group in groups]
 
 
-def _anomaly(partition: Partition, group: Group) -> Anomaly:
+def anomaly_of(*group: Finding) -> Anomaly:
+    """The anomaly of these neighbouring findings."""
     first, last = group[0], group[-1]
     return Anomaly(
         name=first.name,
-        partition=partition,
-        text=ANOMALIES[first.name].text(group),
+        partition=first.partition,
         count=len(group),
         first=first.offset,
         last=last.offset,
@@ -309,5 +280,8 @@ def _anomaly(partition: Partition, group: Group) -> Anomaly:
         allowed=first.allowed,
         at_ms=first.at_ms,
         other=first.other,
+        last_other=last.other,
+        other_value=first.other_value,
+        fact=first.fact,
         findings=group,
     )

@@ -1,6 +1,6 @@
 """committed-offset-back: a group's commit was acked and an older offset was fetched later.
 
-Owns: the check, the text and the story: a later commit of the older offset, or the history of the
+Owns: the check and the story: a later commit of the older offset, or the history of the
 group's partition of __consumer_offsets. Never: guesses: each link is a note or an answer.  Kafka:
 no counterpart.
 """
@@ -9,36 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import (
-    Anomaly,
-    CommitAnomaly,
-    Explanation,
-    Finding,
-    Group,
-    anomaly,
-)
+from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import CommitAcked, CommitWritten, OffsetAnswered
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
-from kcluster.checks.stories.commits import commit_ms, fetched_offset, is_commit_of
+from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.groups import group_losses
 from kcluster.checks.stories.reads import changes_between
-from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.network import RuleHit
 from kcluster.events.rule_effects import Delay
-from kcluster.evidence.group_history import offsets_written
+from kcluster.evidence.group_history import (
+    FetchedOffset,
+    commits_of,
+    group_home,
+    offset_answers,
+    offsets_written,
+)
 from kcluster.evidence.lookups import Facts, between
-from kcluster.metadata.placement import coordinator_partition
-from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 @anomaly(
     "committed-offset-back", "a group's committed offset was acked, and an older one read later"
 )
-class CommittedOffsetBack(CommitAnomaly):
+class CommittedOffsetBack(RunAnomaly):
     """A group's commit was acked, and an OffsetFetch that was sent afterwards got an older offset.
 
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
@@ -46,14 +42,10 @@ class CommittedOffsetBack(CommitAnomaly):
     A commit that a fault rule held until its client had committed again is accepted (`allowed`).
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        for one in ledger.commits:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        for one in run.ledger.commits:
             if not one.is_commit and one.offset < one.known:
-                yield (one.partition, Finding(self.NAME, one.group, one.offset, None, one.known))
-
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return f"group {first.client} committed {first.other} and fetched {first.offset} later"
+                yield Finding(self.NAME, one.partition, one.group, one.offset, None, one.known)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         links = list(_forgotten(facts, anomaly))
@@ -73,9 +65,13 @@ def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Not
     know."""
     late = {
         (broker, reply.request.connection_id, reply.request.correlation_id)
-        for at_ms, broker, reply in facts.recorder.answers
+        for answer in facts.recorder.answers
+        for at_ms, broker, reply in (answer,)
         if from_ms <= at_ms <= until_ms
-        and is_commit_of(reply, anomaly.client, anomaly.partition, anomaly.first)
+        for each in commits_of(facts.recorder, (answer,))
+        if each.is_accepted
+        and (each.group, each.partition) == (anomaly.client, anomaly.partition)
+        and each.offset == anomaly.first
     }
     for note in facts.notes if late else ():
         hit = note.event
@@ -95,19 +91,16 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     group = anomaly.client
     committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other, anomaly.first)
     fetched_ms = facts.recorder.dispatcher.now_ms
-    for at_ms, broker, reply in facts.recorder.answers:
-        body = reply.request.body
-        if reply.request.api_key == ApiKey.OFFSET_COMMIT and body.group_id == group:
-            if at_ms == committed_ms:
-                yield Link(at_ms, CommitAcked(broker, group, anomaly.other))
-        elif (
-            reply.request.api_key == ApiKey.OFFSET_FETCH
-            and at_ms > committed_ms
-            and fetched_offset(reply.body, group, anomaly.partition) == anomaly.first
-        ):
-            fetched_ms = at_ms
-            yield Link(at_ms, OffsetAnswered(broker, group, anomaly.first))
-            break
+    for each in offset_answers(facts.recorder):
+        if (each.group, each.partition) != (group, anomaly.partition):
+            continue
+        if isinstance(each, FetchedOffset):
+            if each.at_ms > committed_ms and each.offset == anomaly.first:
+                fetched_ms = each.at_ms
+                yield Link(fetched_ms, OffsetAnswered(each.broker, group, anomaly.first))
+                break
+        elif each.at_ms == committed_ms:
+            yield Link(committed_ms, CommitAcked(each.broker, group, anomaly.other))
     later = [
         written
         for written in offsets_written(facts.recorder, group, anomaly.partition)
@@ -120,11 +113,8 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         for written in later:
             yield Link(written.at_ms, CommitWritten(written.broker, group, written.offset))
         return
-    count = sum(
-        observed.topic == GROUP_METADATA_TOPIC for observed in facts.recorder.partitions.values()
-    )
-    if count:
-        home = (GROUP_METADATA_TOPIC, coordinator_partition(group, count))
+    home = group_home(facts.recorder, group)
+    if home is not None:
         yield from changes_between(facts, home, committed_ms, fetched_ms)
         for note in between(facts.notes, committed_ms, fetched_ms):
             if isinstance(note.event, RecordsLost | BrokerDown):

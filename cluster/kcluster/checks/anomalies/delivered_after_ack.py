@@ -1,6 +1,6 @@
 """delivered-after-ack: a record that a share group has acknowledged was delivered again.
 
-Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
+Owns: the check; delivery.py has the story.  Never: looks into a node.
 Kafka: no counterpart; KIP-932.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import Finding, anomaly
+from kcluster.checks.anomalies.base import RunHistory, anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
-from kcluster.clients.ledger import Ledger, Partition, SharedRecord
+from kcluster.checks.anomalies.facts import AcceptedBy, Finding
+from kcluster.clients.ledger import Partition, SharedRecord
 
 
 @anomaly("delivered-after-ack", "a record that a share group has acknowledged was delivered again")
@@ -21,10 +22,10 @@ class DeliveredAfterAck(DeliveryAnomaly):
         delivered-after-ack: orders-0: group g accepted offset 3, and b received it again
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
         accepted: dict[tuple[str, Partition, int], SharedRecord] = {}
-        leaders = Leaderships(ledger)
-        for delivery in ledger.deliveries:
+        leaders = Leaderships(run.ledger)
+        for delivery in run.ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             before = accepted.get(key)
             if (
@@ -33,10 +34,7 @@ class DeliveredAfterAck(DeliveryAnomaly):
                 and delivery.is_behind(before)
                 and leaders.at_least(delivery) >= leaders.at_most(before)
             ):
-                detail = (
-                    f"group {delivery.group} accepted offset {delivery.offset}, and"
-                    f" {delivery.consumer} received it again"
-                )
-                yield self.of_delivery(delivery, detail)
+                accepted_by = AcceptedBy(delivery.group)
+                yield self.about(delivery, delivery.offset, accepted_by)
             if before is None or not before.is_acknowledged:
                 accepted[key] = delivery

@@ -1,6 +1,6 @@
 """delivered-too-often: a share group's record was delivered more often than its limit allows.
 
-Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
+Owns: the check; delivery.py has the story.  Never: looks into a node.
 Kafka: no counterpart; group.share.delivery.count.limit, KIP-932.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import Finding, anomaly
+from kcluster.checks.anomalies.base import RunHistory, anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
-from kcluster.clients.ledger import UNCHANGED_LIMITS, Ledger, Partition, SharedRecord
+from kcluster.checks.anomalies.facts import DeliveryCount, Finding
+from kcluster.clients.ledger import UNCHANGED_LIMITS, Partition, SharedRecord
 
 
 @anomaly("delivered-too-often", "a share group's record was delivered more often than allowed")
@@ -22,7 +23,8 @@ class DeliveredTooOften(DeliveryAnomaly):
         delivered-too-often: orders-0: group g: a received offset 3 with count 6, the limit is 5
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        ledger = run.ledger
         released: dict[tuple[str, Partition, int], SharedRecord] = {}
         leaders = Leaderships(ledger)
         for delivery in ledger.deliveries:
@@ -39,9 +41,5 @@ class DeliveredTooOften(DeliveryAnomaly):
             limit = ledger.delivery_limits.get(delivery.group, UNCHANGED_LIMITS).highest
             if delivery.count <= limit and not stands:
                 continue
-            again = "again " if stands else ""
-            detail = (
-                f"group {delivery.group}: {delivery.consumer} received offset {delivery.offset}"
-                f" {again}with count {delivery.count}, the limit is {limit}"
-            )
-            yield self.of_delivery(delivery, detail)
+            count = DeliveryCount(delivery.group, delivery.count, limit, stands)
+            yield self.about(delivery, delivery.offset, count)

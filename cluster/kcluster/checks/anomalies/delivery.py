@@ -1,6 +1,6 @@
 """The common part of anomalies of share groups.
 
-Owns: their findings, text and story; finding the leader of a delivery.  Never: finds one
+Owns: their story; finding the leader of a delivery.  Never: finds one
 (accepted_twice.py, delivered_after_ack.py, delivered_too_often.py). Kafka: no counterpart; KIP-932.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcluster.checks.anomalies.base import Anomaly, CommitAnomaly, Explanation, Finding, Group
+from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord, ShareLeadership
 from kcluster.evidence.lookups import Facts
@@ -56,26 +56,9 @@ class Leaderships:
         return (before or own[:1])[-1].leader_epoch if own else -1
 
 
-class DeliveryAnomaly(CommitAnomaly):
-    """An anomaly of deliveries to a share group.  Its text is the detail of its finding; its story
-    is the history of the partition until then."""
-
-    def of_delivery(self, delivery: SharedRecord, detail: str) -> tuple[Partition, Finding]:
-        """A finding about one delivery."""
-        return (
-            delivery.partition,
-            Finding(
-                name=self.NAME,
-                client=delivery.consumer,
-                offset=delivery.offset,
-                value=delivery.value,
-                detail=detail,
-                at_ms=delivery.at_ms,
-            ),
-        )
-
-    def text(self, group: Group) -> str:
-        return group[0].detail
+class DeliveryAnomaly(RunAnomaly):
+    """An anomaly of deliveries to a share group.  Its story is the history of the partition until
+    then."""
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         began_ms = facts.recorder.began_ms

@@ -1,6 +1,6 @@
 """duplicate: the first append, the fate of its answer, and the second append.
 
-Owns: the check, the text and the story of records that are in the log twice.  Never: guesses: each
+Owns: the check and the story of records that are in the log twice.  Never: guesses: each
 link is a note, an append, an answer or an entry of a client's ledger.  Kafka: no counterpart.
 """
 
@@ -11,20 +11,18 @@ from collections.abc import Iterator
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     LogAnomaly,
     PartitionHistory,
     anomaly,
     is_next_pair,
 )
-from kcluster.checks.anomalies.wording import records_of
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import AckLost, NeverAnswered, RecordAppended, RequestFailed
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import retry_setting
 from kcluster.checks.stories.sends import code_of, error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition
-from kcluster.evidence.history import shown
+from kcluster.evidence.causes import SendCause
 from kcluster.evidence.lookups import Facts
 from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
@@ -46,27 +44,13 @@ class Duplicate(LogAnomaly):
         for send in history.sends:
             at = history.visible(send.value)
             if len(at) > 1:
-                for again in at[1:]:
-                    yield Finding(
-                        name=self.NAME,
-                        client=send.producer,
-                        offset=at[0],
-                        value=send.value,
-                        other=again,
-                        allowed=retry_setting(send.idempotent),
-                        at_ms=send.sent_ms,
-                    )
+                allowed = retry_setting(send.idempotent)
+                yield from (self.about(send, at[0], other=x, allowed=allowed) for x in at[1:])
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         return is_next_pair(finding, before)
 
-    def text(self, group: Group) -> str:
-        first, last = group[0], group[-1]
-        if len(group) == 1:
-            return f"{shown(first.value)} is at offsets {first.offset} and {first.other}"
-        return f"{records_of(group)} are there again at {first.other} to {last.other}"
-
-    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[SendCause]:
         for finding in anomaly.findings:
             yield error_met(facts.send(anomaly.partition, finding.value))
 
@@ -116,7 +100,7 @@ def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Itera
             yield link(operation)
         return
     at_ms, broker, reply = answer
-    code = code_of(reply.body, partition)
+    code = code_of(facts, reply.body, partition)
     if code:
         yield Link(at_ms, RequestFailed(error_of(code).name, broker, which))
     else:

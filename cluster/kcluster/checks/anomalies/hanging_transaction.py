@@ -1,6 +1,6 @@
 """hanging-transaction: a transaction is open in a log, and no coordinator will ever end it.
 
-Owns: the check, the text and the story: the writer of its first record, and the decisions before
+Owns: the check and the story: the writer of its first record, and the decisions before
 it.  Never: looks into a node.  Kafka: no counterpart; kafka-transactions find-hanging, KIP-664.
 """
 
@@ -12,16 +12,16 @@ from typing import Final
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     PartitionAnomaly,
     PartitionHistory,
     anomaly,
 )
+from kcluster.checks.anomalies.facts import Finding, OfProducer
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.offsets import offset_story
 from kcluster.events.transactions import TransactionEvent
+from kcluster.evidence.history import OpenTransaction
 from kcluster.evidence.lookups import Facts, of_type
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
@@ -38,23 +38,24 @@ class HangingTransaction(PartitionAnomaly):
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         for found in history.log.open_transactions:
             if not found.is_owned:
-                yield Finding(
-                    name=self.NAME,
-                    client="",
-                    offset=found.first_offset,
-                    value=history.value_at(found.first_offset),
-                    detail=str(found.producer_id),
-                )
-
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return f"the transaction of producer {first.detail} is open from offset {first.offset} on"
+                yield open_finding(self, history, found)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         story = offset_story(facts, anomaly)
         links = [*story.links, *decisions_before(facts, anomaly), *_late_request(facts, anomaly)]
         is_unverified = facts.recorder.plan.topology.config.get(VERIFICATION, "true") != "true"
         return Explanation(links, Setting.UNVERIFIED if is_unverified else story.allowed)
+
+
+def open_finding(
+    kind: PartitionAnomaly, history: PartitionHistory, found: OpenTransaction, other: int = -1
+) -> Finding:
+    """A finding about the first record of an open transaction."""
+    offset = found.first_offset
+    value = history.value_at(offset)
+    return Finding(
+        kind.NAME, history.partition, "", offset, value, other, OfProducer(found.producer_id)
+    )
 
 
 def decisions_before(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

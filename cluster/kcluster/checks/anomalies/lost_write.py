@@ -1,6 +1,6 @@
 """lost-write: from the append and its ack to the last replica that dropped the record.
 
-Owns: the check, the text and the story of lost records (stories/losses.py has their removal).
+Owns: the check and the story of lost records (stories/losses.py has their removal).
 Never: guesses: each link is a note, an append, an answer or an entry of a client's ledger. Kafka:
 no counterpart; what a person reads in the logs of all brokers and clients.
 """
@@ -8,34 +8,28 @@ no counterpart; what a person reads in the logs of all brokers and clients.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     LogAnomaly,
     PartitionHistory,
     anomaly,
     is_next_offset,
 )
-from kcluster.checks.anomalies.wording import are, place_of, records_of
+from kcluster.checks.anomalies.facts import Acked, AckedInEpoch, Finding
 from kcluster.checks.chain import facts as f
 from kcluster.checks.chain.links import Link, link, with_causes
-from kcluster.checks.chain.words import NEVER_APPENDED
 from kcluster.checks.settings import ACKS_ALL, acks_setting
 from kcluster.checks.stories.losses import later_elections, losses
 from kcluster.checks.stories.sends import code_of, error_answered, errors_of
 from kcluster.clients.ledger import Outcome, SentRecord
 from kcluster.events.partitions import IsrShrunk, LeaderChange
-from kcluster.events.words import text_of
+from kcluster.evidence.causes import SendCause, Unexplained
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Missing
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import ApiKey
-
-ACKS_SHOWN: Final = {-1: "acked (acks=all)", 1: "acked (acks=1)", 0: "sent with acks=0"}
 
 
 @anomaly("lost-write", "a record was acked, or read by a consumer, and is not in the log")
@@ -62,16 +56,8 @@ class LostWrite(LogAnomaly):
             if 0 <= send.offset < kept_from:
                 continue
             gone[send.value] = None
-            yield Finding(
-                name=self.NAME,
-                client=send.producer,
-                offset=send.offset,
-                value=send.value,
-                other=number,
-                detail=ACKS_SHOWN[send.acks],
-                allowed=acks_setting(send.acks),
-                at_ms=send.sent_ms,
-            )
+            acked, allowed = Acked(send.acks), acks_setting(send.acks)
+            yield self.about(send, send.offset, acked, other=number, allowed=allowed)
         if not history.reads:
             return
         values = {value for _, value in log.records}
@@ -80,14 +66,7 @@ class LostWrite(LogAnomaly):
                 continue
             assert read.value is not None or None not in values
             gone[read.value or b""] = None
-            yield Finding(
-                name=self.NAME,
-                client=read.consumer,
-                offset=read.offset,
-                value=read.value,
-                detail=f"read by {read.consumer}",
-                at_ms=read.at_ms,
-            )
+            yield self.about(read, read.offset)
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         """Whether a finding without an offset directly follows another in the order of sending."""
@@ -95,17 +74,13 @@ class LostWrite(LogAnomaly):
             return finding.other - before.other == 1
         return is_next_offset(finding, before)
 
-    def text(self, group: Group) -> str:
-        records = f"{records_of(group)}, {group[0].detail}{place_of(group)}"
-        return f"{records}, {are(group)} not in the log"
-
-    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[SendCause]:
         """The election that made the loss final; it is equal for all records of a batch."""
-        known: dict[tuple[int, int, int], str] = {}
+        known: dict[tuple[int, int, int], SendCause] = {}
         for finding in anomaly.findings:
             places = facts.places(anomaly.partition, finding.value)
             if not places:
-                yield NEVER_APPENDED
+                yield Unexplained.NEVER_APPENDED
                 continue
             observed, append, offset = places[0]
             batch = (append.at_ms, append.epoch, append.base_offset)
@@ -126,11 +101,13 @@ class LostWrite(LogAnomaly):
         return Explanation([*links, *removed], allowed_by)
 
 
-def _final_election(facts: Facts, observed: ObservedPartition, append: Append, offset: int) -> str:
+def _final_election(
+    facts: Facts, observed: ObservedPartition, append: Append, offset: int
+) -> SendCause:
     for _, change, end in later_elections(facts, observed, append, offset):
         if end is not None and end <= offset:
-            return text_of(change)
-    return "no later leader is known"
+            return change
+    return Unexplained.NO_LATER_LEADER
 
 
 def _first_and_last(
@@ -194,7 +171,7 @@ def _acked(facts: Facts, append: Append, send: SentRecord) -> tuple[int, int]:
     time at which the producer got the ack, -1)."""
     answer = facts.answer(append.request)
     body = None if answer is None else answer[2].body
-    if answer is not None and body is not None and not code_of(body, send.partition):
+    if answer is not None and body is not None and not code_of(facts, body, send.partition):
         return answer[0], answer[1]
     request = append.request
     client = None if request is None else request.client_id
@@ -240,16 +217,12 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
 
 def lost_range(missing: Missing) -> Anomaly:
     """The anomaly of acked records of which only the offsets are known."""
-    first, last = missing.first, missing.last
-    count = last - first + 1
-    where = f"offset {first}, " if count == 1 else f"offsets {first} to {last}, {count:,} records "
-    text = f"{where}acked in leader epoch {missing.epoch}: not in the log"
     return Anomaly(
         name=LostWrite.NAME,
         partition=missing.partition,
-        text=text,
-        count=count,
-        first=first,
-        last=last,
+        count=missing.last - missing.first + 1,
+        first=missing.first,
+        last=missing.last,
         at_ms=missing.at_ms,
+        fact=AckedInEpoch(missing.epoch),
     )

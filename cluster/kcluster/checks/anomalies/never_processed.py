@@ -1,42 +1,40 @@
 """never-processed: a group of processors committed an offset beyond an input without an output.
 
-Owns: the check and the text; stories/transactions.py tells the story of the transaction that
+Owns: the check; stories/transactions.py tells the story of the transaction that
 committed the offset.  Never: looks into a node.  Kafka: no counterpart; KIP-98 and KIP-447 promise
 exactly-once processing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    TransactionAnomaly,
+    RunAnomaly,
+    RunHistory,
     TransactionHistory,
     anomaly,
 )
+from kcluster.checks.anomalies.facts import CommittedBeyond, Finding
 from kcluster.checks.stories.transactions import story_of_record
 from kcluster.clients.ledger import Partition, TransactionOutcome
-from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 
 
 @anomaly("never-processed", "a group of processors committed an offset beyond an unprocessed input")
-class NeverProcessed(TransactionAnomaly):
+class NeverProcessed(RunAnomaly):
     """A group's committed offsets include a record as processed, and no output of it can be read:
     the offsets of a transaction were committed, and its records were not.
 
         never-processed: orders-0: group g committed 2, and offset 0 has no output
     """
 
-    def find(
-        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
-    ) -> Iterator[tuple[Partition, Finding]]:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
         done: dict[tuple[str, Partition], dict[int, None]] = {}
         committed: dict[tuple[str, Partition], tuple[int, TransactionHistory]] = {}
-        for history in transactions:
+        for history in run.transactions:
             offsets = history.transaction.offsets
             if offsets is None:
                 continue
@@ -48,22 +46,19 @@ class NeverProcessed(TransactionAnomaly):
                 for partition, (offset, _) in offsets.offsets.items():
                     committed[offsets.group, partition] = (offset, history)
         for (group, partition), (end, history) in committed.items():
-            log = logs.get(partition)
+            log = run.logs.get(partition)
             if log is None:
                 continue
             processed = done.get((group, partition), {})
             for offset, value in log.records:
                 if offset < end and offset not in processed and offset not in log.hidden:
-                    yield (
-                        partition,
-                        Finding(
-                            name=self.NAME,
-                            client=history.transaction.producer,
-                            offset=offset,
-                            value=value,
-                            detail=f"group {group} committed {end}, and offset {offset} has no"
-                            " output",
-                        ),
+                    yield Finding(
+                        name=self.NAME,
+                        partition=partition,
+                        client=history.transaction.producer,
+                        offset=offset,
+                        value=value,
+                        fact=CommittedBeyond(group, end),
                     )
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:

@@ -1,6 +1,6 @@
 """nonmonotonic-poll: a consumer received an offset again, or an earlier one.
 
-Owns: the check and the text; stories/reads.py tells the story of the reads.  Never: looks into a
+Owns: the check; stories/reads.py tells the story of the reads.  Never: looks into a
 node.  Kafka: no counterpart; jepsen.tests.kafka.
 """
 
@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     PartitionAnomaly,
     PartitionHistory,
     anomaly,
 )
-from kcluster.checks.anomalies.wording import offsets_of
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.reads import reads_story
 from kcluster.evidence.lookups import Facts
 
@@ -34,19 +32,8 @@ class NonmonotonicPoll(PartitionAnomaly):
         for read in history.reads:
             before = last.get(read.consumer)
             if before is not None and not read.restarted and read.offset <= before:
-                yield Finding(
-                    name=self.NAME,
-                    client=read.consumer,
-                    offset=read.offset,
-                    value=read.value,
-                    other=before,
-                    at_ms=read.at_ms,
-                )
+                yield self.about(read, read.offset, other=before)
             last[read.consumer] = read.offset
-
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return f"{first.client} received {offsets_of(group)} after {first.other}"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return reads_story(facts, anomaly)

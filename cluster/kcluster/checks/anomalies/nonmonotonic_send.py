@@ -1,6 +1,6 @@
 """nonmonotonic-send: an earlier record was appended after a later one.
 
-Owns: the check, the text and the story of records out of order.  Never: guesses: each link is a
+Owns: the check and the story of records out of order.  Never: guesses: each link is a
 note, an append, an answer or an entry of a client's ledger.  Kafka: no counterpart.
 """
 
@@ -12,19 +12,17 @@ from typing import Final
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     LogAnomaly,
     PartitionHistory,
     anomaly,
 )
-from kcluster.checks.anomalies.wording import and_more
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import UNKNOWN, RecordAppended, RecordSent, RequestFailed
 from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import retry_setting
 from kcluster.checks.stories.sends import error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition, SentRecord
-from kcluster.evidence.history import shown
+from kcluster.evidence.causes import SendCause
 from kcluster.evidence.lookups import Facts
 from kcluster.invariants.observed import Append
 from kcluster.protocol.apis import ApiKey
@@ -52,15 +50,12 @@ class NonmonotonicSend(LogAnomaly):
                 continue
             before = last.get(send.producer)
             if before is not None and at[0] < before[0]:
-                yield Finding(
-                    name=self.NAME,
-                    client=send.producer,
-                    offset=at[0],
-                    value=send.value,
+                yield self.about(
+                    send,
+                    at[0],
                     other=before[0],
+                    other_value=before[1].value,
                     allowed=retry_setting(send.idempotent),
-                    value_before=before[1].value,
-                    at_ms=send.sent_ms,
                 )
             else:
                 last[send.producer] = (at[0], send)
@@ -70,18 +65,11 @@ class NonmonotonicSend(LogAnomaly):
         them."""
         return finding.offset >= before.offset
 
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return (
-            f"{shown(first.value)}, sent after {shown(first.value_before)}, is at offset"
-            f" {first.offset}, before {first.other}{and_more(group)}"
-        )
-
-    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[str]:
+    def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[SendCause]:
         """The error of the record that was sent first, else of the record itself."""
         for finding in anomaly.findings:
             yield error_met(
-                facts.send(anomaly.partition, finding.value_before),
+                facts.send(anomaly.partition, finding.other_value),
                 facts.send(anomaly.partition, finding.value),
             )
 

@@ -1,6 +1,6 @@
 """owned-twice: a coordinator gave a partition to one member while another one held it.
 
-Owns: the check, the text and the story.  Never: guesses: each link is an answer or a note.
+Owns: the check and the story.  Never: guesses: each link is an answer or a note.
 Kafka: no counterpart; KIP-848 promises that it does not happen.
 """
 
@@ -8,25 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import (
-    Anomaly,
-    Explanation,
-    Finding,
-    Group,
-    GroupAnomaly,
-    anomaly,
-)
+from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
+from kcluster.checks.anomalies.facts import Finding, GivenTo
 from kcluster.checks.chain.facts import PartitionGiven
 from kcluster.checks.chain.links import Link
 from kcluster.checks.stories.groups import group_losses
-from kcluster.clients.ledger import Partition
 from kcluster.evidence.group_holdings import held_twice
 from kcluster.evidence.lookups import Facts
-from kcluster.evidence.recorder import Recorder
 
 
 @anomaly("owned-twice", "a partition was given to a member of a group while another one held it")
-class OwnedTwice(GroupAnomaly):
+class OwnedTwice(RunAnomaly):
     """A coordinator assigned a partition to a member while another member had neither given it up,
     nor left, nor been fenced: both read it, and both may commit.  A coordinator whose disk has lost
     the group does not know the other member (`allowed`).
@@ -34,24 +26,18 @@ class OwnedTwice(GroupAnomaly):
         owned-twice: orders-0: group g gave it to b while a held it
     """
 
-    def find_in(self, recorder: Recorder) -> Iterator[tuple[Partition, Finding]]:
-        for found in held_twice(recorder):
-            yield (
-                found.partition,
-                Finding(
-                    name=self.NAME,
-                    client=found.group,
-                    offset=-1,
-                    value=None,
-                    other=found.since_ms,
-                    detail=f"{found.other} while {found.holder}",
-                    at_ms=found.at_ms,
-                ),
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        for found in () if run.recorder is None else held_twice(run.recorder):
+            yield Finding(
+                name=self.NAME,
+                partition=found.partition,
+                client=found.group,
+                offset=-1,
+                value=None,
+                other=found.since_ms,
+                fact=GivenTo(found.other, found.holder),
+                at_ms=found.at_ms,
             )
-
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return f"group {first.client} gave it to {first.detail} held it"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         group = anomaly.client

@@ -1,6 +1,6 @@
 """passed-over: a share group settled without settling one of its records.
 
-Owns: the check and its words; delivery.py has the story.  Never: looks into a node.
+Owns: the check and the story.  Never: looks into a node.
 Kafka: no counterpart; KAFKA-18494 and KAFKA-19953 report such records.
 """
 
@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     PartitionAnomaly,
     PartitionHistory,
     anomaly,
-    is_next_offset,
 )
-from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import Archived
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
@@ -63,16 +62,8 @@ class PassedOver(PartitionAnomaly):
                 for offset in at:
                     some = offsets.get(offset, [])
                     if offset >= begin and not history.is_settled(some):
-                        yield Finding(self.NAME, name, offset, send.value, at_ms=send.sent_ms)
-
-    def follows(self, finding: Finding, before: Finding) -> bool:
-        return is_next_offset(finding, before)
-
-    def text(self, group: Group) -> str:
-        return (
-            f"{records_of(group)}, acked{place_of(group)}, {were(group)} settled by no member of"
-            f" group {group[0].client}"
-        )
+                        found = self.about(send, offset)
+                        yield replace(found, client=name)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         now_ms = facts.recorder.dispatcher.now_ms

@@ -1,6 +1,6 @@
 """phantom: the log holds a record that nobody sent.
 
-Owns: the check and the text; stories/offsets.py tells the story of the offset.  Never: looks into a
+Owns: the check; stories/offsets.py tells the story of the offset.  Never: looks into a
 node.  Kafka: no counterpart.
 """
 
@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     PartitionAnomaly,
     PartitionHistory,
     anomaly,
 )
-from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.offsets import offset_story
 from kcluster.evidence.lookups import Facts
 
@@ -33,10 +31,7 @@ class Phantom(PartitionAnomaly):
         sent = {send.value for send in history.sends}
         for value, at in history.places.items():
             if value not in sent:
-                yield Finding(self.NAME, "", at[0], value)
-
-    def text(self, group: Group) -> str:
-        return f"{records_of(group)}{place_of(group)} {were(group)} sent by nobody"
+                yield Finding(self.NAME, history.partition, "", at[0], value)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return offset_story(facts, anomaly)

@@ -1,6 +1,6 @@
 """poll-skip: a consumer skipped an offset that holds a record.
 
-Owns: the check and the text; stories/reads.py tells the story of the reads.  Never: looks into a
+Owns: the check; stories/reads.py tells the story of the reads.  Never: looks into a
 node.  Kafka: no counterpart; jepsen.tests.kafka.
 """
 
@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     PartitionAnomaly,
     PartitionHistory,
     anomaly,
 )
-from kcluster.checks.anomalies.wording import offsets_of
+from kcluster.checks.anomalies.facts import Finding, SkippedTo
 from kcluster.checks.stories.reads import reads_story
 from kcluster.evidence.lookups import Facts
 
@@ -51,17 +49,14 @@ class PollSkip(PartitionAnomaly):
                         break  # the log was lost since then; other records have these offsets now
                     yield Finding(
                         name=self.NAME,
+                        partition=read.partition,
                         client=read.consumer,
                         offset=between,
                         value=value,
                         other=before,
-                        detail=f"received {offset}",
+                        fact=SkippedTo(offset),
                         at_ms=read.at_ms,
                     )
-
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return f"{first.client} {first.detail} after {first.other}, not {offsets_of(group)}"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return reads_story(facts, anomaly)

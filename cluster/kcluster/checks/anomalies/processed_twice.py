@@ -1,30 +1,30 @@
 """processed-twice: a group of processors made two outputs of one input that can both be read.
 
-Owns: the check and the text; stories/transactions.py tells the story of the second transaction.
+Owns: the check; stories/transactions.py tells the story of the second transaction.
 Never: looks into a node.  Kafka: no counterpart; KIP-98 and KIP-447 promise exactly-once
 processing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    TransactionAnomaly,
+    RunAnomaly,
+    RunHistory,
     TransactionHistory,
     anomaly,
 )
+from kcluster.checks.anomalies.facts import Finding, OutputsOf
 from kcluster.checks.stories.transactions import group_of, story_of_record
 from kcluster.clients.ledger import Partition
-from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 
 
 @anomaly("processed-twice", "a group of processors made two outputs of one input")
-class ProcessedTwice(TransactionAnomaly):
+class ProcessedTwice(RunAnomaly):
     """Two members of a group, or one member after another, processed the same record, and
     read_committed consumers get both outputs: the second transaction did not begin with the offsets
     of the first.
@@ -32,11 +32,9 @@ class ProcessedTwice(TransactionAnomaly):
         processed-twice: invoices-0: group g processed orders-0 offset 1 twice, by a and a
     """
 
-    def find(
-        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
-    ) -> Iterator[tuple[Partition, Finding]]:
+    def find(self, run: RunHistory) -> Iterator[Finding]:
         first: dict[tuple[str, Partition, int], TransactionHistory] = {}
-        for history in transactions:
+        for history in run.transactions:
             group = group_of(history.transaction)
             for send, visible_at, _ in history.records:
                 if send.source is None or visible_at < 0:
@@ -45,12 +43,9 @@ class ProcessedTwice(TransactionAnomaly):
                 before = first.setdefault((group, partition, offset), history)
                 if before is history:
                     continue
-                again = history.transaction
-                detail = (
-                    f"group {group} processed {partition[0]}-{partition[1]} offset {offset} twice,"
-                    f" by {before.transaction.producer} and {again.producer}"
-                )
-                yield self.of_record(send, visible_at, detail)
+                both = (before.transaction.producer, history.transaction.producer)
+                outputs = OutputsOf(group, partition, offset, both)
+                yield self.about(send, visible_at, outputs)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)

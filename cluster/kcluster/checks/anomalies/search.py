@@ -14,17 +14,18 @@ from msgspec.structs import replace
 from kcluster.checks.anomalies.base import (
     ANOMALIES,
     Anomaly,
-    CommitAnomaly,
-    Finding,
-    GroupAnomaly,
     LogAnomaly,
     PartitionAnomaly,
     PartitionHistory,
     Places,
-    TransactionAnomaly,
+    RunAnomaly,
+    RunHistory,
+    TransactionalSend,
     TransactionHistory,
+    anomaly_of,
     grouped,
 )
+from kcluster.checks.anomalies.words import cause_text
 from kcluster.checks.chain.links import Link, in_order
 from kcluster.checks.settings import CAUSES, Setting
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord, SharedRecord
@@ -36,10 +37,14 @@ from kcluster.evidence.rows import SendAnomalies, SendAnomaly
 
 
 def find_anomalies(
-    ledger: Ledger, final: Mapping[Partition, FinalLog], drained: bool = False
+    ledger: Ledger,
+    final: Mapping[Partition, FinalLog],
+    drained: bool = False,
+    recorder: Recorder | None = None,
 ) -> list[Anomaly]:
-    """Every anomaly, by partition and then in the order of ANOMALIES; anomalies of commits come
-    last.  `drained`: consumers had the time to read to the end."""
+    """Every anomaly, by partition and then in the order of ANOMALIES; anomalies of groups and
+    transactions come last.  `drained`: consumers had the time to read to the end; `recorder`: its
+    coordinators' answers are searched, too."""
     sends: dict[Partition, list[SentRecord]] = {partition: [] for partition in final}
     reads: dict[Partition, list[ReadRecord]] = {partition: [] for partition in final}
     for send in ledger.sends:
@@ -56,6 +61,7 @@ def find_anomalies(
     for partition, log in final.items():
         places[partition] = _places(log)
         history = PartitionHistory(
+            partition=partition,
             sends=sends[partition],
             reads=reads[partition],
             log=log,
@@ -68,28 +74,12 @@ def find_anomalies(
         )
         for kind in ANOMALIES.values():
             if isinstance(kind, PartitionAnomaly):
-                anomalies.extend(grouped(partition, kind.find(history)))
-    transactions = _transactions(ledger, final, places)
+                anomalies.extend(grouped(kind, kind.find(history)))
+    run = RunHistory(ledger, final, _transactions(ledger, final, places), recorder)
     for kind in ANOMALIES.values():
-        found: Iterable[tuple[Partition, Finding]] = ()
-        if isinstance(kind, CommitAnomaly):
-            found = kind.find(ledger)
-        elif isinstance(kind, TransactionAnomaly):
-            found = kind.find(transactions, final)
-        for partition, finding in found:
-            anomalies.extend(grouped(partition, [finding]))
+        if isinstance(kind, RunAnomaly):
+            anomalies.extend(map(anomaly_of, kind.find(run)))
     return anomalies
-
-
-def find_in_groups(recorder: Recorder) -> list[Anomaly]:
-    """The anomalies of groups, in the order of ANOMALIES."""
-    return [
-        anomaly
-        for kind in ANOMALIES.values()
-        if isinstance(kind, GroupAnomaly)
-        for partition, finding in kind.find_in(recorder)
-        for anomaly in grouped(partition, [finding])
-    ]
 
 
 def _transactions(
@@ -98,14 +88,14 @@ def _transactions(
     """Each transaction of the ledger, with its records and their places."""
     if not ledger.transactions:
         return []
-    records: dict[tuple[str, int], list[tuple[SentRecord, int, int]]] = {}
+    records: dict[tuple[str, int], list[TransactionalSend]] = {}
     for send in ledger.sends:
         if send.transaction is not None and send.partition in final:
             hidden = final[send.partition].hidden
             at = places[send.partition].get(send.value, ())
             visible_at = next((offset for offset in at if offset not in hidden), -1)
             hidden_at = next((offset for offset in at if offset in hidden), -1)
-            entry = (send, visible_at, hidden_at)
+            entry = TransactionalSend(send, visible_at, hidden_at)
             key = (send.producer, send.transaction.number)
             records.setdefault(key, []).append(entry)
     waiting = {
@@ -166,7 +156,8 @@ def anomalies_of_sends(facts: Facts, anomalies: Iterable[Anomaly]) -> SendAnomal
             if before is None:
                 send = facts.send(anomaly.partition, finding.value)
                 reader = "" if send is None or send.producer == finding.client else finding.client
-                one = SendAnomaly(anomaly.name, cause, anomaly.allowed, reader=reader)
+                text = cause_text(cause)
+                one = SendAnomaly(anomaly.name, text, anomaly.allowed, reader=reader)
             else:
                 one = replace(before, records=before.records + 1)
             of_send[anomaly.name] = one

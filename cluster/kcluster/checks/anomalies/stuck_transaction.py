@@ -1,6 +1,6 @@
 """stuck-transaction: a transaction is decided, and its markers are not written.
 
-Owns: the check, the text and the story of the decision.  Never: looks into a node. Kafka: no
+Owns: the check and the story of the decision.  Never: looks into a node. Kafka: no
 counterpart; a last stable offset that stands still, as in KAFKA-16352 and KAFKA-19999.
 """
 
@@ -12,13 +12,12 @@ from typing import Final
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     PartitionAnomaly,
     PartitionHistory,
     anomaly,
 )
-from kcluster.checks.anomalies.hanging_transaction import decisions_before
+from kcluster.checks.anomalies.facts import Finding
+from kcluster.checks.anomalies.hanging_transaction import decisions_before, open_finding
 from kcluster.evidence.lookups import Facts
 
 OVERDUE_MS: Final = 1_000
@@ -37,21 +36,7 @@ class StuckTransaction(PartitionAnomaly):
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         for found in history.log.open_transactions:
             if found.overdue_ms >= OVERDUE_MS:
-                yield Finding(
-                    name=self.NAME,
-                    client="",
-                    offset=found.first_offset,
-                    value=history.value_at(found.first_offset),
-                    other=found.overdue_ms // 1_000,
-                    detail=str(found.producer_id),
-                )
-
-    def text(self, group: Group) -> str:
-        first = group[0]
-        return (
-            f"producer {first.detail} waits for its marker since {first.other} s, from offset"
-            f" {first.offset} on"
-        )
+                yield open_finding(self, history, found, other=found.overdue_ms // 1_000)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return Explanation(decisions_before(facts, anomaly))

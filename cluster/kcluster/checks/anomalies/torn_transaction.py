@@ -1,30 +1,29 @@
 """torn-transaction: some records of a transaction can be read, and others cannot.
 
-Owns: the check and the text; stories/transactions.py tells the story of the transaction. Never:
+Owns: the check; stories/transactions.py tells the story of the transaction. Never:
 looks into a node.  Kafka: no counterpart; Jepsen calls it a torn transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    TransactionAnomaly,
-    TransactionHistory,
+    RunAnomaly,
+    RunHistory,
     anomaly,
+    in_transaction,
 )
-from kcluster.checks.chain.words import transaction_name
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.transactions import story_of_record
-from kcluster.clients.ledger import Outcome, Partition, SentRecord
-from kcluster.evidence.history import FinalLog, shown
+from kcluster.clients.ledger import Outcome, SentRecord
 from kcluster.evidence.lookups import Facts
 
 
 @anomaly("torn-transaction", "a part of a transaction can be read, and the rest cannot")
-class TornTransaction(TransactionAnomaly):
+class TornTransaction(RunAnomaly):
     """A transaction is not atomic: read_committed consumers get some of its records and not others.
     The producer's knowledge of it does not matter.  A record that compaction may have removed, for
     a newer one of its key, does not count as missing.
@@ -32,28 +31,25 @@ class TornTransaction(TransactionAnomaly):
         torn-transaction: orders-0: transaction 2 of shop: a is there, and b is not
     """
 
-    def find(
-        self, transactions: Sequence[TransactionHistory], logs: Mapping[Partition, FinalLog]
-    ) -> Iterator[tuple[Partition, Finding]]:
-        for history in transactions:
-            there = [entry for entry in history.records if entry[1] >= 0]
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        for history in run.transactions:
+            there = [each for each in history.records if each.visible_at >= 0]
             lacking = [
-                entry
-                for entry in history.records
-                if entry[1] < 0
-                and (entry[2] >= 0 or _must_be_there(entry[0], logs[entry[0].partition]))
+                each
+                for each in history.records
+                if each.visible_at < 0 and (each.hidden_at >= 0 or _must_be_there(each.send, run))
             ]
             if there and lacking and not history.is_open:
                 (first, at, _), (missing, _, hidden_at) = there[0], lacking[0]
-                name = transaction_name(history.transaction)
-                detail = f"{name}: {shown(first.value)} is there, and {shown(missing.value)} is not"
-                yield self.of_record(first, at, detail, hidden_at)
+                torn = in_transaction(history)
+                yield self.about(first, at, torn, other=hidden_at, other_value=missing.value)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)
 
 
-def _must_be_there(send: SentRecord, log: FinalLog) -> bool:
+def _must_be_there(send: SentRecord, run: RunHistory) -> bool:
     """Whether a record without a place was acked, and neither deleted nor compacted away."""
+    log = run.logs[send.partition]
     is_kept = send.offset < 0 or send.offset >= max(log.deleted_before, log.clean_offset)
     return send.outcome is Outcome.ACKED and is_kept

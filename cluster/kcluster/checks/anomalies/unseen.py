@@ -1,6 +1,6 @@
 """unseen: an acked record that no consumer has read.
 
-Owns: the check, the text and the story: the reads before and after it.  Never: guesses: each link
+Owns: the check and the story: the reads before and after it.  Never: guesses: each link
 is a note, an answer or an entry of a client's ledger.  Kafka: no counterpart; jepsen.tests.kafka.
 """
 
@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
-    Finding,
-    Group,
     PartitionAnomaly,
     PartitionHistory,
     anomaly,
 )
-from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import GroupCommitted, RecordAcked
 from kcluster.checks.chain.links import Link
 from kcluster.checks.stories.commits import commit_ms
@@ -48,10 +46,7 @@ class Unseen(PartitionAnomaly):
             if any(offset in seen for offset in at):
                 continue
             if at[0] > begin and (history.drained or at[0] < end):
-                yield Finding(self.NAME, "", at[0], send.value, at_ms=send.sent_ms)
-
-    def text(self, group: Group) -> str:
-        return f"{records_of(group)}, acked{place_of(group)}, {were(group)} read by no consumer"
+                yield Finding(self.NAME, send.partition, "", at[0], send.value, at_ms=send.sent_ms)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return Explanation(_around(facts, anomaly))

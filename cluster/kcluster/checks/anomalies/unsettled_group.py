@@ -1,6 +1,6 @@
 """unsettled-group: a group never settles, and leaves a partition without a member that reads it.
 
-Owns: the check and the text, and the story of the group's coordinator.  Never: looks into a node.
+Owns: the check and the story of the group's coordinator.  Never: looks into a node.
 Kafka: no counterpart.
 """
 
@@ -8,42 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcluster.checks.anomalies.base import (
-    Anomaly,
-    CommitAnomaly,
-    Explanation,
-    Finding,
-    Group,
-    anomaly,
-)
+from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
+from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.stories.reads import changes_between
-from kcluster.clients.ledger import Ledger, Partition
+from kcluster.evidence.group_history import group_home
 from kcluster.evidence.lookups import Facts
-from kcluster.metadata.placement import coordinator_partition
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 @anomaly("unsettled-group", "a partition stays without a member of its group that owns it")
-class UnsettledGroup(CommitAnomaly):
+class UnsettledGroup(RunAnomaly):
     """Everything is repaired and the group has members, yet no member ever owns this partition.
 
     unsettled-group: orders-0: no member of group g owns it
     """
 
-    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
-        for group, partition in ledger.unowned:
-            yield partition, Finding(self.NAME, group, -1, None)
-
-    def text(self, group: Group) -> str:
-        return f"no member of group {group[0].client} owns it"
+    def find(self, run: RunHistory) -> Iterator[Finding]:
+        for group, partition in run.ledger.unowned:
+            yield Finding(self.NAME, partition, group, -1, None)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        count = sum(
-            observed.topic == GROUP_METADATA_TOPIC
-            for observed in facts.recorder.partitions.values()
-        )
-        if not count:
+        home = group_home(facts.recorder, anomaly.client)
+        if home is None:
             return Explanation(())
-        home = (GROUP_METADATA_TOPIC, coordinator_partition(anomaly.client, count))
         now_ms = facts.recorder.dispatcher.now_ms
         return Explanation(changes_between(facts, home, facts.recorder.began_ms, now_ms))

@@ -13,9 +13,8 @@ from kcluster.checks.settings import Setting
 from kcluster.checks.stories.losses import losses
 from kcluster.clients.ledger import Partition
 from kcluster.events.partitions import BecameLeader
+from kcluster.evidence.group_history import group_home
 from kcluster.evidence.lookups import Facts
-from kcluster.metadata.placement import coordinator_partition
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 def group_losses(
@@ -24,10 +23,11 @@ def group_losses(
     """The events that removed a group's last record written until `written_ms`, and the setting
     that allowed them; none if each leader until `until_ms` had the record.  `committed`: the last
     commit for this partition."""
-    homes = [x for x in facts.recorder.partitions.values() if x.topic == GROUP_METADATA_TOPIC]
-    number = coordinator_partition(group, len(homes)) if homes else -1
-    for home in homes:
-        for append in reversed(home.appends) if home.partition == number else ():
+    home = group_home(facts.recorder, group)
+    if home is None:
+        return [], Setting.NONE
+    for observed in facts.recorder.of_partition(home):
+        for append in reversed(observed.appends):
             if append.at_ms > written_ms:
                 continue
             if any(_is_of(record, group, committed) for record in decode_batch(append.batch)):
@@ -35,11 +35,13 @@ def group_losses(
                     began.leader_epoch > append.epoch
                     and began.start_offset <= append.base_offset
                     and note.at_ms <= until_ms
-                    for note, began in facts.of_partition((home.topic, number), BecameLeader)
+                    for note, began in facts.of_partition(
+                        (observed.topic, observed.partition), BecameLeader
+                    )
                 )
                 if not began_without:
                     break
-                links, allowed = losses(facts, home, append, append.base_offset)
+                links, allowed = losses(facts, observed, append, append.base_offset)
                 return [one for one in links if one.at_ms <= until_ms], allowed
     return [], Setting.NONE
 

@@ -13,11 +13,12 @@ from kcluster.checks.chain.facts import ErrorAnswered, ErrorOfClient, RequestNam
 from kcluster.checks.chain.links import Link, condensed, with_causes
 from kcluster.clients.ledger import ClientTransaction, Partition, SentRecord
 from kcluster.events.partitions import LeaderChange
+from kcluster.evidence.causes import SendCause, Unexplained
 from kcluster.evidence.lookups import Facts, between
 from kcluster.invariants.observed import Append
+from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 
-NO_ERROR: Final = "no error was reported"
 MAX_ERRORS: Final = 4
 """The number of errors of a client that a chain shows; more errors would explain nothing."""
 
@@ -28,29 +29,30 @@ def request_of(append: Append) -> RequestName | None:
     return None if request is None else RequestName(request.correlation_id, request.client_id)
 
 
-def code_of(body: object, partition: Partition) -> int:
+def code_of(facts: Facts, body: m.ProduceResponse | None, partition: Partition) -> int:
     """The error code of a Produce response for a partition, 0 for none."""
-    if body is None:
-        return 0
-    for topic in getattr(body, "responses", ()):
-        for answer in topic.partition_responses:
-            if answer.index == partition[1]:
-                code: int = answer.error_code
-                return code
+    partitions = facts.recorder.partitions
+    ids = {topic_id for (topic_id, _), each in partitions.items() if each.topic == partition[0]}
+    for topic in () if body is None else body.responses:
+        if topic.name == partition[0] or topic.topic_id in ids:
+            for answer in topic.partition_responses:
+                if answer.index == partition[1]:
+                    return answer.error_code
     return 0
 
 
-def error_met(*of: SentRecord | ClientTransaction | None) -> str:
+def error_met(*of: SentRecord | ClientTransaction | None) -> SendCause:
     """The last error, by Kafka's name, of the first of these sends and transactions that met
     one."""
-    return next((each.error for each in of if each is not None and each.error), NO_ERROR)
+    errors = (each.error for each in of if each is not None and each.error)
+    return next(errors, Unexplained.NO_ERROR)
 
 
 def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterator[Link]:
     """The error that the producer of an append received, if it received one."""
     answer = facts.answer(append.request)
     if answer is not None:
-        code = code_of(answer[2].body, partition)
+        code = code_of(facts, answer[2].body, partition)
         if code:
             yield Link(answer[0], ErrorAnswered(error_of(code).name))
 

@@ -38,6 +38,7 @@ from kcluster.config.kafka.values import (
     parse_overrides,
     parse_value,
 )
+from kcluster.security.authorizer import STANDARD_AUTHORIZER
 
 Profile = Literal["kafka", "fast", "slow"]
 PROFILES: Final = ("kafka", "fast", "slow")
@@ -62,6 +63,9 @@ NO_PERSISTER: Final = "org.apache.kafka.server.share.persister.NoOpStatePersiste
 PERSISTERS: Final = (DEFAULT_PERSISTER, NO_PERSISTER, "")
 """The valid values of group.share.persister.class.name; empty: no persister, like
 NoOpStatePersister."""
+
+AUTHORIZERS: Final = (STANDARD_AUTHORIZER, "")
+"""The valid values of authorizer.class.name; empty: every client may do everything."""
 
 
 _int: Final = partial(Spec, "INT")
@@ -119,6 +123,22 @@ def _only(assignors: tuple[str, ...], definition: ConfigDef, value: Value) -> st
     return invalid(definition.name, ",".join(value), f"the one assignor here is {assignors[0]}")
 
 
+def _check_authorizer(definition: ConfigDef, value: Value) -> str | None:
+    """Check the authorizer.  Kafka loads any class; here only AUTHORIZERS exist."""
+    if value in AUTHORIZERS:
+        return None
+    return invalid(definition.name, value, f"the one authorizer here is {STANDARD_AUTHORIZER}")
+
+
+def _check_super_users(definition: ConfigDef, value: Value) -> str | None:
+    assert isinstance(value, str), value
+    users = (user.strip() for user in value.split(";"))
+    nameless = next((user for user in users if user and ":" not in user), None)
+    if nameless is None:
+        return None
+    return invalid(definition.name, value, f"principals are written as User:{nameless}")
+
+
 def _check_persister(definition: ConfigDef, value: Value) -> str | None:
     """Check the persister.  Kafka loads any class; here only PERSISTERS exist."""
     if value in PERSISTERS:
@@ -163,6 +183,8 @@ _LOG_LONG_1: Final = _long(1, dynamic=_CLUSTER)
 _OVERRIDES: Final = Spec("STRING", check=_check_overrides, dynamic=_CLUSTER)
 _REPLICATION: Final = Spec("SHORT", 1)
 _SHARE_ASSIGNORS: Final = Spec("LIST", check=_check_share_assignors)
+_SUPER_USERS: Final = Spec("STRING", check=_check_super_users, internal=True, of_plugin=True)
+_OF_AUTHORIZER: Final = Spec("BOOLEAN", internal=True, of_plugin=True)
 _PERSISTER: Final = Spec("STRING", check=_check_persister, internal=True)
 _MAX_RECORD_BYTES: Final = _int(1, maximum=MAX_JAVA_ARRAY_BYTES, dynamic=_CLUSTER, since=_4_4)
 _DLQ_PREFIX: Final = Spec("STRING", dynamic=_CLUSTER, since=_4_4)
@@ -359,6 +381,12 @@ class BrokerConfig(Struct, frozen=True):
     share_coordinator_state_topic_replication_factor: Annotated[int, _REPLICATION] = 3
     share_coordinator_state_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
     share_coordinator_write_timeout_ms: Annotated[int, _TIME_1] = 5_000
+
+    # ----------------------------------------------------------------------------- security
+    authorizer_class_name: Annotated[str, Spec("STRING", check=_check_authorizer)] = ""
+    super_users: Annotated[str, _SUPER_USERS] = ""
+    """Principals that may do everything, with `;` between them: `User:admin;User:broker`."""
+    allow_everyone_if_no_acl_found: Annotated[bool, _OF_AUTHORIZER] = False
 
     # ------------------------------------------------------------------------------- quotas
     quota_window_num: Annotated[int, _INT_1] = 11

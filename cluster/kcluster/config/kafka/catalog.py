@@ -19,7 +19,7 @@ from typing import Final, Literal, cast
 from msgspec.structs import replace
 
 from kcluster.config.kafka.broker import BROKER_CONFIGS
-from kcluster.config.kafka.jaas import MODULES, check_jaas, check_mechanisms
+from kcluster.config.kafka.jaas import MODULES, check_callback_handler, check_jaas, check_mechanisms
 from kcluster.config.kafka.values import (
     ConfigDef,
     ConfigError,
@@ -34,7 +34,11 @@ from kcluster.packaged import packaged_text
 _INTERNAL: Final = "internal"
 _RANGE: Final = re.compile(r"\[(-?[0-9.]+?),\.\.\.,?(-?[0-9.]+)?\]")
 
-_CHECKS: Final = {"sasl.enabled.mechanisms": check_mechanisms, "sasl.jaas.config": check_jaas}
+_CHECKS: Final = {
+    "sasl.enabled.mechanisms": check_mechanisms,
+    "sasl.jaas.config": check_jaas,
+    "sasl.server.callback.handler.class": check_callback_handler,
+}
 """Checks beyond ranges and words, by name."""
 
 _NO_THREADS: Final = "a broker is one state machine, without threads"

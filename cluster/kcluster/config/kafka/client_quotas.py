@@ -13,9 +13,6 @@ from typing import Final
 
 from msgspec import Struct
 
-ANONYMOUS: Final = "ANONYMOUS"
-"""The user of every client, because no client authenticates."""
-
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"

@@ -28,6 +28,11 @@ MODULES: Final = {
     OAUTHBEARER: OAUTHBEARER_MODULE,
 }
 """The login module of each mechanism."""
+CALLBACK_HANDLERS: Final = (
+    f"{_PACKAGE}.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    f"{_PACKAGE}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler",
+)
+"""The handlers of tokens: signed ones if the listener has keys (JWKS), else unsecured ones."""
 USER_PREFIX: Final = "user_"
 VALIDATOR_PREFIX: Final = "unsecuredValidator"
 SKEW_OPTION: Final = f"{VALIDATOR_PREFIX}AllowableClockSkewMs"
@@ -127,6 +132,14 @@ def check_jaas(_definition: ConfigDef, value: Value) -> str | None:
     if not skew.isdecimal():
         return f"{SKEW_OPTION} of sasl.jaas.config must be a number of milliseconds"
     return None
+
+
+def check_callback_handler(_definition: ConfigDef, value: Value) -> str | None:
+    """The reason why a value of sasl.server.callback.handler.class is invalid; None if it is
+    valid."""
+    if value in ("", *CALLBACK_HANDLERS):
+        return None
+    return f"{value}: there are no plug-ins; brokers have {', '.join(CALLBACK_HANDLERS)}"
 
 
 def check_mechanisms(definition: ConfigDef, value: Value) -> str | None:

@@ -67,6 +67,9 @@ class Spec(Struct, frozen=True):
     so are the broker configs that give its default."""
     internal: bool = False
     """Whether Kafka describes the config only if it is set."""
+    of_plugin: bool = False
+    """Whether a plugin of Kafka's reads the config, which Kafka itself does not know: it describes
+    the config without its value, and only if it is set."""
     since: ReleaseNumber = (0, 0)
     """The first release that has the config, if later than 4.3."""
 

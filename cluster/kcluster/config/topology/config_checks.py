@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
+from kcluster.config.files.key_sets import KEY_SET
 from kcluster.config.files.problems import Place, join, nearest
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
@@ -19,6 +20,7 @@ from kcluster.config.kafka.catalog import listener_config, not_simulated
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
+from kcluster.config.topology.sasl import key_set_problem
 
 _TOPOLOGY_SETS: Final = {
     "broker.id": "`id` of the broker",
@@ -45,6 +47,13 @@ SECURITY_CONFIGS: Final = frozenset(
         "connections.max.reauth.ms",
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+        "sasl.server.callback.handler.class",
         "sasl.server.max.receive.size",
     }
 )
@@ -132,8 +141,11 @@ def read_configs(
             reading.wrong(entry.value, at, f"{kind(entry.value)}; it must be a {definition.type}")
             continue
         value = parse_value(definition, text)
+        problem = key_set_problem(text) if definition.name == KEY_SET else None
         if isinstance(value, ConfigError):
             reading.wrong(entry.value, at, show_sentence(str(value)))
+        elif problem is not None:
+            reading.wrong(entry.value, at, show_sentence(problem))
         else:
             configs[name] = text
             reading.places[join(path, name)] = Place(entry.value.line, entry.value.column)

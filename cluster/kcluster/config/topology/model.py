@@ -233,7 +233,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     of_kafka = take_kafka_listeners(reading, values.get("config"), "config")
     config, cluster_config = read_broker_configs(reading, of_kafka.rest, "config", profile, {})
     of_security = read_security(reading, values.get("security"))
-    config = {**of_security.tls.configs, **config}
+    config = {**of_security.tls.configs, **of_security.authorization.configs, **config}
     count = broker_count(values.get("brokers"))
     listeners = check_listeners(reading, values.get("listeners"), "listeners", count)
     if listeners and of_kafka.node is not None:

@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kcluster.config.files.key_sets import KEY_SET, read_key_set
 from kcluster.config.kafka.catalog import broker_catalog, listener_prefix
 from kcluster.config.kafka.jaas import USER_PREFIX, VALIDATOR_PREFIX, parse_jaas
 from kcluster.config.kafka.values import ConfigError, Value, parse_value
 from kcluster.config.topology.specs import ListenerSpec, UserSpec
+from kcluster.extras import how_to_install
 from kcluster.security.sasl.mechanisms import OAUTHBEARER, PASSWORD_MECHANISMS, PLAIN, SCRAM_CODES
-from kcluster.security.sasl.oauthbearer import UnsecuredTokens
+from kcluster.security.sasl.oauthbearer import TokenRules, UnsecuredTokens, Validator
 from kcluster.security.sasl.settings import SaslSettings
 
 _JAAS: Final = "sasl.jaas.config"
@@ -63,7 +65,7 @@ def _settings(listener: str, texts: Mapping[str, str], users: tuple[UserSpec, ..
         max_reauth_ms,
         _number("sasl.server.max.receive.size", listener, texts),
         _number("connection.failed.authentication.delay.ms", listener, texts),
-        _unsecured_tokens(_options(listener, OAUTHBEARER, texts, VALIDATOR_PREFIX)),
+        _validator(listener, texts),
     )
 
 
@@ -81,6 +83,48 @@ def _options(
     """The options of a mechanism's login module that begin with a prefix, without it."""
     text = texts.get(f"{listener_prefix(listener)}{mechanism.lower()}.{_JAAS}")
     return {} if text is None else parse_jaas(text).beginning(prefix)
+
+
+def key_set_problem(url: str) -> str | None:
+    """The reason why no keys can be read from a URL; None if they can."""
+    try:
+        _signed_tokens(url, TokenRules())
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _signed_tokens(url: str, rules: TokenRules) -> Validator:
+    """The validation of tokens that a key of this URL has signed; ValueError if there is none."""
+    key_set = read_key_set(url)
+    try:
+        from kcluster.security.sasl.signed_tokens import SignedTokens  # an extra
+    except ModuleNotFoundError:
+        raise ValueError(f"signed tokens need {how_to_install('security')}") from None
+    return SignedTokens(key_set, rules).validate
+
+
+def _validator(listener: str, texts: Mapping[str, str]) -> Validator:
+    """Validates the tokens of a listener: signed ones if it has keys, else unsecured ones."""
+    url = _text(KEY_SET, listener, texts, OAUTHBEARER)
+    if url is None:
+        options = _options(listener, OAUTHBEARER, texts, VALIDATOR_PREFIX)
+        return _unsecured_tokens(options).validate
+
+    def text(name: str) -> str:
+        value = _value(f"sasl.oauthbearer.{name}", listener, texts, OAUTHBEARER)
+        return value if isinstance(value, str) else ""
+
+    audiences = _value("sasl.oauthbearer.expected.audience", listener, texts, OAUTHBEARER)
+    skew_s = _number("sasl.oauthbearer.clock.skew.seconds", listener, texts, OAUTHBEARER)
+    rules = TokenRules(
+        audiences if isinstance(audiences, tuple) else (),
+        text("expected.issuer") or None,
+        text("scope.claim.name"),
+        text("sub.claim.name"),
+        skew_s * 1_000,
+    )
+    return _signed_tokens(url, rules)
 
 
 def _unsecured_tokens(options: Mapping[str, str]) -> UnsecuredTokens:

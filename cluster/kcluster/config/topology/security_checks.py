@@ -1,7 +1,7 @@
 """Checks the key `security` of a topology, together with the brokers' listeners and configs.
 
 Owns: the order of the checks.  Never: raises; checks the value of one key (user_checks.py,
-tls_checks.py).
+tls_checks.py, acl_checks.py).
 Kafka: server.properties.
 """
 
@@ -14,9 +14,10 @@ from msgspec import Struct
 from kcluster.config.files.fields import read_fields
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node
+from kcluster.config.topology.acl_checks import check_authorization
 from kcluster.config.topology.sasl import enabled_mechanisms
 from kcluster.config.topology.security_keys import SecurityKeys
-from kcluster.config.topology.specs import BrokerSpec, SecuritySpec
+from kcluster.config.topology.specs import AuthorizationSpec, BrokerSpec, SecuritySpec
 from kcluster.config.topology.tls_checks import TlsPart, check_tls, check_tls_listeners
 from kcluster.config.topology.user_checks import check_users
 
@@ -26,6 +27,7 @@ class SecurityNodes(Struct, frozen=True):
 
     tls: TlsPart = TlsPart()
     users: Node | None = None
+    authorization: AuthorizationSpec = AuthorizationSpec()
 
 
 def read_security(reading: TreeReader, node: Node | None) -> SecurityNodes:
@@ -33,7 +35,11 @@ def read_security(reading: TreeReader, node: Node | None) -> SecurityNodes:
     if node is None:
         return SecurityNodes()
     values = read_fields(reading, node, "security", SecurityKeys, "key of security")
-    return SecurityNodes(check_tls(reading, values.get("tls")), values.get("users"))
+    return SecurityNodes(
+        check_tls(reading, values.get("tls")),
+        values.get("users"),
+        check_authorization(reading, values, "security"),
+    )
 
 
 def check_security(
@@ -53,4 +59,4 @@ def check_security(
     ]
     enabled = tuple(dict.fromkeys(name for names in found for name in names))
     users = check_users(reading, written.users, "security.users", enabled)
-    return SecuritySpec(users, tls.makes_certificates, tls.folder)
+    return SecuritySpec(users, written.authorization, tls.makes_certificates, tls.folder)

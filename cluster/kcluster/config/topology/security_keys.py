@@ -1,7 +1,7 @@
 """The keys under `security:` of topology files.
 
 Owns: these Structs, as keys.py has those of the other keys.  Never: checks what several keys decide
-together (user_checks.py does).
+together (user_checks.py and acl_checks.py do).
 Kafka: server.properties, kafka-configs.sh --add-config SCRAM-SHA-256=[…].
 """
 
@@ -11,9 +11,10 @@ from typing import Annotated, Final
 
 from msgspec import Struct
 
-from kcluster.config.files.fields import Later, ListOf, OneOf, Schema, Text, struct_schema
+from kcluster.config.files.fields import Flag, Later, ListOf, OneOf, Schema, Text, struct_schema
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Node, Scalar
+from kcluster.config.topology.acl_keys import AclKeys, principal_of
 from kcluster.security.sasl.mechanisms import PASSWORD_MECHANISMS
 
 AUTO: Final = "auto"
@@ -57,6 +58,10 @@ class UserKeys(Struct, frozen=True):
 def _users() -> Schema:
     user = {"anyOf": [Password().schema(), struct_schema(UserKeys)]}
     return {"type": "object", "additionalProperties": user}
+
+
+def _acls() -> Schema:
+    return {"type": "array", "items": struct_schema(AclKeys)}
 
 
 class TlsKeys(Struct, frozen=True):
@@ -109,6 +114,22 @@ class SecurityKeys(Struct, frozen=True, kw_only=True):
         Later("mapping such as {alice: alice-secret}", _users),
         "Users of SASL listeners by name, each with its password: for PLAIN in the configs of the"
         " brokers, for SCRAM in the metadata.",
+    ] = None
+    super_users: Annotated[
+        tuple[str, ...] | None,
+        ListOf(Text("user", principal_of), "users"),
+        "Users who may do everything (super.users); `User:` may be left out.",
+    ] = None
+    authorizer: Annotated[
+        bool | None,
+        Flag(),
+        "Whether ACLs decide what users may do (authorizer.class.name: StandardAuthorizer); by"
+        " itself with super_users or acls.",
+    ] = None
+    acls: Annotated[
+        Node | None,
+        Later("list such as [{allow: alice, to: read, topic: orders}]", _acls),
+        "Who may do what in the new cluster; whatever no ACL allows is denied.",
     ] = None
 
 

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from kcluster.config.files.problems import show
 from kcluster.principals import DEFAULT_LISTENER, BrokerEndpoint, SecurityProtocol
+from kcluster.security.acls import Acl
+from kcluster.security.authorizer import STANDARD_AUTHORIZER
 
 MAX_PORT: Final = 65_535
 MAX_DIGITS: Final = 5
@@ -106,10 +108,27 @@ class UserSpec(Struct, frozen=True):
         return self.mechanisms is None or mechanism in self.mechanisms
 
 
+class AuthorizationSpec(Struct, frozen=True):
+    """Who may do what in a topology.  `acls`: those of a new cluster."""
+
+    is_enabled: bool = False
+    super_users: tuple[str, ...] = ()
+    acls: tuple[Acl, ...] = ()
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """The configs by Kafka's names."""
+        configs = {"authorizer.class.name": STANDARD_AUTHORIZER} if self.is_enabled else {}
+        if self.super_users:
+            configs["super.users"] = ";".join(self.super_users)
+        return configs
+
+
 class SecuritySpec(Struct, frozen=True):
     """Who may come in, and who may do what, as far as Kafka has no config for it."""
 
     users: tuple[UserSpec, ...] = ()
+    authorization: AuthorizationSpec = AuthorizationSpec()
     makes_certificates: bool = False
     """Whether certificates are made for brokers without a keystore, and for clients."""
     certificate_folder: str | None = None

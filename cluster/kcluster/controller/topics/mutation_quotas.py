@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.config.kafka.client_quotas import ANONYMOUS, MUTATION_RATE, Limit, find_limit
+from kcluster.config.kafka.client_quotas import MUTATION_RATE, Limit, find_limit
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
 from kcluster.metadata.records import Envelope
@@ -54,8 +54,9 @@ class MutationQuotas:
     def begin(self, envelope: Envelope, now_ms: int) -> None:
         """Begin a client's request."""
         quotas = self._metadata.image.client_quotas
-        self._limit = find_limit(quotas, MUTATION_RATE, ANONYMOUS, envelope.client_id)
-        self._is_strict = envelope.is_strict
+        user = envelope.identity.principal.name
+        self._limit = find_limit(quotas, MUTATION_RATE, user, envelope.client_id)
+        self._is_strict = envelope.is_strict is True
         self._now_ms = now_ms
         self._throttle_ms = 0
 

@@ -106,7 +106,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
             cramjam.gzip.compress(data, level=_GZIP_LEVEL if level in (None, -1) else level)
         )
     if codec == SNAPPY:
-        return _compress_xerial(data)
+        return _compress_xerial(data, lambda block: bytes(cramjam.snappy.compress_raw(block)))
     if codec == LZ4:
         # The Java client refuses frames of linked blocks.
         frame = cramjam.lz4.Compressor(
@@ -185,13 +185,11 @@ def _decompress_growing(
         size = min(4 * size, size_max)
 
 
-def _compress_xerial(data: Buffer) -> bytes:
-    import cramjam
-
+def _compress_xerial(data: Buffer, compress: Callable[[memoryview], bytes]) -> bytes:
     view = memoryview(data)
     parts = [_XERIAL_HEADER]
     for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        block = compress(view[start : start + _XERIAL_BLOCK_BYTES])
         parts.append(_INT32.pack(len(block)))
         parts.append(block)
     return b"".join(parts)

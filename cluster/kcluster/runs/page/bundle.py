@@ -6,17 +6,17 @@ tools/javascript/biome.json formats them.
 Kafka: no counterpart.
 
 Each module becomes a function that returns the module's exports, and comes after the modules that
-it imports.  So their scopes stay apart, as in a browser.
+it imports.  So their scopes stay apart, as in a browser.  The functions' results are variables of
+the page, where a script that runs later finds the modules of the one before it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-MAIN: Final = "main.js"
-"""The module that starts the page; it comes last."""
 _IMPORT: Final = re.compile(r'^import (?:\{([^}]*)\} from )?"([^"]+)";\n', re.M)
 _EXPORT: Final = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.M)
 _INDENTATION: Final = re.compile(r"^ +", re.M)
@@ -27,15 +27,17 @@ class BundleError(Exception):
     """The error for modules that do not fit together; its text names the file."""
 
 
-def bundle(folder: Path) -> str:
-    """The modules of a folder and of those inside it as one script."""
+def bundle(folder: Path, entry: str, after: Sequence[str] = ()) -> str:
+    """A module of a folder with all that it imports, as one script.  `after`: the entries of
+    scripts that have run before, whose modules are left out."""
     modules = {path: path.read_text("utf-8") for path in sorted(folder.rglob("*.js"))}
-    main = folder / MAIN
-    ordered: list[Path] = []
-    for path in [*(path for path in modules if path != main), main]:
-        _add(path, modules, ordered, ())
-    parts = [_function(path, modules, folder) for path in ordered]
-    return '(() => {\n"use strict";\n' + "".join(parts) + "})();\n"
+    earlier: list[Path] = []
+    for each in after:
+        _add(folder / each, modules, earlier, ())
+    ordered = list(earlier)
+    _add(folder / entry, modules, ordered, ())
+    parts = [_function(path, modules, folder) for path in ordered[len(earlier) :]]
+    return '"use strict";\n' + "".join(parts)
 
 
 def _add(

@@ -4,32 +4,45 @@ counts.
 Owns: these values, the rows that are left out if there are too many, their packing.  Never: draws;
 decides on the form of an event (runs/note_values.py).  Kafka: no counterpart.
 
-A table travels as columns: JSON, compressed (zlib), in base64.  model.js makes rows of it.
+A table travels as columns: JSON, compressed (zlib), in base64.  carried.js makes rows of it.  The
+page opens with the timeline: what only other views draw is packed apart, and unpacked when one of
+them is opened.
 """
 
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
+from kcluster.clients.ledger import Partition
+from kcluster.json_types import JsonObject
 from kcluster.runs.note_values import notes_values
-from kcluster.runs.record import STREAMED, MoveRow, RunRecord
+from kcluster.runs.record import STREAMED, AppendRow, CommitRow, MoveRow, ProblemRow, RunRecord
 
 MAX_POINTS: Final = 60_000
-"""The most moves of all replicas together; above it, they are thinned, except for decreases."""
+"""The most moves of all replicas, and the most commits; above it, they are thinned, except for
+decreases."""
 MAX_ROWS: Final = 60_000
 """The most appends, and the most exchanges.  The newest are kept, as on the page of a running
 cluster."""
 MAX_TIMES: Final = 4_000
 """The most times of a client's sends or reads; above it, adjacent times are merged."""
+DRAWN_FIRST: Final = ("leaders", "moves", "epochs")
+"""The tables that the timeline draws, with the events."""
+EVENT_FIELDS: Final = frozenset({
+    "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
+    "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s",
+})  # fmt: skip
+"""The fields of events that the page reads: EventFields in types.d.ts."""
 
+_Row = TypeVar("_Row", MoveRow, CommitRow)
 Counts = dict[int, int]
 """Counts by time."""
 
@@ -47,21 +60,24 @@ class _Client(Struct):
     """The errors by time, API, error and partition."""
 
 
-def packed(record: RunRecord) -> str:
-    """The data that the page of a run carries, for a JSON string in a <script> element."""
-    text = msgspec.json.encode(carried_values(record))
-    return base64.b64encode(zlib.compress(text)).decode()
+def packed(data: bytes) -> str:
+    """Data for a <script> element: letters, digits, +, / and = only."""
+    return base64.b64encode(zlib.compress(data)).decode()
 
 
-def carried_values(record: RunRecord) -> dict[str, Any]:
-    """The values of the data before it is packed; times are on the cluster's clock."""
+def packed_run(record: RunRecord) -> tuple[str, str]:
+    """What the page opens with, and what other views than the timeline draw."""
+    values = (carried_values(record), later_tables(record))
+    first, later = (packed(msgspec.json.encode(each)) for each in values)
+    return first, later
+
+
+def carried_values(record: RunRecord) -> JsonObject:
+    """The data that the page opens with; times are on the cluster's clock."""
     info = record.info
     cell_ms = max(1, (info.ended_ms - info.began_ms) // MAX_TIMES)
-    rows: dict[str, Sequence[Struct]] = {name: getattr(record, name) for name in STREAMED}
-    rows["moves"] = thinned(record.moves, info.ended_ms - info.began_ms)
-    rows |= {name: rows[name][-MAX_ROWS:] for name in ("appends", "exchanges")}
-    tables = {name: _columns(found) for name, found in rows.items() if name != "notes"}
-    notes = notes_values(record.notes, info.began_ms)
+    topics = {row.topic for row in record.processed} | {row.topic for row in record.problems}
+    commits = [row for row in record.commits if row.topic in topics]
     return {
         "run": {
             "name": info.name,
@@ -80,11 +96,71 @@ def carried_values(record: RunRecord) -> dict[str, Any]:
             ],
         },
         "verdict": record.verdict or None,
-        "problems": record.problems,
+        "problems": _problems(record),
         "clients": [_client_values(each) for each in _clients(record, cell_ms)],
         "processed": _processed(record, cell_ms),
-        "tables": {**tables, "notes": _columns_of_values(notes)},
+        "commits": _columns(_thinned_commits(commits, record)),
+        "tables": {
+            **{name: _columns(_rows(record, name)) for name in _drawn_first(record)},
+            "notes": _columns_of_values(_notes(record)),
+        },
     }
+
+
+def later_tables(record: RunRecord) -> JsonObject:
+    """The tables that only other views than the timeline draw."""
+    names = set(STREAMED) - {"notes", "commits", *_drawn_first(record)}
+    commits = _thinned_commits(_changed_commits(record), record)
+    tables = {name: _columns(_rows(record, name)) for name in sorted(names)}
+    return {**tables, "commits": _columns(commits)}
+
+
+def _drawn_first(record: RunRecord) -> tuple[str, ...]:
+    """Without the epochs of replicas, the page reads them from the appends."""
+    return DRAWN_FIRST if record.epochs else (*DRAWN_FIRST, "appends")
+
+
+def _rows(record: RunRecord, name: str) -> Sequence[Struct]:
+    """The rows of a table, without what is too much."""
+    if name == "moves":
+        length_ms = record.info.ended_ms - record.info.began_ms
+        return thinned(record.moves, length_ms, _replica, _is_lower_move)
+    rows: Sequence[Struct] = getattr(record, name)
+    return rows[-MAX_ROWS:] if name in ("appends", "exchanges") else rows
+
+
+def _notes(record: RunRecord) -> list[JsonObject]:
+    """The events, without what the page does not read."""
+    notes = notes_values(record.notes, record.info.began_ms)
+    for note in notes:
+        del note["kind"], note["sentence"]
+        note["event"] = {
+            name: note["event"][name] for name in note["event"] if name in EVENT_FIELDS
+        }
+    return notes
+
+
+def _problems(record: RunRecord) -> list[JsonObject]:
+    """What the application did wrong.  `from_ms`, `to_ms`: the times at which the first and the
+    last of these records were appended, the last time; None if that was not recorded."""
+    partitions = {(row.topic, row.partition) for row in record.problems}
+    appends: dict[Partition, list[AppendRow]] = {each: [] for each in partitions}
+    for append in reversed(record.appends if partitions else ()):
+        if (append.topic, append.partition) in partitions:
+            appends[append.topic, append.partition].append(append)
+
+    def appended_ms(problem: ProblemRow, offset: int) -> int | None:
+        found = appends[problem.topic, problem.partition]
+        return next((x.at_ms for x in found if x.base_offset <= offset <= x.last_offset), None)
+
+    return [
+        {
+            **msgspec.to_builtins(row),
+            "from_ms": appended_ms(row, row.first),
+            "to_ms": appended_ms(row, row.last),
+        }
+        for row in record.problems
+    ]
 
 
 def _columns(rows: Sequence[Struct]) -> dict[str, list[object]]:
@@ -96,31 +172,64 @@ def _columns_of_values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[o
     return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
-# ---------------------------------------------------------------------------------------- moves
+# --------------------------------------------------------------------------------------- states
 
 
-def thinned(moves: Sequence[MoveRow], length_ms: int) -> Sequence[MoveRow]:
-    """At most about MAX_POINTS of the moves: for each replica the last move in each span of time,
-    and both ends of each decrease, which readers look for."""
-    if len(moves) <= MAX_POINTS:
-        return moves
-    replica = attrgetter("topic", "partition", "broker")
-    replicas = [list(found) for _, found in groupby(sorted(moves, key=replica), replica)]
-    cell_ms = -(-length_ms // max(MAX_POINTS // len(replicas), 20))
-    return [move for found in replicas for move in _kept(found, cell_ms)]
+_replica = attrgetter("topic", "partition", "broker")
+_position = attrgetter("group", "topic", "partition")
 
 
-def _kept(moves: Sequence[MoveRow], cell_ms: int) -> Iterator[MoveRow]:
+def _is_lower_move(before: MoveRow, after: MoveRow) -> bool:
+    return (
+        after.log_end_offset < before.log_end_offset or after.high_watermark < before.high_watermark
+    )
+
+
+def _is_refused_or_lower(before: CommitRow, after: CommitRow) -> bool:
+    return bool(before.error or after.error) or after.offset < before.offset
+
+
+def _changed_commits(record: RunRecord) -> list[CommitRow]:
+    """The commits by which a group's position changed."""
+    positions: dict[object, int] = {}
+    changed = []
+    for row in record.commits:
+        if not row.error and positions.get(_position(row)) != row.offset:
+            positions[_position(row)] = row.offset
+            changed.append(row)
+    return changed
+
+
+def _thinned_commits(commits: Sequence[CommitRow], record: RunRecord) -> Sequence[CommitRow]:
+    length_ms = record.info.ended_ms - record.info.began_ms
+    return thinned(commits, length_ms, _position, _is_refused_or_lower)
+
+
+def thinned(
+    rows: Sequence[_Row],
+    length_ms: int,
+    key: Callable[[_Row], Any],
+    falls: Callable[[_Row, _Row], bool],
+) -> Sequence[_Row]:
+    """At most about MAX_POINTS of the rows: for each key the last row in each span of time, and
+    both ends of each decrease, which readers look for."""
+    if len(rows) <= MAX_POINTS:
+        return rows
+    by_key = [list(found) for _, found in groupby(sorted(rows, key=key), key)]
+    cell_ms = -(-length_ms // max(MAX_POINTS // len(by_key), 20))
+    return [row for found in by_key for row in _kept(found, cell_ms, falls)]
+
+
+def _kept(
+    rows: Sequence[_Row], cell_ms: int, falls: Callable[[_Row, _Row], bool]
+) -> Iterator[_Row]:
     fell = False
-    for at, move in enumerate(moves[:-1]):
-        after = moves[at + 1]
-        falls = (
-            after.log_end_offset < move.log_end_offset or after.high_watermark < move.high_watermark
-        )
-        if falls or fell or after.at_ms // cell_ms > move.at_ms // cell_ms:
-            yield move
-        fell = falls
-    yield moves[-1]
+    for row, after in pairwise(rows):
+        falling = falls(row, after)
+        if falling or fell or after.at_ms // cell_ms > row.at_ms // cell_ms:
+            yield row
+        fell = falling
+    yield rows[-1]
 
 
 # --------------------------------------------------------------------------------------- counts

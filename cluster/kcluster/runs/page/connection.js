@@ -3,7 +3,7 @@
 //
 // All of it goes to the server that served this page, with the token of the page's address.
 
-/** @import { Page } from "./page.js" */
+/** @import { Controls } from "./controls.js" */
 /** @import { Address, ProblemDetail } from "./types.js" */
 
 const RETRY_MS = 1000;
@@ -42,7 +42,7 @@ export class Refusal extends Error {
 export class Connection {
   /**
    * @param {Address} address
-   * @param {Page} events
+   * @param {Controls} events
    */
   constructor(address, events) {
     this.address = address;

@@ -1,83 +1,29 @@
 // @ts-check
-// Dialogs: help, starting clients, "what if" with both futures, predictions.
+// Dialogs: starting clients, "what if" with both futures, predictions.
 
 import { actionText, brokerActions, partitionActions } from "./actions.js";
 import { button, dialogOf, h, patch } from "./dom.js";
-import { labelWidth, logTree, offsetWords, partitionAt, replicaWords, scaleOf } from "./log.js";
+import { openDialog } from "./help.js";
+import { crown, labelWidth, logTree, scaleOf } from "./log.js";
+import { offsetWords, partitionAt, replicaWords } from "./replicas.js";
 import { verdictTree } from "./side.js";
-import { clock, crown } from "./words.js";
+import { clock } from "./words.js";
 
+/** @import { Controls } from "./controls.js" */
 /** @import { Model, Partition } from "./model.js" */
 /** @import { Page } from "./page.js" */
-/** @import { Action, ActionItem, Fork, Future, Inside, Question, StartedClient, Tree } from "./types.js" */
-
-/**
- * @param {Parameters<typeof dialogOf>[0]} id
- * @param {string} title
- * @param {Inside} content
- */
-function openDialog(id, title, content) {
-  const dialog = dialogOf(id);
-  patch(dialog, [
-    h("h2", null, title),
-    button("×", () => dialog.close(), { class: "close", "aria-label": "Close" }),
-    h("div", { class: "content" }, content),
-  ]);
-  if (!dialog.open) dialog.showModal();
-  return dialog;
-}
-
-const KEYS = [
-  ["1 – 9", "kill that broker, start it if it is down, resume it if it is paused"],
-  ["space", "pause or run"],
-  ["← →", "the event before, the event after (of the kind chosen)"],
-  ["L", "back to now"],
-  ["V", "the next view"],
-  ["F", "what if, from the moment shown"],
-  ["Q", "questions before each action, on or off"],
-  ["P", "projector: large text"],
-  ["D", "dark or light"],
-  ["? ", "this help"],
-  ["Esc", "close"],
-];
-
-/** @param {Page} page */
-export function openHelp(page) {
-  openDialog("help", "Keys", [
-    h(
-      "dl",
-      { class: "keys" },
-      KEYS.flatMap(([key, text]) => [
-        h("dt", { key }, h("kbd", null, key)),
-        h("dd", { key: `${key}.` }, text),
-      ]),
-    ),
-    h(
-      "p",
-      null,
-      "Click a broker, a link or a partition to act on it; click a record to see where it is.",
-    ),
-    h(
-      "p",
-      null,
-      "Looking back changes nothing: the cluster runs on. Pause freezes the cluster itself, and its clients see a stall.",
-    ),
-    page.readOnly
-      ? h("p", null, "This page holds a recorded run. There is no cluster behind it.")
-      : null,
-  ]);
-}
+/** @import { Action, ActionItem, Fork, Future, Question, StartedClient, Tree } from "./types.js" */
 
 // ------------------------------------------------------------------------------------ clients
 
 /**
- * @param {Page} page
+ * @param {Controls} controls
  * @param {StartedClient[]} started
  */
-export function openClients(page, started) {
+export function openClients(controls, started) {
   const topics = [
     ...new Set(
-      [...page.model.partitions.values()]
+      [...controls.page.model.partitions.values()]
         .filter((each) => !each.internal)
         .map((each) => each.topic),
     ),
@@ -95,19 +41,19 @@ export function openClients(page, started) {
    * @param {string} title
    * @param {string} key
    */
-  /** @type {(title: string, key: string, controls: Tree[], spec: (data: FormData) => Action) => Tree} */
-  const form = (title, key, controls, spec) =>
+  /** @type {(title: string, key: string, fields: Tree[], spec: (data: FormData) => Action) => Tree} */
+  const form = (title, key, fields, spec) =>
     h(
       "form",
       {
         key,
         onsubmit: (event) => {
           event.preventDefault();
-          page.startClient(spec(new FormData(event.target)));
+          controls.startClient(spec(new FormData(event.target)));
         },
       },
       h("h3", null, title),
-      controls,
+      fields,
       h("p", null, h("button", { type: "submit" }, `Start a ${key}`)),
     );
   openDialog("clients", "Built-in clients", [
@@ -161,7 +107,7 @@ export function openClients(page, started) {
               { key: client.name },
               h("b", null, client.name),
               " ",
-              button("Stop", () => page.stopClient(client.name), {
+              button("Stop", () => controls.stopClient(client.name), {
                 class: "small",
                 "aria-label": `Stop ${client.name}`,
               }),
@@ -203,10 +149,11 @@ function forkChoices(page) {
 }
 
 /**
- * @param {Page} page
+ * @param {Controls} controls
  * @param {Fork} state
  */
-export function openForkDialog(page, state) {
+export function openForkDialog(controls, state) {
+  const { page } = controls;
   const choices = forkChoices(page);
   const isWanted = (/** @type {ActionItem} */ [, action]) =>
     JSON.stringify(action) === JSON.stringify(state.action);
@@ -220,7 +167,7 @@ export function openForkDialog(page, state) {
         onsubmit: (event) => {
           event.preventDefault();
           const data = new FormData(event.target);
-          page.fork(choices[Number(data.get("action"))], String(data.get("for")));
+          controls.fork(choices[Number(data.get("action"))], String(data.get("for")));
         },
       },
       h(
@@ -263,16 +210,16 @@ export function openForkDialog(page, state) {
       "Both are played in virtual time with the project's own clients. The cluster itself is not touched.",
     ),
     state.error ? h("p", { class: "bad-text", role: "alert" }, state.error) : null,
-    state.futures ? futuresTree(page, state, state.futures) : null,
+    state.futures ? futuresTree(controls, state, state.futures) : null,
   ]);
 }
 
 /**
- * @param {Page} page
+ * @param {Controls} controls
  * @param {Fork} state
  * @param {NonNullable<Fork["futures"]>} futures
  */
-function futuresTree(page, state, futures) {
+function futuresTree(controls, state, futures) {
   const { here, there } = futures;
   const end = Math.max(here.model.until, there.model.until);
   const { began } = here.model;
@@ -303,7 +250,7 @@ function futuresTree(page, state, futures) {
           "aria-valuetext": clock(state.shown, began),
           oninput: (event) => {
             state.shown = Number(event.target.value);
-            openForkDialog(page, state);
+            openForkDialog(controls, state);
           },
         }),
       ),
@@ -319,7 +266,7 @@ function futuresTree(page, state, futures) {
           h("h3", null, title),
           future.problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
           verdictTree(future.verdict ?? { outcome: "unknown" }),
-          futureTree(page, future.model, state),
+          futureTree(controls.page, future.model, state),
         ),
       ),
     ),

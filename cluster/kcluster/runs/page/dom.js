@@ -112,7 +112,7 @@ function update(node, tree) {
  * @param {unknown} value
  */
 function setProperty(node, name, value) {
-  if (name.startsWith("on") || LIVE_PROPERTIES.has(name)) Object.assign(node, { [name]: value });
+  if (name.startsWith("on") || LIVE_PROPERTIES.has(name)) /** @type {any} */ (node)[name] = value;
   else if (value === null || value === undefined || value === false) node.removeAttribute(name);
   else node.setAttribute(name, value === true ? "" : String(value));
 }

@@ -4,10 +4,15 @@
 import { byId } from "./dom.js";
 
 /** @import { Model, Partition } from "./model.js" */
+/** @import { Page } from "./page.js" */
 /** @import { Flight } from "./types.js" */
 
 const FLIGHT_MS = 450;
 const MAX_FLIGHTS = 24;
+/** The longest step of time that is seen as a motion. */
+const MAX_SPAN_MS = 2000;
+/** The views with elements to fly between. */
+const VIEWS = ["partition", "cluster"];
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 const lastFlight = new Map();
 let flying = 0;
@@ -21,7 +26,7 @@ let flying = 0;
  * @param {number} to
  * @returns {Flight[]}
  */
-export function flightsOf(model, partition, from, to) {
+function flightsOf(model, partition, from, to) {
   /** @type {Flight[]} */
   const found = [];
   for (let i = partition.appends.length - 1; i >= 0 && partition.appends[i].at > from; i--) {
@@ -49,8 +54,28 @@ export function flightsOf(model, partition, from, to) {
   return found;
 }
 
+/**
+ * What a view drew last.
+ *
+ * @type {{ at: number, partition: Partition | null, view: string }}
+ */
+let drawn = { at: 0, partition: null, view: "" };
+
+/**
+ * Let fly what moved since the view was drawn before.
+ *
+ * @param {Page} page
+ */
+export function drawFlights({ at, view, model, shownPartition: partition }) {
+  const isNext = drawn.partition === partition && drawn.view === view;
+  const isSoon = at > drawn.at && at - drawn.at < MAX_SPAN_MS;
+  if (partition && isNext && isSoon && VIEWS.includes(view))
+    fly(flightsOf(model, partition, drawn.at, at));
+  drawn = { at, partition, view };
+}
+
 /** @param {Flight[]} flights */
-export function fly(flights) {
+function fly(flights) {
   if (reducedMotion.matches || document.hidden) return;
   for (const [from, to, kind, words] of flights) {
     const key = `${from} ${to} ${kind}`,

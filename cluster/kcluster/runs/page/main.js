@@ -1,14 +1,12 @@
 // @ts-check
-// Starts the page.
+// The page of a cluster, as its server serves it: every view, and what can be asked of the cluster.
 
-import { byId, patch } from "./dom.js";
-import { Page } from "./page.js";
-import { epochPatterns } from "./words.js";
+import "./moments.js";
+import { addressOf } from "./connection.js";
+import { Controls } from "./controls.js";
+import { Page, start } from "./page.js";
 
-const page = new Page();
-Object.assign(window, { kclusterPage: page });
-patch(byId("patterns"), [epochPatterns()]);
-addEventListener("keydown", (event) => page.key(event));
-addEventListener("resize", () => page.redraw());
-page.connection?.open();
-page.redraw();
+const address = addressOf(location);
+const page = new Page(false, address?.id === "play");
+if (address) page.controls = new Controls(page, address);
+start(page);

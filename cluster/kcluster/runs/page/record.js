@@ -2,7 +2,7 @@
 // One record: who sent it, who has it, who was answered, who read it.
 
 import { button, h } from "./dom.js";
-import { epochAt, partitionAt } from "./log.js";
+import { epochAt, partitionAt } from "./replicas.js";
 import { clock, number } from "./words.js";
 
 /** @import { Page } from "./page.js" */

@@ -2,7 +2,6 @@
 // The side: the record that was chosen, the newest events with their causes, the verdict.
 
 import { h } from "./dom.js";
-import { lessonTree } from "./lesson.js";
 import { recordTree } from "./record.js";
 import { clock, number, OUTCOMES } from "./words.js";
 
@@ -19,7 +18,7 @@ export function sideTree(page) {
   const { model, at } = page;
   const story = model.foldedUntil(at, MAX_EVENTS);
   return [
-    page.lesson ? lessonTree(page.lesson) : null,
+    page.controls?.side(),
     page.selected ? recordTree(page, page.selected) : null,
     page.verdict && !page.isBeforeEnd ? verdictTree(page.verdict) : null,
     h(

@@ -26,21 +26,25 @@ export interface Props {
   [name: string]: unknown;
 }
 
-export interface View {
-  /** The place of its tab. */
-  order: number;
-  /** Its name in addresses: #view=key. */
+export interface Tab {
+  /** The name of its view in addresses: #view=key. */
   key: string;
   title: string;
-  /** Whether it shows a run as a whole, not at a moment; only pages that carry a run have it. */
-  forRuns?: boolean;
-  /** The view at the page's moment, in a width in CSS pixels. */
-  tree(page: Page, width: number): Inside[];
+  /** Whether the view shows a run as a whole, not at a moment; only pages of a run have it. */
+  isOfRun?: boolean;
+}
+export interface View {
+  /** The view at the page's moment. */
+  tree(page: Page): Inside[];
   /** What stands above the view and its side, and below them. */
   above?(page: Page): Inside[];
   below?(page: Page): Inside[];
-  /** The side, where it is not that of all views. */
+  /** What it adds to the head: a choice, the newest event. */
+  choice?(page: Page): Inside;
+  newest?(page: Page): Inside[];
   side?(page: Page): Inside[];
+  /** The bar of time. */
+  bar?(page: Page): Inside[];
   /** What keys do there, before those of the page. */
   keys?(page: Page): { [key: string]: () => void };
   /** Called after the elements are there. */
@@ -165,16 +169,16 @@ export type Runs = [number, number][];
 
 /** Rows by their fields in RunRecord, of the stream or of a run. */
 export interface Rows {
-  notes?: NoteRow[];
-  leaders?: LeaderRow[];
-  moves?: MoveRow[];
-  appends?: AppendRow[];
-  epochs?: EpochsRow[];
-  exchanges?: ExchangeRow[];
-  beliefs?: BeliefRow[];
-  groups?: GroupRow[];
-  transaction_states?: TransactionStateRow[];
-  commits?: CommitRow[];
+  notes?: Iterable<NoteRow>;
+  leaders?: Iterable<LeaderRow>;
+  moves?: Iterable<MoveRow>;
+  appends?: Iterable<AppendRow>;
+  epochs?: Iterable<EpochsRow>;
+  exchanges?: Iterable<ExchangeRow>;
+  beliefs?: Iterable<BeliefRow>;
+  groups?: Iterable<GroupRow>;
+  transaction_states?: Iterable<TransactionStateRow>;
+  commits?: Iterable<CommitRow>;
 }
 
 /** What checks/verdict.py says of a run. */
@@ -226,9 +230,12 @@ export interface Problem {
   last: number;
   count: number;
   text: string;
+  /** When its first and its last record were appended, for the last time; null: not recorded. */
+  from_ms: number | null;
+  to_ms: number | null;
 }
 
-/** What the page of a run carries, carried.py. */
+/** What the page of a run opens with, carried.py. */
 export interface Carried {
   run: {
     name: string;
@@ -255,8 +262,12 @@ export interface Carried {
   }[];
   /** By topic: rows of (ms, count). */
   processed: { [topic: string]: number[][] };
-  tables: { [table: string]: { [column: string]: unknown[] } } & { commits: Columns<CommitRow> };
+  /** Of the topics that applications process. */
+  commits: Partial<Columns<CommitRow>>;
+  tables: Tables;
 }
+/** Tables as columns, by their fields in RunRecord; what only other views draw comes later. */
+export type Tables = { [table: string]: { [column: string]: unknown[] } };
 type Columns<Row> = { [Name in keyof Row]: Row[Name][] };
 
 // --------------------------------------------------------- rows as the model keeps them, by `at`

@@ -1,24 +1,39 @@
 // @ts-check
-// The views of the page.  Each is a file in views/ that registers itself here.
+// The views of the page: their tabs, and what each registers of itself.
 
-/** @import { View } from "./types.js" */
+/** @import { Tab, View } from "./types.js" */
 
-/** @type {View[]} */
-const registered = [];
+/** @type {Tab[]} */
+const TABS = [
+  { key: "timeline", title: "Timeline", isOfRun: true },
+  { key: "partition", title: "Partition" },
+  { key: "cluster", title: "Cluster" },
+  { key: "client", title: "Client" },
+  { key: "groups", title: "Groups" },
+];
+
+/** @type {Map<string, View>} */
+const registered = new Map();
 
 /**
- * Add a view; its tab stands at its `order`.
- *
- * @param {View} view
- */
-export function registerView(view) {
-  registered.push(view);
-  registered.sort((a, b) => a.order - b.order);
-}
-
-/**
- * The views that a page offers, in the order of their tabs.
+ * The tabs that a page offers, in order.
  *
  * @param {boolean} isRun whether the page carries a run
  */
-export const viewsOf = (isRun) => registered.filter((view) => isRun || !view.forRuns);
+export const tabsOf = (isRun) => TABS.filter((tab) => isRun || !tab.isOfRun);
+
+/**
+ * Each view is a file in views/, which calls this.
+ *
+ * @param {string} key
+ * @param {View} view
+ */
+export const registerView = (key, view) => registered.set(key, view);
+
+/**
+ * A view; an empty one if its code is not there yet.
+ *
+ * @param {string} key
+ * @returns {View}
+ */
+export const viewOf = (key) => registered.get(key) ?? { tree: () => [] };

@@ -15,7 +15,8 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, UNKNOWN, Verdict, judge
+from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.checks.verdict_facts import UNKNOWN
 from kcluster.clients.consumer.settings import READ_COMMITTED
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.share_consumer import ShareConsumer

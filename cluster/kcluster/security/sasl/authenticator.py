@@ -33,9 +33,9 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.security.sasl.exchange import (
-    Accepted,
     Broken,
     Challenge,
+    LoginAccepted,
     LoginProblem,
     LoginRefused,
     SaslServer,
@@ -217,7 +217,7 @@ class SaslAuthenticator:
         if mechanism == PLAIN:
             return PlainServer(settings.passwords)
         if mechanism == OAUTHBEARER:
-            return OAuthBearerServer(settings.tokens.validate)
+            return OAuthBearerServer(settings.validate_token)
         return ScramServer(
             mechanism,
             lambda user: source.credential(mechanism, user),
@@ -233,7 +233,7 @@ class SaslAuthenticator:
         match self._server.evaluate(bytes(request.auth_bytes), now_ms):
             case Challenge(data=data):
                 return LoginStep(m.SaslAuthenticateResponse(auth_bytes=data))
-            case Accepted() as accepted:
+            case LoginAccepted() as accepted:
                 return self._accept(accepted, now_ms)
             case LoginRefused() as refused:
                 return self._refuse(refused)
@@ -241,7 +241,7 @@ class SaslAuthenticator:
                 self.state = SaslState.FAILED
                 return LoginStep(None, LoginFailure(problem))
 
-    def _accept(self, accepted: Accepted, now_ms: int) -> LoginStep:
+    def _accept(self, accepted: LoginAccepted, now_ms: int) -> LoginStep:
         principal = Principal(USER_TYPE, accepted.user)
         before = self.identity.principal
         if self._reauthenticated_ms is not None and principal != before:

@@ -41,7 +41,7 @@ class Challenge(Struct, frozen=True):
     data: bytes
 
 
-class Accepted(Struct, frozen=True):
+class LoginAccepted(Struct, frozen=True):
     """The client is the user `user`; `data`: the server's last message.
 
     `expires_at_ms`: the time at which the credential expires; None: never.
@@ -72,7 +72,7 @@ class Broken(Struct, frozen=True):
     problem: LoginProblem
 
 
-Answer = Challenge | Accepted | LoginRefused | Broken
+Answer = Challenge | LoginAccepted | LoginRefused | Broken
 
 
 class SaslServer(Protocol):

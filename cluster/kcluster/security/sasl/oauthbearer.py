@@ -22,10 +22,10 @@ import msgspec
 from msgspec import Struct
 
 from kcluster.security.sasl.exchange import (
-    Accepted,
     Answer,
     Broken,
     Challenge,
+    LoginAccepted,
     LoginProblem,
     LoginRefused,
 )
@@ -56,6 +56,17 @@ class InvalidToken(Struct, frozen=True):
 
     problem: LoginProblem = LoginProblem.INVALID_TOKEN
     scope: str | None = None
+
+
+class TokenRules(Struct, frozen=True):
+    """What a listener asks of a signed token; the fields are Kafka's configs sasl.oauthbearer.*."""
+
+    audiences: tuple[str, ...] = ()
+    """One of them must be the token's; empty: any."""
+    issuer: str | None = None
+    scope_claim: str = "scope"
+    subject_claim: str = "sub"
+    clock_skew_ms: int = 30_000
 
 
 Validated = ValidToken | InvalidToken | Broken
@@ -101,7 +112,7 @@ class OAuthBearerServer:
                 f" that is different from the token's principal name ({token.principal})"
             )
             return LoginRefused(LoginProblem.OTHER_AUTHORIZATION_ID, token.principal, text)
-        return Accepted(b"", token.principal, expires_at_ms=token.expires_at_ms)
+        return LoginAccepted(b"", token.principal, expires_at_ms=token.expires_at_ms)
 
 
 @final

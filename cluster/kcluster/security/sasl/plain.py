@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Mapping
 from typing import Final, final
 
-from kcluster.security.sasl.exchange import Accepted, Answer, LoginProblem, LoginRefused
+from kcluster.security.sasl.exchange import Answer, LoginAccepted, LoginProblem, LoginRefused
 from kcluster.security.sasl.mechanisms import PLAIN
 
 _TOKENS: Final = 3
@@ -46,7 +46,7 @@ class PlainServer:
             )
         if authorization_id and authorization_id != user:
             return LoginRefused(LoginProblem.OTHER_AUTHORIZATION_ID, user, OTHER_ID_TEXT)
-        return Accepted(b"", user)
+        return LoginAccepted(b"", user)
 
 
 OTHER_ID_TEXT: Final = (

@@ -26,10 +26,10 @@ from msgspec import Struct
 
 from kcluster.protocol.java import hash_order, java_hash_code
 from kcluster.security.sasl.exchange import (
-    Accepted,
     Answer,
     Broken,
     Challenge,
+    LoginAccepted,
     LoginProblem,
     LoginRefused,
     ServerNotTrusted,
@@ -186,7 +186,7 @@ class ScramServer:
             return LoginRefused(LoginProblem.WRONG_PASSWORD, self._user)
         verifier = b64encode(hmac.digest(credential.server_key, signed, self._hash_name))
         expires_at_ms = None if self._token is None else self._token.expires_at_ms
-        return Accepted(b"v=" + verifier, self._user, self._token is not None, expires_at_ms)
+        return LoginAccepted(b"v=" + verifier, self._user, self._token is not None, expires_at_ms)
 
 
 @final

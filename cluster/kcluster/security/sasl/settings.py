@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.protocol.java import hash_order, java_hash_code
-from kcluster.security.sasl.oauthbearer import UnsecuredTokens
+from kcluster.security.sasl.oauthbearer import UnsecuredTokens, Validator
 
 MAX_RECEIVE_BYTES: Final = 524_288
 """The default of sasl.server.max.receive.size."""
@@ -31,7 +31,8 @@ class SaslSettings(Struct, frozen=True):
     """The value of connections.max.reauth.ms by mechanism; 0 or absent: sessions do not end."""
     max_receive_bytes: int = MAX_RECEIVE_BYTES
     failure_delay_ms: int = FAILURE_DELAY_MS
-    tokens: UnsecuredTokens = UnsecuredTokens()
+    validate_token: Validator = UnsecuredTokens().validate
+    """Validates a token of OAUTHBEARER."""
 
     def __repr__(self) -> str:
         return f"SaslSettings({', '.join(self.mechanisms)})"

@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.broker.broker import Broker
+from kcluster.broker.handlers.forwarding import enveloped
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
+from kcluster.metadata.records import RequestDenied
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.security.refusals import DENIED
 
 RESULTS_UNTIL: Final = 1
 """The last version whose answer names each feature on success."""
@@ -33,10 +36,13 @@ def update_features(broker: Broker, request: Request, now_ms: int) -> Parked:
     """
     body: m.UpdateFeaturesRequest = request.body
 
-    def on_answer(answer: m.UpdateFeaturesResponse | None, now_ms: int) -> None:
+    def on_answer(answer: m.UpdateFeaturesResponse | RequestDenied | None, now_ms: int) -> None:
         if answer is None:
             error = ErrorCode.REQUEST_TIMED_OUT
             answer = m.UpdateFeaturesResponse(error_code=error, error_message=error.text)
+        elif isinstance(answer, RequestDenied):
+            error = answer.error
+            answer = m.UpdateFeaturesResponse(error_code=error, error_message=DENIED[error])
         elif answer.error_code == ErrorCode.NONE and request.api_version <= RESULTS_UNTIL:
             answer.results = [
                 m.UpdateFeaturesResponse.UpdatableFeatureResult(
@@ -46,5 +52,6 @@ def update_features(broker: Broker, request: Request, now_ms: int) -> Parked:
             ]
         broker.reply(request, answer)
 
-    broker.ask_controller(body, on_answer, broker.config.request_timeout_ms, now_ms)
+    timeout_ms = broker.config.request_timeout_ms
+    broker.ask_controller(enveloped(broker, request, body), on_answer, timeout_ms, now_ms)
     return PARKED

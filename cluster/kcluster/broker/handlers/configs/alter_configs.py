@@ -19,6 +19,7 @@ from kcluster.broker.broker import Broker
 from kcluster.broker.configs.dynamic_configs import change_problem
 from kcluster.broker.configs.loggers import change_levels
 from kcluster.broker.configs.settings import BrokerSettings, settings_of
+from kcluster.broker.handlers.forwarding import enveloped
 from kcluster.broker.registry import PARKED, Answer, handles
 from kcluster.config.kafka.definitions import format_value
 from kcluster.contract import Request
@@ -121,7 +122,8 @@ def _alter(
             }
         broker.reply(request, _answer(answer, resources, verdicts, results))
 
-    broker.ask_controller(body, on_answer, broker.config.request_timeout_ms, now_ms)
+    timeout_ms = broker.config.request_timeout_ms
+    broker.ask_controller(enveloped(broker, request, body), on_answer, timeout_ms, now_ms)
     return PARKED
 
 

@@ -30,6 +30,7 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from kcluster.broker import registry
+from kcluster.broker.access import Access
 from kcluster.broker.broker import Broker
 from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
 from kcluster.broker.registry import PARKED, handles
@@ -57,13 +58,19 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.compression import Allowance
+from kcluster.security.acls import AclOperation
 
 READ_UNCOMMITTED: Final = 0
 
 NO_ERROR: Final = ErrorCode.NONE
 _HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 """Errors that are answered with a hint at the leader (KIP-951)."""
-_UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+_UNKNOWN: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+)  # fmt: skip
 """Errors found before anything is read; their answers have an empty list where other answers have
 null."""
 _NONE_WATCHED: Final[list[Replica]] = []
@@ -145,8 +152,8 @@ class PendingFetch(ParkedFetch):
     """One fetch, from its arrival to its answer.  Kafka: DelayedFetch."""
 
     __slots__ = (
-        "_by_id", "_watched", "broker", "connection_id", "max_bytes", "min_bytes", "partitions",
-        "reader", "request", "session",
+        "_by_id", "_denied", "_watched", "broker", "connection_id", "max_bytes", "min_bytes",
+        "partitions", "reader", "request", "session",
     )  # fmt: skip
 
     def __init__(self, broker: Broker, request: Request, session: FetchSession | None) -> None:
@@ -177,13 +184,32 @@ class PendingFetch(ParkedFetch):
             else session.partitions
         )
         self._watched = _NONE_WATCHED
+        self._denied: frozenset[str] | None = None
+        if broker.access is not None and request.connection_id >= 0:
+            self._deny(broker.access)
+
+    def _deny(self, access: Access) -> None:
+        """Find the topics that the client may not read.  They stay in the session, and are answered
+        with an error in each fetch until they are allowed."""
+        wanted = list(self.partitions.values())
+        topics = [each.topic for each in wanted if each.topic]
+        if not self.reader.is_follower:
+            denied = access.unreadable(self.request, topics)
+        elif access.rights_of(self.request).may_on_cluster(AclOperation.CLUSTER_ACTION):
+            return
+        else:
+            denied = frozenset(topics)
+        if denied:
+            self._denied = denied
+            if self.session is not None:
+                self.session.moved.update({x: None for x in wanted if x.topic in denied})
 
     # ------------------------------------------------------------------------------- reading
 
     def collect(self, now_ms: int, record_progress: bool = False) -> CollectedReads:
         """Read the available records.  As in Kafka a follower's progress is recorded after reading,
         so the answer has the watermark from before its fetch."""
-        session, reader = self.session, self.reader
+        session, reader, denied = self.session, self.reader, self._denied
         if session is not None and not session.moved:
             return _NOTHING
         collected = CollectedReads()
@@ -191,6 +217,10 @@ class PendingFetch(ParkedFetch):
         all_wanted = list(self.partitions.values() if session is None else session.moved)
         budget = self.max_bytes
         for wanted in all_wanted:
+            if denied is not None and wanted.topic in denied:
+                collected.is_urgent = True
+                collected.reads.append(refusal(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                continue
             replica = self._replica_of(wanted)
             is_held_back = False
             if not isinstance(replica, Replica):

@@ -63,7 +63,7 @@ _PRODUCER: Final = Layout(">qhi")
 """Producer id, epoch, base sequence."""
 _PRODUCER_AT: Final = 43
 ZSTD: Final = 4
-_ATTRIBUTES_LOW_BYTE: Final = 22
+ATTRIBUTES_LOW_BYTE: Final = 22
 """The place of a v2 batch's compression type and flags: the low byte of its attributes."""
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _NO_SUCH_PARTITION: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -243,8 +243,8 @@ def _find_leader(
         # DIFFERS: 4.3.1 does not answer null records at all; its code intends to answer with an
         # error.
         return ErrorCode.INVALID_RECORD
-    if len(records) > _ATTRIBUTES_LOW_BYTE and request.api_version >= FIRST_PRODUCE_OF_BATCHES:
-        attributes = records[_ATTRIBUTES_LOW_BYTE]
+    if len(records) > ATTRIBUTES_LOW_BYTE and request.api_version >= FIRST_PRODUCE_OF_BATCHES:
+        attributes = records[ATTRIBUTES_LOW_BYTE]
         if attributes & TRANSACTIONAL_BIT and request.body.transactional_id is None:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if attributes & 7 == ZSTD and request.api_version < FIRST_VERSION_WITH_ZSTD:
@@ -410,7 +410,7 @@ def verify(
                 and replica.is_leader
                 and records is not None
                 and len(records) >= HEADER_BYTES
-                and records[_ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT
+                and records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT
             ):
                 producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
                 if producer_id < 0:

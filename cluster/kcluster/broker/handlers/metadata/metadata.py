@@ -28,6 +28,7 @@ from kcluster.protocol.names import is_internal
 
 NO_CONTROLLER: Final = -1
 NO_TOPIC_ID: Final = bytes(16)
+OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 LISTENER_NOT_FOUND_SINCE: Final = 6
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from kcluster.broker.access import NONE_DENIED
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.gather import OnPart, gather
@@ -57,7 +58,8 @@ def share_acknowledge(broker: Broker, request: Request, now_ms: int) -> Answer |
     if isinstance(session, ErrorCode):
         return Answer(error_code=session)
     acknowledging = Acknowledging(broker, group_id, member_id, request.api_version)
-    acknowledging.start(body.topics, body.is_renew_ack, now_ms)
+    denied = _unreadable(broker, request)
+    acknowledging.start(body.topics, body.is_renew_ack, now_ms, denied)
 
     def finished(at_ms: int) -> Answer:
         if body.share_session_epoch == FINAL_EPOCH:
@@ -68,6 +70,15 @@ def share_acknowledge(broker: Broker, request: Request, now_ms: int) -> Answer |
         return finished(now_ms)
     acknowledging.on_settled = lambda at_ms: broker.reply(request, finished(at_ms))
     return PARKED
+
+
+def _unreadable(broker: Broker, request: Request) -> frozenset[str]:
+    """The topics of a request that its client may not read."""
+    if broker.access is None:
+        return NONE_DENIED
+    names = broker.image.topic_names
+    topics = [names[topic.topic_id] for topic in request.body.topics if topic.topic_id in names]
+    return broker.access.unreadable(request, topics)
 
 
 def _answer(
@@ -123,8 +134,15 @@ class Acknowledging:
         self.outcomes: dict[PartitionKey, AcknowledgeOutcome] = {}
         self.on_settled: Callable[[int], None] | None = None
 
-    def start(self, topics: Iterable[_Topic], is_renew_ack: bool, now_ms: int) -> None:
-        """Process the acknowledgements in a request's `topics`."""
+    def start(
+        self,
+        topics: Iterable[_Topic],
+        is_renew_ack: bool,
+        now_ms: int,
+        denied: frozenset[str] = NONE_DENIED,
+    ) -> None:
+        """Process the acknowledgements in a request's `topics`; those of `denied` topics are
+        refused."""
         valid: dict[PartitionKey, list[Acknowledgement]] = {}
         empty: list[PartitionKey] = []
         for topic in topics:
@@ -136,6 +154,8 @@ class Acknowledging:
                     self._refuse(key, ErrorCode.UNKNOWN_TOPIC_ID)
                 elif acknowledgements is None:
                     self._refuse(key, ErrorCode.INVALID_REQUEST)
+                elif image.name in denied:
+                    self._refuse(key, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 elif not 0 <= partition.partition_index < len(image.partitions):
                     self._refuse(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 elif acknowledgements:

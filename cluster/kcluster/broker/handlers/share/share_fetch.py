@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from kcluster.broker import registry
+from kcluster.broker.access import NONE_DENIED
 from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.share.share_acknowledge import (
     FIRST_VERSION_WITH_RENEWAL,
@@ -142,8 +143,8 @@ class PendingShareFetch(ParkedShareFetch):
     """One share fetch, from its arrival to its answer.  Kafka: DelayedShareFetch."""
 
     __slots__ = (
-        "_acknowledging", "_acquirer", "_answers", "_broker", "_group_id", "_is_fetched",
-        "_leaders", "_max_bytes", "_min_bytes", "_request", "_session",
+        "_acknowledging", "_acquirer", "_answers", "_broker", "_denied", "_group_id",
+        "_is_fetched", "_leaders", "_max_bytes", "_min_bytes", "_request", "_session",
     )  # fmt: skip
 
     def __init__(self, broker: Broker, request: Request, session: ShareSession) -> None:
@@ -170,14 +171,17 @@ class PendingShareFetch(ParkedShareFetch):
         self._leaders: dict[TopicIdPartition, ShareLeader] = {}
         """The leaders of share partitions that may have records."""
         self._answers: dict[TopicIdPartition, PartitionData] = {}
+        self._denied = NONE_DENIED
+        """The topics that the client may not read."""
         self._is_fetched = False
         """Whether there are records, or nothing to wait for."""
 
     def start(self, is_renewal: bool, now_ms: int) -> registry.Answer:
         """Start the fetch; returns the answer, or PARKED, in which case `reply` follows."""
         body: m.ShareFetchRequest = self._request.body
+        self._denied = self._unreadable()
         if _has_acknowledgements(body):
-            self._acknowledging.start(body.topics, body.is_renew_ack, now_ms)
+            self._acknowledging.start(body.topics, body.is_renew_ack, now_ms, self._denied)
         if is_renewal or body.share_session_epoch == FINAL_EPOCH:
             self._is_fetched = True
         else:
@@ -201,6 +205,18 @@ class PendingShareFetch(ParkedShareFetch):
 
     # ------------------------------------------------------------------------------- fetching
 
+    def _unreadable(self) -> frozenset[str]:
+        """The topics of the request and of its session that the client may not read."""
+        access = self._broker.access
+        if access is None:
+            return NONE_DENIED
+        names = self._broker.image.topic_names
+        topics = {
+            *(named.topic for named in self._session.partitions.values()),
+            *(names.get(topic.topic_id, "") for topic in self._request.body.topics),
+        } - {""}
+        return access.unreadable(self._request, sorted(topics))
+
     def _find_leaders(self, now_ms: int) -> ErrorCode:
         """Find the leaders of the session's partitions; returns an error for the whole request, or
         NONE."""
@@ -210,6 +226,10 @@ class PendingShareFetch(ParkedShareFetch):
                 if broker.release.number < FIRST_THAT_FINDS_UNKNOWN_TOPICS:
                     return ErrorCode.UNKNOWN_SERVER_ERROR
                 self._answers[named] = _error_data(named, ErrorCode.UNKNOWN_TOPIC_ID)
+                continue
+            if named.topic in self._denied:
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                self._answers[named] = _error_data(named, error)
                 continue
             if broker.image.partition(named.topic, named.partition) is None:
                 self._answers[named] = _error_data(named, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -87,15 +87,35 @@ function contextOf(canvas) {
 }
 
 /**
- * A cleared canvas at its size on the screen, in CSS pixels; null if it is not visible.
+ * An element as the canvas that it is.
+ *
+ * @param {Element | null} element
+ */
+export function canvasOf(element) {
+  if (!(element instanceof HTMLCanvasElement)) throw new Error("a lane has no canvas");
+  return element;
+}
+
+/**
+ * A canvas and its size on the screen, in CSS pixels.  All are measured before one is prepared, as
+ * the browser lays out the page again for the first size that is asked after a change.
  *
  * @param {HTMLCanvasElement} canvas
+ */
+export const measured = (canvas) => ({
+  canvas,
+  width: canvas.clientWidth,
+  height: canvas.clientHeight,
+});
+
+/**
+ * A cleared canvas; null if it is not visible.
+ *
+ * @param {ReturnType<typeof measured>} size
  * @param {Pick<Surface, "x" | "from" | "to">} span
  * @returns {Surface | null}
  */
-export function prepared(canvas, { x, from, to }) {
-  const width = canvas.clientWidth;
-  const height = canvas.clientHeight;
+export function prepared({ canvas, width, height }, { x, from, to }) {
   if (!width || !height) return null;
   const ratio = window.devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {

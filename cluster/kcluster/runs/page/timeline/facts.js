@@ -4,7 +4,7 @@
 import { lastAt } from "../model.js";
 import { problemWords, stateWords } from "../words.js";
 
-/** @import { Model, Partition } from "../model.js" */
+/** @import { Model } from "../model.js" */
 /** @import { Anomaly, AnomalyValues, ApplicationFacts, BrokerFacts, Carried, ChainLink, ClientFacts, LinkValues, Mark, Note, Problem, SpanOf, Window, WindowValues } from "../types.js" */
 
 /** The node id of the controller; clients have far higher ones. */
@@ -29,7 +29,7 @@ export class Facts {
     this.windows = (this.verdict.windows ?? []).map((each) => this.#window(each));
     this.anomalies = (this.verdict.anomalies ?? []).map((each) => this.#anomaly(each));
     this.violations = this.verdict.violations ?? [];
-    this.marks = Map.groupBy(this.problems.flatMap(marksIn(model)), (mark) => mark.partition);
+    this.marks = Map.groupBy(this.problems.flatMap(marksOf), (mark) => mark.partition);
     this.clients = carried.clients.map(withWaiting);
     this.applications = applicationsOf(carried);
     /** In the order of their names, those of internal topics last. */
@@ -271,11 +271,21 @@ function withWaiting(client) {
       return { at: row[0], sum };
     });
   };
-  const sent = sums(client.sent, (row) => row[1]);
-  const ended = sums(client.ended, (row) => row[1] + row[2] + row[3]);
-  const sumAt = (/** @type {typeof sent} */ rows, /** @type {number} */ at) =>
+  const made = () => ({
+    sent: sums(client.sent, (row) => row[1]),
+    ended: sums(client.ended, (row) => row[1] + row[2] + row[3]),
+  });
+  /** @type {ReturnType<typeof made> | null} made when the client is first painted */
+  let kept = null;
+  const sumAt = (/** @type {{ at: number, sum: number }[]} */ rows, /** @type {number} */ at) =>
     rows[lastAt(rows, at)]?.sum ?? 0;
-  return { ...client, waiting: (at) => sumAt(sent, at) - sumAt(ended, at) };
+  return {
+    ...client,
+    waiting(at) {
+      kept ??= made();
+      return sumAt(kept.sent, at) - sumAt(kept.ended, at);
+    },
+  };
 }
 
 /**
@@ -284,25 +294,31 @@ function withWaiting(client) {
  * @param {Carried} carried
  * @returns {ApplicationFacts[]}
  */
-function applicationsOf({ processed, problems, tables }) {
+function applicationsOf({ processed, problems, commits }) {
   const topics = new Set([...Object.keys(processed), ...problems.map(({ topic }) => topic)]);
-  const { at_ms: times = [], topic: named = [], group, error, partition, offset } = tables.commits;
+  const {
+    at_ms: times = [],
+    topic: named = [],
+    group: groups = [],
+    error: errors = [],
+    partition: numbers = [],
+    offset: offsets = [],
+  } = commits;
   return [...topics].sort().map((topic) => {
     /** @type {Map<string, ApplicationFacts["commits"][number]>} */
-    const commits = new Map();
+    const found = new Map();
     for (const [i, at] of times.entries()) {
       if (named[i] !== topic) continue;
-      const key = `${at} ${error[i]} ${group[i]}`;
-      const commit = commits.get(key) ?? { at, group: group[i], error: error[i], offsets: [] };
-      commits.set(key, {
-        ...commit,
-        offsets: [...commit.offsets, `${topic}-${partition[i]}: ${offset[i]}`],
-      });
+      const [group, error] = [groups[i], errors[i]];
+      const key = `${at} ${error} ${group}`;
+      const commit = found.get(key) ?? { at, group, error, offsets: [] };
+      commit.offsets.push(`${topic}-${numbers[i]}: ${offsets[i]}`);
+      found.set(key, commit);
     }
     return {
       topic,
       processed: processed[topic] ?? [],
-      commits: [...commits.values()],
+      commits: [...found.values()],
       problems: problemWords(problems.filter((problem) => problem.topic === topic)),
     };
   });
@@ -311,24 +327,20 @@ function applicationsOf({ processed, problems, tables }) {
 /**
  * Where a problem's records stand in the log: none if their appends were not recorded.
  *
- * @param {Model} model
- * @returns {(problem: Problem) => Mark[]}
+ * @param {Problem} problem
+ * @returns {Mark[]}
  */
-const marksIn = (model) => (problem) => {
-  const { topic, partition: number, first, last, text } = problem;
-  const partition = model.partitions.get(`${topic}-${number}`);
-  const from = partition && appendedAt(partition, first);
-  const to = partition && appendedAt(partition, last);
-  if (from === undefined || to === undefined) return [];
-  const isMissed = problem.problem === "missed";
-  return [{ partition: `${topic}-${number}`, isMissed, first, from, last, to, text }];
-};
-
-/**
- * When the record at an offset was appended, for the last time.
- *
- * @param {Partition} partition
- * @param {number} offset
- */
-const appendedAt = ({ appends }, offset) =>
-  appends.findLast(({ base, last }) => base <= offset && offset <= last)?.at;
+const marksOf = ({ problem, topic, partition, first, last, text, from_ms: from, to_ms: to }) =>
+  from === null || to === null
+    ? []
+    : [
+        {
+          partition: `${topic}-${partition}`,
+          isMissed: problem === "missed",
+          first,
+          from,
+          last,
+          to,
+          text,
+        },
+      ];

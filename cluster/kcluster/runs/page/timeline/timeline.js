@@ -3,7 +3,17 @@
 
 import { byId, h, patch } from "../dom.js";
 import { lasting, moment } from "../words.js";
-import { box, colours, diamond, FONT, moodColour, prepared, readColours } from "./canvas.js";
+import {
+  box,
+  canvasOf,
+  colours,
+  diamond,
+  FONT,
+  measured,
+  moodColour,
+  prepared,
+  readColours,
+} from "./canvas.js";
 import { applicationLane, clientLane } from "./clients.js";
 import { chooseAnomaly, chooseWindow, selectionOf } from "./findings.js";
 import { fit, leaveFit, openPanel } from "./fit.js";
@@ -205,7 +215,11 @@ export class Timeline {
 
   /** @param {Event} event */
   laneOf({ target }) {
-    const row = target instanceof Element ? target.closest(".row") : null;
+    return this.laneIn(target instanceof Element ? target.closest(".row") : null);
+  }
+
+  /** @param {Element | null} row */
+  laneIn(row) {
     return this.lanes.get(row?.getAttribute("data-lane") ?? "");
   }
 
@@ -376,22 +390,32 @@ export class Timeline {
   draw() {
     this.fit();
     readColours();
-    this.span.width = Math.max(byId("axis").clientWidth, 1);
-    this.drawMap();
-    this.drawAxis();
+    const [map, axis] = ["map", "axis"].map((id) => measured(canvasOf(byId(id))));
+    const lanes = this.visibleLanes();
+    this.span.width = Math.max(axis.width, 1);
+    this.drawMap(map);
+    this.drawAxis(axis);
+    for (const [lane, canvas] of lanes) this.drawLane(lane, canvas);
+  }
+
+  /**
+   * The lanes on the screen or close to it, with their canvases.
+   *
+   * @returns {[Lane, ReturnType<typeof measured>][]}
+   */
+  visibleLanes() {
     const { top, bottom } = byId("scroll").getBoundingClientRect();
-    for (const row of document.querySelectorAll("#rows .row[data-lane]")) {
+    return [...document.querySelectorAll("#rows .row[data-lane]")].flatMap((row) => {
       const place = row.getBoundingClientRect();
-      if (place.bottom < top - 200 || place.top > bottom + 200) continue;
-      const lane = this.lanes.get(row.getAttribute("data-lane") ?? "");
-      const canvas = row.querySelector("canvas");
-      if (lane && canvas) this.drawLane(lane, canvas);
-    }
+      if (place.bottom < top - 200 || place.top > bottom + 200) return [];
+      const lane = this.laneIn(row);
+      return lane ? [[lane, measured(canvasOf(row.querySelector("canvas")))]] : [];
+    });
   }
 
   /**
    * @param {Lane} lane
-   * @param {HTMLCanvasElement} canvas
+   * @param {ReturnType<typeof measured>} canvas
    */
   drawLane(lane, canvas) {
     const surface = prepared(canvas, this.span);
@@ -409,9 +433,9 @@ export class Timeline {
     }
   }
 
-  drawAxis() {
-    const axis = byId("axis");
-    const surface = axis instanceof HTMLCanvasElement ? prepared(axis, this.span) : null;
+  /** @param {ReturnType<typeof measured>} axis */
+  drawAxis(axis) {
+    const surface = prepared(axis, this.span);
     if (!surface) return;
     const { context, width, height } = surface;
     const { from, to, began, end } = this.span;
@@ -429,13 +453,16 @@ export class Timeline {
     context.textAlign = "start";
   }
 
-  /** The overview: records as columns, unavailability, actions, and what of the run is in view. */
-  drawMap() {
-    const map = byId("map");
+  /**
+   * The overview: records as columns, unavailability, actions, and what of the run is in view.
+   *
+   * @param {ReturnType<typeof measured>} map
+   */
+  drawMap(map) {
     const { whole, from, to } = this.span;
     const long = whole.to - whole.from;
-    const x = (/** @type {number} */ at) => ((at - whole.from) / long) * map.clientWidth;
-    const surface = map instanceof HTMLCanvasElement ? prepared(map, { ...whole, x }) : null;
+    const x = (/** @type {number} */ at) => ((at - whole.from) / long) * map.width;
+    const surface = prepared(map, { ...whole, x });
     if (!surface) return;
     const { context, width, height } = surface;
     this.paintColumns(context, x, width, height);
@@ -469,10 +496,8 @@ export class Timeline {
   paintColumns(context, x, width, height) {
     const wide = 3;
     const hills = new Float64Array(Math.ceil(width / wide) + 1);
-    for (const { ended, reads } of this.facts.clients) {
-      for (const [at, count] of [...ended, ...reads]) {
-        hills[Math.max(Math.floor(x(at) / wide), 0)] += count;
-      }
+    for (const rows of this.facts.clients.flatMap(({ ended, reads }) => [ended, reads])) {
+      for (const [at, count] of rows) hills[Math.max(Math.floor(x(at) / wide), 0)] += count;
     }
     const most = Math.sqrt(hills.reduce((top, count) => Math.max(top, count), 1));
     context.fillStyle = colours.gone;

@@ -2,7 +2,7 @@
 // Tooltips: what they say, and the elements that say it.
 
 import { h } from "../dom.js";
-import { offsetWords, partitionAt, replicaWords } from "../log.js";
+import { offsetWords, partitionAt, replicaWords } from "../replicas.js";
 import { clock, lasting } from "../words.js";
 import { moodColour } from "./canvas.js";
 

@@ -3,13 +3,14 @@
 
 import { button, h } from "../dom.js";
 import { lastAt, rowAt } from "../model.js";
+import { moment } from "../moment.js";
 import { registerView } from "../views.js";
 import { clock, number, processWords } from "../words.js";
 
 /** @import { Page } from "../page.js" */
 /** @import { Client, Rung } from "../types.js" */
 
-registerView({ order: 3, key: "client", title: "Client", tree: clientView });
+registerView("client", moment(clientView));
 
 const LEAST_RUNGS = 6;
 const RUNG_PX = 46;

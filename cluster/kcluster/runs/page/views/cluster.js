@@ -6,6 +6,7 @@
 
 import { button, h, onEnter } from "../dom.js";
 import { lastAt } from "../model.js";
+import { moment } from "../moment.js";
 import { registerView } from "../views.js";
 import { many, processWords } from "../words.js";
 
@@ -13,7 +14,7 @@ import { many, processWords } from "../words.js";
 /** @import { Page } from "../page.js" */
 /** @import { Client, Lead, Place, Point } from "../types.js" */
 
-registerView({ order: 2, key: "cluster", title: "Cluster", tree: clusterView });
+registerView("cluster", moment(clusterView));
 
 const CIRCLE_MAX = 8;
 const MAX_CHIPS = 10;
@@ -228,7 +229,7 @@ function brokerTree(page, id, { x, y }, led, wide) {
         "aria-haspopup": "menu",
         disabled: page.readOnly === true,
         "aria-label": `Broker ${id}: ${words}, leads ${many(led.length, "partition")}. Actions`,
-        onclick: (event) => page.brokerMenu(event, id),
+        onclick: (event) => page.controls?.brokerMenu(event, id),
       },
       h("b", null, `Broker ${id}`),
       h("span", { class: "state" }, words),
@@ -324,7 +325,8 @@ function linkTrees(page, ids, place) {
  */
 function linkTree(page, [a, b], from, to, words, kind) {
   const d = `M${from.x} ${from.y}L${to.x} ${to.y}`;
-  const open = (/** @type {{ currentTarget: Element }} */ event) => page.linkMenu(event, a, b);
+  const open = (/** @type {{ currentTarget: Element }} */ event) =>
+    page.controls?.linkMenu(event, a, b);
   const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
   return h(
     "g",

@@ -2,15 +2,16 @@
 // The view of groups and transactions: members, assignment, commits and lag; states and open ones.
 
 import { h } from "../dom.js";
-import { partitionAt } from "../log.js";
 import { rowAt } from "../model.js";
+import { moment } from "../moment.js";
+import { partitionAt } from "../replicas.js";
 import { registerView } from "../views.js";
 import { number } from "../words.js";
 
 /** @import { Page } from "../page.js" */
 /** @import { CommitRow, GroupRow, Pairs, TransactionStateRow } from "../types.js" */
 
-registerView({ order: 4, key: "groups", title: "Groups", tree: groupsView });
+registerView("groups", moment(groupsView));
 
 const MAX_CARDS = 20;
 

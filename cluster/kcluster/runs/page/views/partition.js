@@ -2,24 +2,19 @@
 // The view of a partition: the log of each replica, and its clients.
 
 import { button, h } from "../dom.js";
-import {
-  laneWidth,
-  logTree,
-  MARK_PX,
-  offsetWords,
-  partitionAt,
-  replicaWords,
-  scaleOf,
-} from "../log.js";
+import { epochFill } from "../epochs.js";
+import { crown, laneWidth, logTree, MARK_PX, scaleOf } from "../log.js";
 import { lastAt } from "../model.js";
+import { moment } from "../moment.js";
+import { offsetWords, partitionAt, replicaWords } from "../replicas.js";
 import { registerView } from "../views.js";
-import { crown, epochFill, number } from "../words.js";
+import { number } from "../words.js";
 
 /** @import { Partition } from "../model.js" */
 /** @import { Page } from "../page.js" */
 /** @import { Client, PartitionAt, ReplicaAt, Scale, Tree } from "../types.js" */
 
-registerView({ order: 1, key: "partition", title: "Partition", tree: partitionTree });
+registerView("partition", moment(partitionTree));
 
 /**
  * The tree of the view.  `page`: model, at, began, selected, act (callbacks).
@@ -56,7 +51,7 @@ function partitionTree(page, width) {
         " ",
         page.readOnly
           ? null
-          : button("Move leader…", (event) => page.partitionMenu(event, partition), {
+          : button("Move leader…", (event) => page.controls?.partitionMenu(event, partition), {
               class: "small",
               "aria-haspopup": "menu",
             }),
@@ -136,7 +131,7 @@ function replicaTree(page, partition, shown, replica, scale, width) {
         disabled: page.readOnly === true,
         "aria-haspopup": "menu",
         "aria-label": `Broker ${broker}: ${spoken}. Actions`,
-        onclick: (event) => page.brokerMenu(event, broker),
+        onclick: (event) => page.controls?.brokerMenu(event, broker),
       },
       h("span", { class: `ring ${standing}`, "data-flight": `b${broker}` }, String(broker)),
       standing === "leader" ? crown() : null,

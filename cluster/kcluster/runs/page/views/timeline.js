@@ -14,11 +14,7 @@ import { number } from "../words.js";
 /** @type {Timeline | null} */
 let timeline = null;
 
-registerView({
-  order: 0,
-  key: "timeline",
-  title: "Timeline",
-  forRuns: true,
+registerView("timeline", {
   above: (page) => whenReady(page, (shown) => [aboutTree(shown), toolsTree(shown)]) ?? [],
   tree: (page) => whenReady(page, timelineTree) ?? [],
   below: (page) => whenReady(page, (shown) => [legendTree(shown)]) ?? [],

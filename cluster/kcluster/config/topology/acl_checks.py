@@ -1,0 +1,97 @@
+"""Checks the authorization of a topology: from a tree (tree.py) to an AuthorizationSpec.
+
+Owns: the rules for several keys together.  Never: raises; records every problem.
+Kafka: StandardAuthorizer.configure, AclControlManager.validateNewAcl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any, Final
+
+from kcluster.config.files.fields import read_fields
+from kcluster.config.files.problems import join
+from kcluster.config.files.reading import TreeReader
+from kcluster.config.files.tree import Map, Node
+from kcluster.config.topology.acl_keys import AclKeys
+from kcluster.config.topology.specs import AuthorizationSpec
+from kcluster.security.acls import (
+    CLUSTER_NAME,
+    OPERATIONS,
+    WILDCARD,
+    Acl,
+    AclOperation,
+    AclPermission,
+    AclResource,
+    PatternType,
+)
+
+_RESOURCES: Final = (
+    AclResource.TOPIC, AclResource.GROUP, AclResource.TRANSACTIONAL_ID, AclResource.CLUSTER,
+    AclResource.USER, AclResource.DELEGATION_TOKEN,
+)  # fmt: skip
+_ONE_OF: Final = "topic, group, transactional_id or cluster"
+
+
+def check_authorization(
+    reading: TreeReader, values: Mapping[str, Any], path: str
+) -> AuthorizationSpec:
+    """The authorization in the values of `security`: super_users, authorizer, acls."""
+    super_users, wanted = values.get("super_users") or (), values.get("authorizer")
+    node: Node | None = values.get("acls")
+    acls = () if node is None else tuple(_read_acls(reading, node, join(path, "acls")))
+    if wanted is False and node is not None:
+        text = "goes with an authorizer; take out `authorizer: false`"
+        reading.wrong(node, join(path, "acls"), text)
+    is_enabled = bool(super_users or acls) if wanted is None else wanted
+    return AuthorizationSpec(is_enabled, super_users, tuple(dict.fromkeys(acls)))
+
+
+def _read_acls(reading: TreeReader, node: Node, path: str) -> Iterator[Acl]:
+    for index, item in enumerate(reading.items(node, path, "ACLs")):
+        at = join(path, index)
+        before = len(reading.problems)
+        values = read_fields(reading, item, at, AclKeys, "key of an ACL")
+        if len(reading.problems) == before:
+            yield from _read_acl(reading, item, at, values)
+
+
+def _read_acl(
+    reading: TreeReader, node: Node, path: str, values: Mapping[str, Any]
+) -> Iterator[Acl]:
+    permissions = [each for each in ("allow", "deny") if each in values]
+    if len(permissions) != 1:
+        text = "says both allow and deny" if permissions else "it needs allow, or deny"
+        reading.wrong(node, path, f"{text}; write an ACL for each" if permissions else text)
+        return
+    kinds = [each for each in _RESOURCES if values.get(each)]
+    if not kinds:
+        reading.wrong(node, path, f"names no resource: {_ONE_OF}")
+        return
+    operations = [AclOperation(each) for each in values["to"]]
+    for kind in kinds:
+        for operation in operations:
+            if operation not in (AclOperation.ALL, *OPERATIONS[kind]):
+                known = ", ".join(OPERATIONS[kind])
+                name = kind.replace("_", " ")
+                text = f"{operation} means nothing for a {name}; it knows {known}, all"
+                at = node.entries["to"].value if isinstance(node, Map) else node
+                reading.wrong(at, join(path, "to"), text)
+                return
+        names = (CLUSTER_NAME,) if kind is AclResource.CLUSTER else values[kind]
+        permission = permissions[0]
+        hosts = values.get("hosts") or (WILDCARD,)
+        for principal, operation, name, host in product(
+            values[permission], operations, names, hosts
+        ):
+            is_prefix = name != WILDCARD and name.endswith(WILDCARD)
+            yield Acl(
+                kind,
+                name.removesuffix(WILDCARD) if is_prefix else name,
+                PatternType.PREFIXED if is_prefix else PatternType.LITERAL,
+                principal,
+                host,
+                operation,
+                AclPermission(permission),
+            )

@@ -1,0 +1,72 @@
+"""Words for events of security.
+
+Owns: these words.  Never: decides anything.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kcluster.events.security import AclsApplied, AclsChanged, AuthorizationDenied
+from kcluster.events.words.base import counted, text_of
+from kcluster.node_ids import CONTROLLER_ID
+from kcluster.security.acls import Acl, AclResource, PatternType
+
+_SHOWN_ACLS: Final = 5
+
+
+@text_of.register
+def _(event: AclsChanged) -> str:
+    changes = [f"created: {_listed(event.created)}"] if event.created else []
+    changes += [f"deleted: {_listed(event.deleted)}"] if event.deleted else []
+    return f"ACLs {'; '.join(changes)}"
+
+
+@text_of.register
+def _(event: AclsApplied) -> str:
+    changes = [f"{event.created_count} created"] if event.created_count else []
+    changes += [f"{event.deleted_count} deleted"] if event.deleted_count else []
+    known = counted(event.acl_count, "ACL")
+    return f"broker {event.broker} decides by {known} now: {', '.join(changes)}"
+
+
+@text_of.register
+def _(event: AuthorizationDenied) -> str:
+    at = "the controller" if event.node == CONTROLLER_ID else f"broker {event.node}"
+    again = "" if event.times == 1 else f", {event.times:,} times"
+    return (
+        f"{event.principal} denied {event.operation.upper()} on {_resource_of(event)}"
+        f" (from {event.client_host}, at {at}{again}): {_reason(event)}"
+    )
+
+
+def acl_text(acl: Acl) -> str:
+    """An ACL in words: `allow User:alice READ on topic orders`."""
+    name = acl.resource_name + ("*" if acl.pattern_type is PatternType.PREFIXED else "")
+    host = "" if acl.host == "*" else f" from {acl.host}"
+    resource = resource_text(acl.resource_type, name)
+    return f"{acl.permission} {acl.principal} {acl.operation.upper()} on {resource}{host}"
+
+
+def resource_text(resource_type: AclResource, name: str) -> str:
+    """A resource in words: `topic orders`, `the cluster`."""
+    if resource_type is AclResource.CLUSTER:
+        return "the cluster"
+    kind = resource_type.replace("_", " ")
+    return f"any {kind}" if name == "*" else f"{kind} {name}"
+
+
+def _resource_of(event: AuthorizationDenied) -> str:
+    return resource_text(event.resource_type, event.resource)
+
+
+def _reason(event: AuthorizationDenied) -> str:
+    if event.acl is not None:
+        return acl_text(event.acl)
+    return "no ACL allows it" if event.has_acls else f"no ACL concerns {_resource_of(event)}"
+
+
+def _listed(acls: tuple[Acl, ...]) -> str:
+    shown = "; ".join(map(acl_text, acls[:_SHOWN_ACLS]))
+    rest = len(acls) - _SHOWN_ACLS
+    return f"{shown}; and {rest} more" if rest > 0 else shown

@@ -1,0 +1,88 @@
+"""Broken invariants, as values.
+
+Owns: Violation, the names of all violations.  Never: finds one (invariants.py).  Kafka: no
+counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.invariants.facts import Observed
+from kcluster.invariants.observed import ObservedPartition, ObservedReplica
+from kcluster.invariants.words import observed_text
+
+VIOLATIONS: Final = {
+    "two-leaders": "two brokers lead one partition in one leader epoch",
+    "epoch-back": "a replica's leader epoch or partition epoch went back",
+    "metadata-back": "the metadata offset of a broker or the controller went back within one life",
+    "watermark-above-end": "a high watermark lies above its log end",
+    "watermark-above-isr": "a leader's high watermark lies above the log end of an ISR member",
+    "watermark-below-start": "a high watermark lies below its log start",
+    "watermark-back": "a leader's high watermark went back within its epoch",
+    "start-back": "a leader's log start went back within its epoch",
+    "committed-differs": "two replicas hold different records at an offset both call committed",
+    "committed-lost": "a leader lacks records that were committed, after clean elections only",
+    "truncated-committed": "a member of the ISR dropped records that its own leader has committed",
+    "isr-not-replicas": "the ISR names a broker that is no replica",
+    "leader-not-in-isr": "the leader is not in the ISR",
+    "fenced-in-isr": "a fenced broker is in the ISR",
+    "elr-overlaps-isr": "a broker is in the ISR and in the ELR at once",
+    "unclean-forbidden": "an unclean election, though unclean.leader.election.enable was false and"
+    " nobody requested it",
+    "joined-lacking": "a replica joined the ISR without having all committed records",
+    "producers-differ": "a log's table of idempotent producers is not the one that its records"
+    " give",
+    "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
+    " of them, had more and could fetch",
+    "transaction-overdue": "a transaction was not aborted after its timeout, or got no markers"
+    " after its decision, though nothing was in the way",
+    "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
+    "leader-truncated": "a leader's log became shorter within its epoch",
+    "two-replies": "a request was answered twice",
+    "no-reply": "a request was not answered in its time, though its broker ran and its connection"
+    " was open",
+    "ack-before-commit": "acks=all was answered, but the records are not committed",
+    "livelock": "nodes and clients went on for ever at one moment, so the run was ended there",
+    "read-uncommitted": "a consumer received records that are not committed",
+}
+"""The meaning of every invariant, by the name of its violation."""
+
+
+class Violation(Struct, frozen=True):
+    """A broken invariant.  `name`: its name in VIOLATIONS; `subject`: `orders-0`, `broker 2`, ...;
+    `topic`: "" for none."""
+
+    name: str
+    at_ms: int
+    subject: str
+    fact: Observed
+    topic: str = ""
+    partition: int = -1
+    broker: int = -1
+
+    @property
+    def text(self) -> str:
+        """What was observed, for people; no code reads it."""
+        return observed_text(self.fact)
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at_ms} ms: {self.subject}: {self.text}"
+
+
+Subject = ObservedPartition | ObservedReplica | None
+"""The subject of a violation; None: a broker."""
+
+
+def violation(name: str, at_ms: int, subject: Subject, fact: Observed, broker: int) -> Violation:
+    """A violation about a partition, a replica, or a broker."""
+    assert name in VIOLATIONS, name
+    if subject is None:
+        return Violation(name, at_ms, f"broker {broker}", fact, broker=broker)
+    partition = subject.partition if isinstance(subject, ObservedReplica) else subject
+    if isinstance(subject, ObservedReplica):
+        broker = subject.broker
+    where = partition.name if broker < 0 else f"{partition.name} on broker {broker}"
+    return Violation(name, at_ms, where, fact, partition.topic, partition.partition, broker)

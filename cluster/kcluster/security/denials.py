@@ -1,0 +1,49 @@
+"""The denials of one node as events: a loop of denials is not a flood of events.
+
+Owns: which denials are noted.  Never: denies.
+Kafka: the audit log kafka.authorizer.logger, which has a line for each.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kcluster.security.acls import AclOperation, AclResource
+from kcluster.security.rights import Denial
+
+MAX_KEPT: Final = 1_000
+"""The most different denials that are counted each by itself; further ones are counted together,
+by principal, operation and type of resource."""
+
+_Key = tuple[str, str, AclOperation, AclResource, str | None]
+
+
+class DenialCounts:
+    """How often each client was denied the same, since the ACLs last changed."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[_Key, int] = {}
+
+    def clear(self) -> None:
+        """Begin again: the ACLs have changed."""
+        self._counts.clear()
+
+    def count(self, denial: Denial) -> int:
+        """Count a denial; the number of times so far if it is worth an event, else 0."""
+        requester = denial.requester
+        key: _Key = (
+            str(requester.principal), requester.host, denial.operation, denial.resource_type,
+            denial.name,
+        )  # fmt: skip
+        if key not in self._counts and len(self._counts) >= MAX_KEPT:
+            key = (*key[:4], None)
+        times = self._counts[key] = self._counts.get(key, 0) + 1
+        return times if _is_power_of_ten(times) else 0
+
+
+def _is_power_of_ten(number: int) -> bool:
+    while number % 10 == 0:
+        number //= 10
+    return number == 1

@@ -1,0 +1,59 @@
+"""The words for what was observed where an invariant is broken: each kind has some."""
+
+import pytest
+
+from kcluster.invariants import facts as f
+from kcluster.invariants.violations import Violation
+from kcluster.invariants.words import observed_text
+
+END = f.ProducerEnd(3, 7, 9)
+TEXTS = [
+    (f.WentBack(f.Measure.LOG_END, 9, 5), "log end 9 -> 5"),
+    (
+        f.OutOfBounds(f.Measure.ACKED, 7, f.Measure.COMMITTED_END, 5),
+        "acked offset 7, committed up to 5",
+    ),
+    (
+        f.MemberBehind(2, (1, 2), 5, f.Measure.HIGH_WATERMARK, 7),
+        "broker 2 of the ISR [1, 2] ends at 5, watermark 7",
+    ),
+    (f.Misplaced((3,), f.Fault.NO_REPLICA, (1, 2)), "[3] are not among [1, 2]"),
+    (f.LeaderOutside(3, (1, 2)), "leader 3, ISR [1, 2]"),
+    (f.LeaderOutside(3, (1,), (2,)), "leader 3, ISR and ELR were [1, 2]"),
+    (f.LeaderReplaced(1, 2, 5), "leader 1 -> 2, epoch 5"),
+    (f.LedBefore(5, 1, 2), "epoch 5 was led by broker 1, life 2"),
+    (f.BeganWithout(5, 9), "epoch 5 begins without what is committed from 9 on"),
+    (f.RecordDiffers(4, 2, 1), "offset 4 is of epoch 2 here, of epoch 1 where it was committed"),
+    (f.RecordDiffers(4, 2, 1, 3), "offset 4 is of epoch 2 here, of epoch 1 on broker 3 at the end"),
+    (
+        f.ProducerDiffers(8, f.ProducerEnd(3), END),
+        "producer 8: the table has epoch 3 without batches, the log epoch 3, sequences up to 7 at"
+        " offset 9",
+    ),
+    (
+        f.ProducerDiffers(8, END, None),
+        "producer 8: the table has epoch 3, sequences up to 7 at offset 9, the log none of it",
+    ),
+    (f.AnsweredTwice(6, 4), "request 6 of connection 4"),
+    (f.Unanswered("FetchRequest", 20), "FetchRequest of 20 ms"),
+    (
+        f.Stall("orders", 1, 5, 7, 9, 100, 8_100),
+        "watermark 7 of leader 1 stood still for 8000 ms; its log ends at 9",
+    ),
+    (
+        f.OverdueTransaction("shop", 7, 3, 2, True, 100, 900),
+        "transaction shop (producer 7, epoch 3) was decided, without its markers, for 800 ms",
+    ),
+    (f.TimeStoodStill("node 1 got Fetch 9 times"), "node 1 got Fetch 9 times"),
+]
+
+
+@pytest.mark.parametrize(("fact", "text"), TEXTS, ids=[type(fact).__name__ for fact, _ in TEXTS])
+def test_words__of_each_fact(fact: f.Observed, text: str) -> None:
+    assert observed_text(fact) == text
+    found = Violation("epoch-back", 5, "orders-0", fact)
+    assert str(found) == f"epoch-back at 5 ms: orders-0: {text}"
+
+
+def test_words__no_fact_is_without() -> None:
+    assert set(f.Observed.__subclasses__()) == {type(fact) for fact, _ in TEXTS}
