@@ -165,6 +165,11 @@ class Topology(Struct, frozen=True):
         listeners = (one for spec in self.brokers for one in spec.all_listeners)
         return any(listener.protocol.has_tls for listener in listeners)
 
+    @property
+    def makes_any_certificate(self) -> bool:
+        """Whether certificates are made for any broker, so that clients need their CA."""
+        return self.has_tls and any(self.makes_certificates(spec.id) for spec in self.brokers)
+
     def makes_certificates(self, broker_id: int) -> bool:
         """Whether a broker's certificates are made here, and not in a keystore of the user."""
         configs = self.texts_without_effect(broker_id)
