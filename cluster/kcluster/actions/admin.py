@@ -9,13 +9,14 @@ A refusal by the controller fails the run, with the controller's message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated
 
 from kcluster.actions.base import Action, action
 from kcluster.actions.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
 from kcluster.actions.kinds import BROKERS, PARTITION
 from kcluster.actions.recording import Recording, these
+from kcluster.actions.requests import refused
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import ListOf, Whole, text
 from kcluster.config.topology.specs import TopicSpec
@@ -32,25 +33,6 @@ from kcluster.events.topics import (
 from kcluster.operations.admin import BROKER, GROUP, TOPIC
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import ALL, Targets
-
-
-def _refused(
-    stage: Stage, what: str, then: Callable[[], None] | None = None
-) -> Callable[[str], None]:
-    """The callback for the end of a request: it fails the run if the request was refused, else
-    calls `then`."""
-    ended: list[bool] = []
-    if then is None:
-        stage.is_over_when(lambda: bool(ended))
-
-    def on_end(refusal: str) -> None:
-        ended.append(True)
-        if refusal:
-            stage.refuse(f"{what}: {refusal}")
-        elif then is not None:
-            then()
-
-    return on_end
 
 
 @action(
@@ -74,7 +56,7 @@ class CreateTopic(Action, frozen=True):
         spec = TopicSpec(
             self.name, self.partitions, self.replication_factor or -1, config=self.config
         )
-        stage.verbs.admin.create_topic(spec, _refused(stage, "create_topic"))
+        stage.verbs.admin.create_topic(spec, refused(stage, "create_topic"))
 
     RECORDED_FROM = (TopicCreated,)
 
@@ -93,7 +75,7 @@ class DeleteTopic(Action, frozen=True):
 
     def do(self, stage: Stage) -> None:
         topic = stage.verbs.topic(self.name)
-        stage.verbs.admin.delete_topic(self.name, topic.topic_id, _refused(stage, "delete_topic"))
+        stage.verbs.admin.delete_topic(self.name, topic.topic_id, refused(stage, "delete_topic"))
 
     RECORDED_FROM = (TopicDeleted,)
 
@@ -120,7 +102,7 @@ class RecreateTopic(Action, frozen=True):
         admin = stage.verbs.admin
 
         def create() -> None:
-            admin.create_topic(spec, _refused(stage, "recreate_topic"))
+            admin.create_topic(spec, refused(stage, "recreate_topic"))
 
         def deleted() -> None:
             stage.at(stage.now_ms, create)  # the answer arrives within a dispatch
@@ -130,7 +112,7 @@ class RecreateTopic(Action, frozen=True):
             return topic is not None and topic.topic_id != topic_id
 
         stage.is_over_when(is_new)
-        admin.delete_topic(self.name, topic_id, _refused(stage, "recreate_topic", deleted))
+        admin.delete_topic(self.name, topic_id, refused(stage, "recreate_topic", deleted))
 
 
 @action("add_partitions", example="add_partitions: {topic: orders, to: 6}")
@@ -142,7 +124,7 @@ class AddPartitions(Action, frozen=True):
 
     def do(self, stage: Stage) -> None:
         stage.verbs.partition(self.topic, 0)
-        stage.verbs.admin.add_partitions(self.topic, self.to, _refused(stage, "add_partitions"))
+        stage.verbs.admin.add_partitions(self.topic, self.to, refused(stage, "add_partitions"))
 
     RECORDED_FROM = (PartitionsAdded,)
 
@@ -163,8 +145,8 @@ class Reassign(Action, frozen=True):
         topic, number = self.partition
         before = tuple(stage.verbs.partition(topic, number).replicas)
         admin = stage.verbs.admin
-        admin.reassign(topic, number, stage.nodes(self.to), _refused(stage, "reassign"))
-        return lambda: admin.reassign(topic, number, before, _refused(stage, "reassign back"))
+        admin.reassign(topic, number, stage.nodes(self.to), refused(stage, "reassign"))
+        return lambda: admin.reassign(topic, number, before, refused(stage, "reassign back"))
 
     RECORDED_FROM = (ReassignmentStarted,)
 
@@ -203,13 +185,13 @@ class SetConfig(Action, frozen=True):
             for resource in resources
         }
         for kind, name in resources:
-            refused = _refused(stage, f"set_config of {name}")
-            stage.verbs.admin.set_configs(kind, name, self.config, refused)
+            on_end = refused(stage, f"set_config of {name}")
+            stage.verbs.admin.set_configs(kind, name, self.config, on_end)
 
         def undo() -> None:
             for (kind, name), configs in before.items():
-                refused = _refused(stage, f"set_config of {name} back")
-                stage.verbs.admin.set_configs(kind, name, configs, refused)
+                on_end = refused(stage, f"set_config of {name} back")
+                stage.verbs.admin.set_configs(kind, name, configs, on_end)
 
         return undo
 
@@ -255,7 +237,7 @@ class RemoveBroker(Action, frozen=True):
 
     def do(self, stage: Stage) -> None:
         for broker_id in stage.nodes(self.broker):
-            stage.verbs.remove_broker(broker_id, _refused(stage, "remove_broker"))
+            stage.verbs.remove_broker(broker_id, refused(stage, "remove_broker"))
 
     RECORDED_FROM = (BrokerFenced,)
 

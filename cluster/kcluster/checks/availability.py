@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kcluster.checks.chain.links import Link
 from kcluster.checks.origins import Origin, origin_of
+from kcluster.checks.refusals import SECURITY_ERRORS
 from kcluster.checks.unavailable import reasons_of
 from kcluster.clients.ledger import ClientError, Outcome, Partition, SentRecord
 from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
@@ -31,9 +32,10 @@ _OF_THE_CLIENT: Final = frozenset(
     (
         "MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "CORRUPT_MESSAGE",
         "INVALID_REQUIRED_ACKS", "UNSUPPORTED_VERSION", "UNSUPPORTED_COMPRESSION_TYPE",
-        "TOPIC_AUTHORIZATION_FAILED", "OFFSET_OUT_OF_RANGE", "INVALID_TIMESTAMP",
+        "OFFSET_OUT_OF_RANGE", "INVALID_TIMESTAMP",
         "TRANSACTION_ABORTED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE",
         "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "LOG_TRUNCATION",
+        *SECURITY_ERRORS,
     )
 )  # fmt: skip
 """Errors that do not depend on whether the partition is available."""

@@ -20,6 +20,7 @@ from kcluster.checks.anomalies import Anomaly, anomalies_of_sends, explained, fi
 from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
+from kcluster.checks.refusals import find_refused
 from kcluster.checks.verdict_facts import VALID, Deleted, Deletion, ErrorCount, Remedy, VerdictFacts
 from kcluster.checks.verdict_words import (
     all_lines,
@@ -29,7 +30,7 @@ from kcluster.checks.verdict_words import (
     screen_lines,
     summary_lines,
 )
-from kcluster.checks.violations import explained_violations
+from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.contents import Unreadable
@@ -40,6 +41,7 @@ from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.invariants.replies import Patience
+from kcluster.invariants.violations import Violation
 from kcluster.json_types import JsonObject
 
 LATE_MS: Final = 20_000
@@ -155,8 +157,7 @@ def judge(
     facts = Facts(recorder, whole, clients, names)
     _add_share_groups(whole, recorder)
     anomalies = _anomalies(facts, finals.logs, drained, since_ms)
-    broken = (*recorder.invariants.violations, *finals.violations)
-    violations = explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
+    violations = _violations(facts, finals.violations, since_ms)
     windows = [x for x in _windows(facts, patience_ms) if x.from_ms >= since_ms]
     degraded = find_degraded(facts, since_ms)
     whole = _since(whole, since_ms)
@@ -176,6 +177,7 @@ def judge(
         violations=violations,
         windows=tuple(windows),
         errors=tuple(_errors(whole)),
+        refused=find_refused(whole),
         deleted=(*(Deleted(*x) for x in finals.deleted), *_deleted_topics(recorder, since_ms)),
         offline=tuple(finals.offline),
         healed=healed,
@@ -201,6 +203,13 @@ def _anomalies(
     found = find_anomalies(present, logs, drained, recorder)
     anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
     return [*anomalies, *map(lost_range, recorder.missing(logs, since_ms))]
+
+
+def _violations(
+    facts: Facts, final: Sequence[Violation], since_ms: int
+) -> tuple[ExplainedViolation, ...]:
+    broken = (*facts.recorder.invariants.violations, *final)
+    return explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
 
 
 def _finish(recorder: Recorder, late_ms: int) -> None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from kcluster.checks.anomalies import Anomaly
 from kcluster.checks.availability import Window
 from kcluster.checks.degraded import Degraded
+from kcluster.checks.refusals import RefusedBySecurity
 from kcluster.checks.violations import ExplainedViolation
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.contents import Unreadable
@@ -133,6 +134,8 @@ class VerdictFacts(Struct, frozen=True):
     whether clients used these partitions or not."""
     since_ms: int | None = None
     """The time from which on sends and events were judged; None: from the beginning."""
+    refused: tuple[RefusedBySecurity, ...] = ()
+    """The clients that could not log in or lacked a right.  What they did not write is failed."""
     partition_counts: dict[str, int] = {}
     """The number of partitions of each topic in `windows` and `degraded`."""
 

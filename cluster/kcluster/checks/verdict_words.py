@@ -18,6 +18,7 @@ from kcluster.checks.availability import WRITES, Window
 from kcluster.checks.chain.links import Link
 from kcluster.checks.degraded import Degraded, DegradedKind, Ineligible, ReplicaState
 from kcluster.checks.origins import Origin, OriginKind
+from kcluster.checks.refusals import refused_line
 from kcluster.checks.settings import Setting
 from kcluster.checks.verdict_facts import Ground, Remedy, RemedyKind, VerdictFacts, counts_of
 from kcluster.checks.violations import ExplainedViolation
@@ -142,6 +143,7 @@ def screen_lines(verdict: VerdictFacts) -> list[str]:
         after.append(f"... and {counted(len(violations) - len(broken), 'more violation')}")
     after += _first(_unreadable_lines(verdict), MAX_OUTAGES_BESIDE, "more unreadable batch")
     after += _first(_deleted_lines(verdict), 1, "more deleted range")
+    after += _first([refused_line(x) for x in verdict.refused], MAX_OUTAGES_BESIDE, "more refusal")
     after += [*_errors_by_client(verdict), *_end_lines(verdict)]
     findings = [
         *((_anomaly_line(anomaly), anomaly.chain) for anomaly in shown),
@@ -169,6 +171,8 @@ def all_lines(verdict: VerdictFacts) -> list[str]:
     lines += _more(len(verdict.violations), "violations")
     lines += _first(_unreadable_lines(verdict), MAX_SHOWN, "more unreadable batch")
     lines += _deleted_lines(verdict)
+    lines += [refused_line(refused) for refused in verdict.refused[:MAX_SHOWN]]
+    lines += _more(len(verdict.refused), "refusals")
     lines += [
         f"{error.client} got {error.error} for its {error.api}"
         f" {error.count:,} time{'s' if error.count > 1 else ''}"

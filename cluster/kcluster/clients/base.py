@@ -42,6 +42,12 @@ class ClientBase:
         self.network.on_disconnected(broker_id, now_ms)
         self._turn(now_ms)
 
+    def on_login_failed(self, broker_id: int, error: str, now_ms: int) -> None:
+        """Handle the refusal of a login, which ended its connection."""
+        self.network.on_login_failed(broker_id, error, now_ms)
+        self._login_failed(error, now_ms)
+        self._turn(now_ms)
+
     def on_tick(self, now_ms: int) -> None:
         """Take a turn, because `deadline_ms` has come."""
         self._turn(now_ms)
@@ -49,6 +55,11 @@ class ClientBase:
     def _start_application(self, now_ms: int) -> None:
         """Prepare the first turn."""
         raise AssertionError(f"{type(self).__name__} must define _start_application")
+
+    def _login_failed(self, error: str, now_ms: int) -> None:
+        """Throw the error of a refused login, if the application waits for something that it
+        would end."""
+        raise AssertionError(f"{type(self).__name__} must define _login_failed")
 
     def _turn(self, now_ms: int) -> None:
         """Do everything that can be done now, and set `deadline_ms`."""

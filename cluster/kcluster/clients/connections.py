@@ -38,6 +38,7 @@ API_VERSIONS_VERSION: Final = 5
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
+_SASL_AUTHENTICATE: Final = int(ApiKey.SASL_AUTHENTICATE)
 _FIND_COORDINATOR: Final = int(ApiKey.FIND_COORDINATOR)
 _FIRST_VERSION_WITH_MANY_KEYS: Final = 4
 GROUP_KEY: Final = 0
@@ -371,6 +372,11 @@ class NetworkClient:
         if connection is not None and connection.is_up:
             self._close_connection(connection, DISCONNECTED, now_ms, hang_up=False)
 
+    def on_login_failed(self, broker_id: int, error: str, now_ms: int) -> None:
+        """Handle the refusal of a login, which the client forwards: the connection is closed."""
+        self.record_error(now_ms, _SASL_AUTHENTICATE, error)
+        self.on_disconnected(broker_id, now_ms)
+
     # ----------------------------------------------------------------------- connections
 
     def _connect(self, broker_id: int, now_ms: int) -> None:
@@ -519,7 +525,8 @@ class NetworkClient:
             self._rebootstrap(now_ms)
             return
         for topic, index, error in self.metadata.update(response, request.context, now_ms):
-            partition = (topic, index) if index >= 0 else None
+            is_denied = error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            partition = (topic, index) if index >= 0 or is_denied else None
             self.record_error(now_ms, _METADATA, error.name, partition)
         if response.brokers:
             self._no_metadata_since_ms = -1

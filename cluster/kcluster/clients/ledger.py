@@ -242,6 +242,8 @@ class Ledger:
         self.unowned: list[tuple[str, Partition]] = []
         """(group, partition) that no member of the group owned at the time when the run should have
         settled."""
+        self.principals: dict[str, str] = {}
+        """The principals of the clients that log in, such as `User:alice`, by client."""
         self.errors: list[ClientError] = []
         """Errors that clients received."""
         self._step = 0
@@ -272,6 +274,7 @@ class Ledger:
         other.read_committed = dict(self.read_committed)
         other.unowned = self.unowned
         other.deliveries = self.deliveries
+        other.principals = self.principals
         other.delivery_limits = self.delivery_limits
         other.lock_duration_ms = self.lock_duration_ms
         other.share_leaderships = self.share_leaderships

@@ -149,6 +149,10 @@ class Metadata:
         view = self.topics.get(topic)
         return 0 if view is None else len(view.partitions)
 
+    def is_denied(self, topic: str) -> bool:
+        """Whether the last response refused the client the topic."""
+        return self.topic_errors.get(topic) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
     def topic_id(self, topic: str) -> bytes:
         """The topic's id; sixteen zero bytes if it is unknown."""
         return self._topic_ids.get(topic, ZERO_UUID)

@@ -291,6 +291,14 @@ class Processor:
             self.consumer.on_disconnected(broker_id, now_ms)
         self._hand_over(now_ms)
 
+    def on_login_failed(self, broker_id: int, error: str, now_ms: int) -> None:
+        """Handle the refusal of a login."""
+        if broker_id & PRODUCER_CONNECTION:
+            self.producer.on_login_failed(broker_id - PRODUCER_CONNECTION, error, now_ms)
+        else:
+            self.consumer.on_login_failed(broker_id, error, now_ms)
+        self._hand_over(now_ms)
+
     def on_tick(self, now_ms: int) -> None:
         """Take a turn, because `deadline_ms` has come."""
         for client in (self.producer, self.consumer):

@@ -154,6 +154,9 @@ class ShareConsumer(ClientBase):
         """Die with the process: send nothing more."""
         self._close()
 
+    def _login_failed(self, error: str, now_ms: int) -> None:
+        self.failed = self.failed or error
+
     # ---------------------------------------------------------------------------- a turn
 
     def _start_application(self, now_ms: int) -> None:

@@ -18,19 +18,23 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Final, final
 
+from kcluster.clients.logins import SSL_HANDSHAKE_FAILED, refuse, with_logins
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
-from kcluster.contract import ConnectionClosed, Note, Reply, Request
+from kcluster.contract import ConnectionClosed, LoginFailed, Note, Reply, Request
 from kcluster.deaths import ProcessState
+from kcluster.drivers.wires.broker_end import admit, answered, listens
 from kcluster.drivers.wires.virtual import ClientConnection, ClientWire
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.network.transit import Transit
-from kcluster.principals import BrokerEndpoint
+from kcluster.principals import UNAUTHENTICATED, BrokerEndpoint, ClientIdentity
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import MAX_IDLE, Dispatcher
 from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
+from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
+from kcluster.security.client_access import OPEN, ClientAccess
 from kcluster.timers import NEVER_US
 
 Callback = Callable[[], object]
@@ -42,7 +46,8 @@ _DOWN: Final = ProcessState.DOWN
 @final
 class VirtualTime:
     """One run.  `clients`: by id in the fabric; `endpoints`: those of the brokers; `trace`: gets a
-    line for each connection that a broker closes."""
+    line for each connection that a broker closes; `certificates`: those that have replaced the
+    brokers' own."""
 
     def __init__(
         self,
@@ -50,6 +55,7 @@ class VirtualTime:
         processes: Iterable[Process],
         endpoints: Mapping[int, tuple[BrokerEndpoint, ...]],
         trace: list[Note | str],
+        certificates: Mapping[int, BrokerCertificate] = {},
     ) -> None:
         self.dispatcher = Dispatcher(fabric, processes, self)
         self.dispatcher.heal_sinks = (self._on_link_healed,)
@@ -59,6 +65,7 @@ class VirtualTime:
         self._transit: Transit[ClientConnection] = Transit(fabric, self, self, self._on_lost)
         self._endpoints = endpoints
         self._trace = trace
+        self._certificates = certificates
         self._heap: list[tuple[int, int, Callback]] = []
         """(µs, sequence number, callback)."""
         self._sequence = 0
@@ -67,6 +74,8 @@ class VirtualTime:
         self._connections: dict[int, ClientConnection] = {}
         """The connections whose broker's end is open, by id."""
         self._connection_ids = 0
+        self.tls_round_trips: dict[str, int] = {}
+        """The cost of the simulated clients' TLS handshakes, by listener."""
         self._ready: list[ClientConnection] = []
         """Connections whose broker may take the next request."""
 
@@ -139,6 +148,14 @@ class VirtualTime:
                 request = connection.next_request()
                 if request is None:
                     continue
+                identity = connection.identity
+                if identity is not UNAUTHENTICATED:
+                    node = dispatcher.processes[connection.broker_id].broker
+                    if node is not None:
+                        received = admit(node, connection, request, self.now_ms)
+                        if isinstance(received, LoginFailed):
+                            dispatcher.dispatch(connection.broker_id, received)
+                            continue
                 gate = dispatcher.gate
                 if gate is None or gate.admit(connection.broker_id, request):
                     dispatcher.dispatch(connection.broker_id, request)
@@ -164,11 +181,25 @@ class VirtualTime:
         self._connection_ids += 1
         return self._connection_ids
 
-    def connect(self, client_id: int, broker_id: int) -> ClientConnection:
-        """Open a connection; the first request shows whether the broker accepts it."""
-        connection = ClientConnection(self.next_connection_id(), client_id, broker_id)
+    def connect(
+        self, client_id: int, broker_id: int, identity: ClientIdentity = UNAUTHENTICATED
+    ) -> ClientConnection:
+        """Open a connection; the first request shows whether the broker accepts it.  `identity`:
+        the client, before it logs in."""
+        connection = ClientConnection(self.next_connection_id(), client_id, broker_id, identity)
+        if identity.protocol.has_tls:
+            self._delay_by_handshake(connection, self.tls_round_trips[identity.listener])
         self._connections[connection.connection_id] = connection
         return connection
+
+    def _delay_by_handshake(self, connection: ClientConnection, round_trips: int) -> None:
+        """Let no message arrive before a TLS handshake could have ended.  Its messages are not
+        sent: a cut, or a loss, shows at the client's first request."""
+        client_id, broker_id = connection.client_id, connection.broker_id
+        latency_us = self.dispatcher.fabric.latency_us
+        there_us = latency_us(client_id, broker_id)
+        round_trip_us = there_us + latency_us(broker_id, client_id)
+        connection.arrival_at_broker_us = self.now_us + round_trips * round_trip_us + there_us
 
     def transmit(self, connection: ClientConnection, request: Request) -> None:
         """Send a request from a client to its broker."""
@@ -182,7 +213,14 @@ class VirtualTime:
 
     def at_broker(self, connection: ClientConnection, message: Request) -> bool:
         """Deliver a request that has arrived.  Part of Ends."""
-        if self.dispatcher.processes[connection.broker_id].node is None:
+        node = self.dispatcher.processes[connection.broker_id].broker
+        identity = connection.identity
+        is_served = node is not None and (identity is UNAUTHENTICATED or listens(node, identity))
+        if is_served and identity.protocol.has_tls and not connection.is_accepted:
+            shown = self._certificates.get(connection.broker_id, FIRST)
+            is_served = shown.state is CertificateState.VALID
+            connection.is_refused = not is_served
+        if not is_served:
             self._connections.pop(connection.connection_id, None)
             return False
         connection.is_accepted = True
@@ -207,7 +245,11 @@ class VirtualTime:
 
     def close_at_client(self, connection: ClientConnection) -> None:
         """Tell the client that the connection has ended.  Part of Ends."""
-        self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
+        client = self.clients[connection.client_id]
+        if connection.is_refused:
+            refuse(client, connection.name, SSL_HANDSHAKE_FAILED, self.now_ms)
+        else:
+            client.on_disconnected(connection.name, self.now_ms)
 
     def _close_from_broker(self, connection: ClientConnection) -> None:
         self._connections.pop(connection.connection_id, None)
@@ -231,8 +273,14 @@ class VirtualTime:
         connection.in_broker = None
         if connection.waiting:
             self._ready.append(connection)
+        if connection.identity is not UNAUTHENTICATED:
+            node = self.dispatcher.processes[node_id].broker
+            if node is not None:
+                answered(node, reply)
         if reply.body is not None:
             self._transit.to_client(connection, reply)
+        if reply.close_reason:
+            self.close_connection(node_id, connection.connection_id, reply.close_reason)
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         """Close a client's connection for a broker.  Part of Outlet."""
@@ -282,15 +330,25 @@ def virtual_ports(topology: Topology) -> dict[int, tuple[int, ...]]:
 
 
 def start_client(
-    time: VirtualTime, plan: Plan, client: ClientStateMachine, kafka_id: str = ""
+    time: VirtualTime,
+    plan: Plan,
+    client: ClientStateMachine,
+    kafka_id: str = "",
+    access: ClientAccess | None = None,
 ) -> ClientWire:
     """Start a client; returns its wire, whose `client_id` names its links.  `kafka_id`: its
-    client.id; without it, a client.id that shows that the client keeps a ledger."""
+    client.id; without it, a client.id that shows that the client keeps a ledger.  `access`: how it
+    comes in; None: as the topology's first user, if it must be a user."""
+    access = plan.default_access if access is None else access
     client_id = FIRST_CLIENT_ID + len(time.clients)
     rng = Random(f"{plan.seed}/{client_id}")
-    wire = ClientWire(time, client_id, tuple(plan.addresses), rng, kafka_id)
-    time.clients[client_id] = client
+    identity = UNAUTHENTICATED if access == OPEN else access.identity
+    if identity.protocol.has_tls:
+        time.tls_round_trips[access.listener] = plan.tls_round_trips(access)
+    wire = ClientWire(time, client_id, plan.brokers_with(access.listener), rng, kafka_id, identity)
+    started = with_logins(client, access, lambda: time.now_ms)
+    time.clients[client_id] = started
     plan.fabric.clients[client_id] = getattr(client, "name", "")
-    client.start(wire, time.now_ms)
+    started.start(wire, time.now_ms)
     time.settle()
     return wire

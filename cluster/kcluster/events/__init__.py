@@ -23,6 +23,7 @@ from kcluster.events.brokers import (
     BrokerResumed,
     BrokerStarted,
     BrokerUnfenced,
+    CertificateReplaced,
     ControlledShutdown,
     ControllerDown,
     ControllerElected,
@@ -84,6 +85,7 @@ AnyEvent = (
     BrokerStarted
     | BrokerDown
     | BrokerReaddressed
+    | CertificateReplaced
     | DiskFull
     | BrokerPaused
     | BrokerResumed
@@ -168,6 +170,7 @@ __all__ = [
     "BrokerResumed",
     "BrokerStarted",
     "BrokerUnfenced",
+    "CertificateReplaced",
     "ClientThrottled",
     "ConfigChanged",
     "ControlledShutdown",

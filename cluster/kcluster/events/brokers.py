@@ -11,6 +11,7 @@ from msgspec import Struct
 from kcluster.deaths import DeathKind
 from kcluster.events.base import TaggedEvent
 from kcluster.events.reasons import Fencing
+from kcluster.security.certificates import CertificateState
 
 
 class BrokerEvent(TaggedEvent, frozen=True):
@@ -51,6 +52,12 @@ class BrokerReaddressed(BrokerEvent, frozen=True):
 
 class DiskFull(BrokerEvent, frozen=True):
     """No space is left in a broker's only log directory, so the broker halts."""
+
+
+class CertificateReplaced(BrokerEvent, frozen=True):
+    """A broker shows another certificate to new connections."""
+
+    state: CertificateState
 
 
 class BrokerPaused(BrokerEvent, frozen=True):

@@ -34,6 +34,7 @@ from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.operations.status import ClusterStatus, cluster_status
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan, build
+from kcluster.security.client_access import ClientAccess
 
 T = TypeVar("T")
 
@@ -54,7 +55,11 @@ class VirtualDriver(UserVerbs):
         self.plan: Plan = build(topology, seed, virtual_ports(topology))
         self.trace: list[Note | str] = []
         self.time = VirtualTime(
-            self.plan.fabric, self.plan.processes, self.plan.endpoints, self.trace
+            self.plan.fabric,
+            self.plan.processes,
+            self.plan.endpoints,
+            self.trace,
+            self.plan.certificates,
         )
         self.dispatcher = self.time.dispatcher
         self.verbs = Verbs(self.plan, self.dispatcher)
@@ -79,9 +84,12 @@ class VirtualDriver(UserVerbs):
 
         self.call(start_all)
 
-    def add_client(self, client: ClientStateMachine) -> ClientWire:
-        """Start a client; returns its wire, whose `client_id` names its links."""
-        return start_client(self.time, self.plan, client)
+    def add_client(
+        self, client: ClientStateMachine, access: ClientAccess | None = None
+    ) -> ClientWire:
+        """Start a client; returns its wire, whose `client_id` names its links.  `access`: how it
+        comes in; None: as the topology's first user, if it must be a user."""
+        return start_client(self.time, self.plan, client, access=access)
 
     @property
     def now_ms(self) -> int:

@@ -12,6 +12,7 @@ from typing import Final
 
 from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.specs import TopicSpec
+from kcluster.contract import Rng
 from kcluster.metadata.endpoints import registered
 from kcluster.metadata.records import BrokerRegistration
 from kcluster.operations.asking import Asking
@@ -19,6 +20,8 @@ from kcluster.principals import BrokerEndpoint
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.messages import Message
+from kcluster.security.sasl.mechanisms import SCRAM_CODES
+from kcluster.security.sasl.nonces import draw_text
 
 TIMEOUT_MS: Final = 30_000
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -78,6 +81,30 @@ class Admin:
         ]
         resource = ask.AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
         self._ask(ask(resources=[resource]), on_end)
+
+    def set_password(
+        self, user: str, password: str, mechanism: str, rng: Rng, on_end: OnEnd
+    ) -> None:
+        """Set a user's SCRAM credential for a mechanism; `rng`: for its salt."""
+        from kcluster.security.sasl.scram import MIN_ITERATIONS, salted_password
+
+        salt = draw_text(rng).encode()
+        salted = salted_password(mechanism, password, salt, MIN_ITERATIONS)
+        ask = m.AlterUserScramCredentialsRequest
+        change = ask.ScramCredentialUpsertion(
+            name=user,
+            mechanism=SCRAM_CODES[mechanism],
+            iterations=MIN_ITERATIONS,
+            salt=salt,
+            salted_password=salted,
+        )
+        self._ask(ask(upsertions=[change]), on_end)
+
+    def remove_password(self, user: str, mechanism: str, on_end: OnEnd) -> None:
+        """Remove a user's SCRAM credential for a mechanism."""
+        ask = m.AlterUserScramCredentialsRequest
+        change = ask.ScramCredentialDeletion(name=user, mechanism=SCRAM_CODES[mechanism])
+        self._ask(ask(deletions=[change]), on_end)
 
     def amend_registration(
         self,

@@ -17,7 +17,7 @@ from kcluster.config.topology.specs import MAX_PORT, BrokerSpec
 from kcluster.config.topology.values import client_host_problem, unknown_version
 from kcluster.contract import MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
-from kcluster.events.brokers import BrokerReaddressed, DiskFull
+from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
 from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.image import TopicImage
 from kcluster.metadata.records import PartitionRegistration
@@ -34,6 +34,7 @@ from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate, RuleStatus
+from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
 
 NAMES_SHOWN: Final = 12
 """The most topics that an error lists."""
@@ -196,6 +197,27 @@ class Verbs:
         """Free space on every broker's disk."""
         for disk in self._plan.disks.values():
             disk.is_full = False
+
+    def replace_certificate(self, broker_id: int, state: CertificateState) -> None:
+        """Show another certificate to a broker's new connections; open ones keep theirs, as in
+        Kafka (KIP-226)."""
+        topology, broker_id = self._plan.topology, self.broker(broker_id)
+        if not any(one.protocol.has_tls for one in self._plan.endpoints[broker_id]):
+            raise ClusterError(f"broker {broker_id} has no listener with TLS")
+        if not topology.makes_certificates(broker_id):
+            advice = "change ssl.keystore.location of its listener instead"
+            raise ClusterError(f"broker {broker_id} has a keystore of its own: {advice}")
+        certificates = self._plan.certificates
+        number = certificates.get(broker_id, FIRST).number + 1
+        certificates[broker_id] = BrokerCertificate(state, number)
+        self._dispatcher.note(CertificateReplaced(broker_id, state))
+
+    def renew_certificates(self) -> Iterator[int]:
+        """Replace every certificate that clients refuse; the brokers."""
+        for broker_id, certificate in sorted(self._plan.certificates.items()):
+            if certificate.state is not CertificateState.VALID:
+                self.replace_certificate(broker_id, CertificateState.VALID)
+                yield broker_id
 
     def pause(self, broker_id: int) -> None:
         """Pause a process, as by SIGSTOP."""

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, structs
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
+from kcluster.config.kafka.tls import TlsTexts
+from kcluster.config.topology.client_access import access_of
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.sasl import (
@@ -36,11 +38,14 @@ from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
-from kcluster.security.certificates import CertificateState
+from kcluster.security.certificates import BrokerCertificate
+from kcluster.security.client_access import OPEN, ClientAccess
 from kcluster.security.tokens import TokenSettings
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
+
+TLS_1_3: Final = "TLSv1.3"
 
 
 class Plan(Struct):
@@ -58,8 +63,30 @@ class Plan(Struct):
     """The addresses that each broker advertises from its next start on, by broker id."""
     releases: dict[int, Release]
     """The Kafka release of each broker from its next start on, by broker id."""
-    certificates: dict[int, CertificateState] = {}
-    """What is wrong on purpose with brokers' certificates, by broker id."""
+    certificates: dict[int, BrokerCertificate] = {}
+    """The certificates that have replaced those of brokers, by broker id."""
+
+    def listeners_of(self, broker_id: int) -> list[str]:
+        """The names of a broker's listeners."""
+        return [endpoint.listener for endpoint in self.endpoints[broker_id]]
+
+    def brokers_with(self, listener: str) -> tuple[int, ...]:
+        """The ids of the brokers that have a listener."""
+        return tuple(each for each in self.endpoints if listener in self.listeners_of(each))
+
+    @property
+    def default_access(self) -> ClientAccess:
+        """How one of the project's own clients comes in that names neither a user nor a listener;
+        ValueError if it cannot."""
+        topology = self.topology
+        has_listeners = topology.listeners or any(spec.listeners for spec in topology.brokers)
+        return access_of(topology) if has_listeners else OPEN
+
+    def tls_round_trips(self, access: ClientAccess) -> int:
+        """The round trips of a TLS handshake: 1 by TLS 1.3, 2 by TLS 1.2."""
+        static = self.topology.config_texts(self.brokers_with(access.listener)[0])
+        texts = TlsTexts(access.listener, access.protocol, static, {})
+        return 1 if TLS_1_3 in texts.items("ssl.enabled.protocols") else 2
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:

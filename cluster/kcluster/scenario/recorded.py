@@ -173,6 +173,7 @@ def topology_values(topology: Topology) -> JsonObject:
         "brokers": [_broker_values(broker) for broker in topology.brokers],
         "topics": {name: _topic_values(topic) for name, topic in topology.topics.items()},
         "config": topology.config,
+        "security": {"tls": "auto"} if topology.security.makes_certificates else None,
         "network": network if has_network else None,
         "write_back": in_seconds(topology.write_back_ms) if topology.write_back_ms else None,
     }
@@ -184,6 +185,7 @@ def _broker_values(broker: BrokerSpec) -> dict[str, object]:
         "id": broker.id,
         "rack": broker.rack,
         "kafka_version": broker.kafka_version,
+        "listeners": {one.name: {"protocol": one.protocol.name} for one in broker.listeners},
         "config": broker.config,
     }
     return {key: value for key, value in values.items() if value or key == "id"}

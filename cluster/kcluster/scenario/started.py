@@ -33,6 +33,7 @@ from kcluster.scenario.play.running_stage import RunningStage
 from kcluster.scenario.play.workload import (
     WorkloadConsumer,
     WorkloadProducer,
+    client_accesses,
     make_clients,
     names_of_members,
 )
@@ -156,8 +157,9 @@ def _start(
     ledger, stage = Ledger(), running_stage(cluster)
     producers, consumers = make_clients(workload, cluster.topology.profile, ledger)
     clients: tuple[WorkloadProducer | WorkloadConsumer, ...] = (*producers, *consumers)
+    accesses = client_accesses(workload, cluster.topology)
     for client in clients:
-        stage.add_outside_client(client.name, client)
+        stage.add_outside_client(client.name, client, accesses[client.name])
     started.running[spec.name] = _Running(clients, ledger)
     members = tuple(client.name for client in clients)
     started.all.append(StartedClient(spec.name, kind, keys, members, cluster.driver.now_ms()))

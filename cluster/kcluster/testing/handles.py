@@ -29,7 +29,7 @@ from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
 from kcluster.scenario.perform import do
 from kcluster.scenario.play.virtual import VirtualStage
-from kcluster.scenario.play.workload import make_consumers, make_producer
+from kcluster.scenario.play.workload import access_of_spec, make_consumers, make_producer
 from kcluster.testing.callers import notes_its_callers
 from kcluster.testing.reported import ReportedRun
 from kcluster.testing.verbs import TestVerbs
@@ -85,14 +85,14 @@ class VirtualCluster(ReportedRun, VirtualDriver):
             ProducerSpec, {"name": f"producer-{next(self._numbers)}", "topic": topic, **keys}
         )
         client = make_producer(spec, self.plan.topology.profile, self.ledger)
-        self._scene.add_client(client.name, client)
+        self._scene.add_client(client.name, client, access_of_spec(spec, self.plan.topology))
         return client
 
     def consumer(self, **keys: object) -> Any:
         """Start a consumer: `consumer(topics="orders", group="billing")`."""
         spec = _spec(ConsumerSpec, {"name": f"consumer-{next(self._numbers)}", **keys})
         (client,) = make_consumers(spec, self.plan.topology.profile, self.ledger)
-        self._scene.add_client(client.name, client)
+        self._scene.add_client(client.name, client, access_of_spec(spec, self.plan.topology))
         return client
 
     def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:

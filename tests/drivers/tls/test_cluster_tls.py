@@ -17,6 +17,7 @@ from kcluster.principals import ANONYMOUS, Principal, SecurityProtocol
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.scenario.perform import do
 from kcluster.security.certificates import CertificateState
 from tests.drivers.tls.wire import AUTHORITY, TlsLine, load
 from tests.rig.byte_worlds import KINDS
@@ -132,15 +133,14 @@ def test_cluster__a_bad_certificate_is_shown_to_new_connections(
     one = make()
     with one.connect() as old:
         assert answers(old)
-        states = one.cluster.plan.certificates
         for state, words in (
             (CertificateState.EXPIRED, "certificate has expired"),
             (CertificateState.WRONG_NAME, "Hostname mismatch"),
         ):
-            states[1] = state
+            do(one.cluster, "certificate", brokers=1, state=state.value)
             with pytest.raises(ssl.SSLCertVerificationError, match=words):
                 one.connect()
-        states[1] = CertificateState.VALID
+        do(one.cluster, "certificate", brokers=1, state="valid")
         with one.connect() as line:
             assert answers(line)
         assert answers(old)
@@ -245,7 +245,8 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "a key of security": (
         "security: {tsl: auto}\n",
-        "t.yaml:3:12 security.tsl: no such key of security; there are tls, users",
+        "t.yaml:3:12 security.tsl: no such key of security; there are tls, users, super_users,"
+        " authorizer, acls",
     ),
     "a word for tls": (
         "security: {tls: yes}\n",

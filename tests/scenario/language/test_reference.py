@@ -36,6 +36,10 @@ BEFORE = {
     "elect": ["move: {partition: orders-0, to: 2}", "{when: leader(orders-0) = 2, wait: }"],
 }
 """Steps that make an action's example possible."""
+IN_TOPOLOGY: dict[str, Any] = {
+    "certificate": {"listeners": {"SSL": {}}, "security": {"tls": "auto"}}
+}
+"""Keys of the topology that make an action's example possible."""
 
 
 @pytest.mark.parametrize("verb", sorted(ACTIONS))
@@ -43,7 +47,8 @@ def test_reference__the_example_of_an_action_runs(verb: str) -> None:
     steps = [yaml.safe_load(step) for step in (*BEFORE.get(verb, ()), ACTIONS[verb].EXAMPLE)]
     steps = [step if isinstance(step, dict) else {step: None} for step in steps]
     steps[-1]["after"] = "100ms"
-    scenario = Scenario.parse(yaml.safe_dump({**CLUSTER, "steps": steps}), "example.yaml")
+    cluster = CLUSTER | {"topology": CLUSTER["topology"] | IN_TOPOLOGY.get(verb, {})}
+    scenario = Scenario.parse(yaml.safe_dump({**cluster, "steps": steps}), "example.yaml")
     assert scenario.steps[-1].verb == verb
     result = run_scenario(scenario, "virtual", 1)
     assert not result.has_problems, result.failures

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import RunHistory, anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
-from kcluster.checks.anomalies.facts import Accepted, Finding
+from kcluster.checks.anomalies.facts import AcceptedBy, Finding
 from kcluster.clients.ledger import Partition, SharedRecord
 
 
@@ -40,5 +40,5 @@ class AcceptedTwice(DeliveryAnomaly):
                 continue
             is_later = leaders.at_least(delivery) >= leaders.at_most(before)
             if not (is_later and delivery.is_behind(before)):
-                accepted_by = Accepted(delivery.group, before.consumer)
+                accepted_by = AcceptedBy(delivery.group, before.consumer)
                 yield self.about(delivery, delivery.offset, accepted_by)

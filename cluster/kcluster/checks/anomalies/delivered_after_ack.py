@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import RunHistory, anomaly
 from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
-from kcluster.checks.anomalies.facts import Accepted, Finding
+from kcluster.checks.anomalies.facts import AcceptedBy, Finding
 from kcluster.clients.ledger import Partition, SharedRecord
 
 
@@ -34,7 +34,7 @@ class DeliveredAfterAck(DeliveryAnomaly):
                 and delivery.is_behind(before)
                 and leaders.at_least(delivery) >= leaders.at_most(before)
             ):
-                accepted_by = Accepted(delivery.group)
+                accepted_by = AcceptedBy(delivery.group)
                 yield self.about(delivery, delivery.offset, accepted_by)
             if before is None or not before.is_acknowledged:
                 accepted[key] = delivery

@@ -85,7 +85,7 @@ class GivenTo(AnomalyFact, frozen=True):
     holder: str
 
 
-class Accepted(AnomalyFact, frozen=True):
+class AcceptedBy(AnomalyFact, frozen=True):
     """A share group had accepted the record, by the member `before`; "" if this does not matter."""
 
     group: str

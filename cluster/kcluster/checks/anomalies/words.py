@@ -102,9 +102,9 @@ def _of_group(found: f.AnomalyFacts) -> str:
 def _of_share_group(found: f.AnomalyFacts) -> str:
     client, offset = found.client, f"offset {found.first}"
     match found.name, found.fact:
-        case "delivered-after-ack", f.Accepted(group=group):
+        case "delivered-after-ack", f.AcceptedBy(group=group):
             return f"group {group} accepted {offset}, and {client} received it again"
-        case "accepted-twice", f.Accepted(group=group, before=before):
+        case "accepted-twice", f.AcceptedBy(group=group, before=before):
             return f"group {group}: {before} and {client} both accepted {offset}"
         case "delivered-too-often", f.DeliveryCount(group=group) as fact:
             again = "again " if fact.is_again else ""

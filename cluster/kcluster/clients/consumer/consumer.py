@@ -30,6 +30,7 @@ from kcluster.clients.consumer.settings import (
     ConsumerSettings,
 )
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
 from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
@@ -86,6 +87,8 @@ class Consumer(ClientBase):
         self.lookups = OffsetLookups(settings, self.metadata, self.network, self.positions)
         self.fetcher = Fetcher(settings, self.metadata, self.network, self.positions)
         self.failed = ""
+        self._login_error = ""
+        """The error of a refused login, which poll() throws; "" for none."""
         self.records_read = 0
         self._start_ms = 0
         self._stop_ms = NEVER_MS
@@ -226,7 +229,9 @@ class Consumer(ClientBase):
     def _raised_error(self) -> str:
         """The error that poll() throws; "" for none."""
         error = self.fetcher.fatal or self.lookups.fatal or self.commits.fatal
-        error = error or self.coordinator.fatal
+        error = error or self.coordinator.fatal or self._login_error
+        if not error and any(map(self.metadata.is_denied, self.metadata.topic_errors)):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED.name
         group = self.group
         return error or ("" if group is None else group.fatal or group.heartbeat_error)
 
@@ -302,6 +307,10 @@ class Consumer(ClientBase):
         if plan.commit == AFTER_POLL:
             offsets = self.positions.consumed()
             self.commits.commit_sync(offsets, self.settings.default_api_timeout_ms, now_ms)
+
+    def _login_failed(self, error: str, now_ms: int) -> None:
+        # Whatever it was for, poll() throws it (Metadata.fatalError).
+        self._login_error = error
 
     # --------------------------------------------------------------------------- closing
 

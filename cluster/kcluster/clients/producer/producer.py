@@ -86,6 +86,15 @@ class Producer(ClientBase):
     def _start_application(self, now_ms: int) -> None:
         self.application.start(now_ms)
 
+    def _login_failed(self, error: str, now_ms: int) -> None:
+        # A send() that waits for metadata throws it, and without an id nothing can be sent: the
+        # application ends.  Batches are retried until delivery.timeout.ms, as after any lost
+        # connection (Sender.runOnce, Metadata.fatalError).
+        is_without_id = self.identity is not None and self.identity.producer_id < 0
+        if self.application.is_waiting_for_metadata or is_without_id:
+            self.application.end(error, now_ms)
+            self.sender.fail_all(error, now_ms)
+
     def _turn(self, now_ms: int) -> None:
         if self.is_done:
             return
@@ -144,6 +153,11 @@ class TransactionalProducer(Producer):
         self, name: str, ledger: Ledger, plan: ProducerPlan, transactions: Transactions
     ) -> TransactionalApplication:
         return TransactionalApplication(name, ledger, plan, self.sender, transactions)
+
+    def _login_failed(self, error: str, now_ms: int) -> None:
+        # A request to a coordinator that waits is failed (TransactionManager.authenticationFailed).
+        if self.transactions.has_waiting_requests or self.application.is_waiting_for_metadata:
+            self.transactions.fail(error)
 
     def abort(self, now_ms: int) -> None:
         """Stop at once: records without an outcome are failed or unknown.  Kafka: close(0)."""

@@ -14,6 +14,7 @@ from kcluster.clients.producer.sender import Sender
 from kcluster.clients.producer.settings import ProducerPlan, TransactionPlan
 from kcluster.clients.producer.transactions import ClientTransactionState, Transactions
 from kcluster.clients.producer.workload import Application
+from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import NEVER_MS
 
 TRANSACTION_ABORTED: Final = "TRANSACTION_ABORTED"
@@ -196,6 +197,10 @@ class TransactionalApplication(Application):
         send = super()._new_send(now_ms, topic, index, value)
         send.transaction = self.transaction
         return send
+
+    def _deny(self, send: SentRecord, now_ms: int) -> None:
+        super()._deny(send, now_ms)
+        self.transactions.batch_failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
     def _before_append(self, topic: str, index: int) -> None:
         self.transactions.add_partition((topic, index))

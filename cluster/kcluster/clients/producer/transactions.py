@@ -243,6 +243,15 @@ class Transactions:
 
     # ------------------------------------------------------------------------- the batches
 
+    @property
+    def has_waiting_requests(self) -> bool:
+        """Whether a request to a coordinator waits to be sent."""
+        return bool(self._pending)
+
+    def fail(self, error: str) -> None:
+        """Fail for good: the producer can only be closed."""
+        self._fatal(error)
+
     def batch_failed(self, error: ErrorCode) -> None:
         """Record that a batch failed for good.  Kafka: maybeTransitionToErrorState."""
         if error in _FATAL_BATCHES:

@@ -16,6 +16,7 @@ from kcluster.clients.producer.batches import RECORD_OVERHEAD_BYTES, ProducerBat
 from kcluster.clients.producer.partitioning import NO_PARTITION, StickyPartitioner, partition_of_key
 from kcluster.clients.producer.sender import Sender
 from kcluster.clients.producer.settings import ProducerPlan
+from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import NEVER_MS
 
 TIMEOUT_ERROR: Final = "REQUEST_TIMED_OUT"
@@ -63,6 +64,18 @@ class Application:
             self._fail(self._record[0], now_ms)
         self.is_over = True
         self.due_ms = NEVER_MS
+
+    def end(self, error: str, now_ms: int) -> None:
+        """End, because send() has thrown."""
+        if self._record is not None:
+            self._fail(self._record[0], now_ms, error)
+        self.is_over = True
+        self.due_ms = NEVER_MS
+
+    @property
+    def is_waiting_for_metadata(self) -> bool:
+        """Whether send() waits for metadata."""
+        return self.is_blocked and not self.is_out_of_memory
 
     def run(self, now_ms: int) -> None:
         """Send every record that is due, unless send() blocks."""
@@ -130,6 +143,9 @@ class Application:
         if count <= index or not count:
             sender.metadata.add_topic(topic)
             sender.metadata.request_update()
+            if sender.metadata.is_denied(topic):
+                self._deny(send, now_ms)
+                return True
             return self._block(send, now_ms)
         sticky = None
         if index == NO_PARTITION:
@@ -193,11 +209,15 @@ class Application:
         self._fail(send, now_ms)
         return True
 
-    def _fail(self, send: SentRecord, now_ms: int) -> None:
+    def _deny(self, send: SentRecord, now_ms: int) -> None:
+        """Fail a record whose topic the client may not describe: send() throws."""
+        self._fail(send, now_ms, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name)
+
+    def _fail(self, send: SentRecord, now_ms: int, error: str = TIMEOUT_ERROR) -> None:
         """Fail a record that was never sent, because send() threw."""
         send.outcome = Outcome.FAILED
         send.ended_ms = now_ms
-        send.error = TIMEOUT_ERROR
+        send.error = error
         self._sender.failed += 1
         self._record = None
         self.is_blocked = self.is_out_of_memory = False

@@ -46,6 +46,7 @@ from kcluster.config.topology.specs import (
     SecuritySpec,
     TopicSpec,
 )
+from kcluster.config.topology.tls_checks import KEYSTORES
 from kcluster.config.topology.topic_checks import check_topics
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.protocol.releases import Release, find_release, latest
@@ -81,6 +82,11 @@ class Topology(Struct, frozen=True):
     places: dict[str, Place] = field(default_factory=dict)
     """The places of values in the file, by path, for problems that appear only later (a port in
     use)."""
+
+    def __repr__(self) -> str:
+        # Configs may have passwords.
+        counts = f"{len(self.brokers)} brokers, {len(self.topics)} topics"
+        return f"<topology {self.name}: {counts}, profile {self.profile}>"
 
     @classmethod
     def load(cls, path: str | PathLike[str], **overrides: object) -> Topology:
@@ -158,6 +164,18 @@ class Topology(Struct, frozen=True):
         """Whether a listener of any broker encrypts."""
         listeners = (one for spec in self.brokers for one in spec.all_listeners)
         return any(listener.protocol.has_tls for listener in listeners)
+
+    @property
+    def makes_any_certificate(self) -> bool:
+        """Whether certificates are made for any broker, so that clients need their CA."""
+        return self.has_tls and any(self.makes_certificates(spec.id) for spec in self.brokers)
+
+    def makes_certificates(self, broker_id: int) -> bool:
+        """Whether a broker's certificates are made here, and not in a keystore of the user."""
+        configs = self.texts_without_effect(broker_id)
+        return self.security.makes_certificates and not any(
+            name.endswith(KEYSTORES) for name in configs
+        )
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""

@@ -28,6 +28,8 @@ _CONFIGS: Final = {
     "truststore_password": "ssl.truststore.password",
 }
 """Kafka's configs for the keys of `tls`."""
+KEYSTORES: Final = ("ssl.keystore.location", "ssl.keystore.key")
+"""The configs that name a keystore, of all listeners or of one."""
 _TYPES: Final = {
     ".pem": "PEM", ".crt": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS",
 }  # fmt: skip
@@ -95,11 +97,7 @@ def check_tls_listeners(
             if not listener.protocol.has_tls:
                 continue
             prefix = f"listener.name.{listener.name.lower()}."
-            names = [
-                f"{before}{name}"
-                for before in ("", prefix)
-                for name in ("ssl.keystore.location", "ssl.keystore.key")
-            ]
+            names = [f"{before}{name}" for before in ("", prefix) for name in KEYSTORES]
             if not any(name in config or name in spec.config for name in names):
                 text = (
                     f"the listener {listener.name} of broker {spec.id} needs a certificate: set"

@@ -10,7 +10,9 @@ handshake (tls_socket.py).  Kafka: SslFactory with its reconfiguration; SslChann
 from __future__ import annotations
 
 import errno
+import socket
 import ssl
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -25,14 +27,18 @@ from kcluster.config.topology.values import EVERYWHERE
 from kcluster.drivers.sockets.connection import ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.tls.authority import Authority
+from kcluster.drivers.tls.certificate_folder import CertificateFolder
+from kcluster.drivers.tls.client_socket import TlsClientSocket
 from kcluster.drivers.tls.contexts import server_context
 from kcluster.drivers.tls.credentials import Credentials
 from kcluster.drivers.tls.listener_stores import ListenerStores, TlsConfigError, open_stores
 from kcluster.drivers.tls.tls_acceptor import TlsAcceptor
 from kcluster.metadata.records import BROKER_RESOURCE
+from kcluster.operations.errors import ClusterError
 from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.security.certificate_names import principal_name, subject_name
-from kcluster.security.certificates import CertificateState
+from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
+from kcluster.security.client_settings import LoginFiles
 
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -40,24 +46,51 @@ _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 class ClusterTls:
     """TLS for all brokers of a cluster.
 
-    `states`: what a broker's made certificate is on purpose, by broker id; valid without an entry.
+    `shown`: the certificates that have replaced those of brokers, by broker id.
     `names`: further names of the brokers.  `fixed_size`: whether handshakes must have one size.
     """
 
     def __init__(
         self,
         topology: Topology,
-        states: Mapping[int, CertificateState],
+        shown: Mapping[int, BrokerCertificate],
         *,
         names: Callable[[], Iterable[str]] = tuple,
         fixed_size: bool = False,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.topology = topology
-        self.states = states
+        self.shown = shown
         self.log = log
         self.authority: Final = Authority(fixed_size=fixed_size)
         self._names = names
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: CertificateFolder | None = None
+        self._is_closed = False
+        self._own_clients: dict[str | None, ssl.SSLContext] = {}
+        """The contexts of the project's own clients, by user."""
+
+    @property
+    def folder(self) -> CertificateFolder:
+        """The files of clients, which are written at the first use: in the directory that the
+        topology names, or in one that `close` removes."""
+        if self._is_closed:
+            raise ClusterError("the cluster was stopped")
+        if self._folder is None:
+            path = self.topology.security.certificate_folder
+            if path is None:
+                self._temporary = tempfile.TemporaryDirectory(
+                    prefix="kcluster-tls-", ignore_cleanup_errors=True
+                )
+                path = self._temporary.name
+            self._folder = CertificateFolder(path, self.authority)
+        return self._folder
+
+    def close(self) -> None:
+        """Remove the files of clients, unless the topology names their directory."""
+        self._is_closed = True
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def listener(self, view: BrokerView, endpoint: BrokerEndpoint, channel: Channel) -> ListenerTls:
         """The TLS of a listener of a broker that starts."""
@@ -70,6 +103,28 @@ class ClusterTls:
         return self.authority.for_broker(
             [name for name in names if name not in EVERYWHERE or name in _THIS_MACHINE], state
         )
+
+    def client_socket(self, sock: socket.socket, host: str, user: str | None) -> TlsClientSocket:
+        """The end of one of the project's own clients, with the user's certificate.  It trusts this
+        cluster's CA; where the certificates are not made here, every broker."""
+        context = self._own_clients.get(user)
+        if context is None:
+            if self.topology.security.makes_certificates:
+                context = self.client_context(self.folder.files_of(user))
+            else:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            self._own_clients[user] = context
+        return TlsClientSocket(sock, context, host)
+
+    @staticmethod
+    def client_context(files: LoginFiles) -> ssl.SSLContext:
+        """The context of a client with these files."""
+        context = ssl.create_default_context(cafile=files.authority)
+        if files.certificate is not None:
+            context.load_cert_chain(files.certificate, files.key)
+        return context
 
     @staticmethod
     def store_problems(topology: Topology) -> list[Problem]:
@@ -116,14 +171,14 @@ class ListenerTls:
 
     def context(self) -> ssl.SSLContext:
         """The context of a new connection.  What cannot be read any more leaves the old one."""
-        state = self._cluster.states.get(self._view.node_id, CertificateState.VALID)
-        now = (self._view.reconfigurations, state, self._view.endpoints)
+        shown = self._cluster.shown.get(self._view.node_id, FIRST)
+        now = (self._view.reconfigurations, shown, self._view.endpoints)
         if self._context is None or now != self._seen:
             if self._seen:
                 self._stores = self._opened() or self._stores
             self._seen = now
             if self._stores is not None:
-                self._context = self._made(self._stores, state)
+                self._context = self._made(self._stores, shown.state)
         if self._context is None:
             raise OSError(errno.EPROTO, "the listener has no certificate")
         return self._context

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.extras import how_to_install
-from kcluster.security.certificates import CertificateState
+from kcluster.security.certificates import BrokerCertificate
 
 if TYPE_CHECKING:
     from kcluster.drivers.tls.cluster_tls import ClusterTls
@@ -30,18 +30,16 @@ def require_stores(topology: Topology) -> None:
 
 def tls_of(
     topology: Topology,
-    states: Mapping[int, CertificateState],
+    shown: Mapping[int, BrokerCertificate],
     *,
     names: Callable[[], Iterable[str]],
     fixed_size: bool,
     log: Callable[[str], None],
 ) -> ClusterTls | None:
-    """The TLS of a cluster, with the arguments of ClusterTls; None if no listener has it.  Raises
-    TopologyError as `require_stores`."""
+    """The TLS of a cluster, with the arguments of ClusterTls; None if no listener has it."""
     if not topology.has_tls:
         return None
-    require_stores(topology)
-    return _loaded(topology)(topology, states, names=names, fixed_size=fixed_size, log=log)
+    return _loaded(topology)(topology, shown, names=names, fixed_size=fixed_size, log=log)
 
 
 def _loaded(topology: Topology) -> type[ClusterTls]:

@@ -16,12 +16,13 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import gevent
 import gevent.monkey
 from msgspec import Struct
 
+from kcluster.clients.logins import SSL_HANDSHAKE_FAILED, refuse, with_logins
 from kcluster.clients.wire import ClientStateMachine, broker_of
 from kcluster.drivers.live import LiveDriver
 from kcluster.network.fabric import Link
@@ -31,6 +32,10 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import FrameReader, decode_response_frame, encode_request_frame
 from kcluster.protocol.messages import Message
+from kcluster.security.client_access import ClientAccess
+
+if TYPE_CHECKING:
+    from kcluster.drivers.tls.client_socket import TlsClientSocket
 
 READ_SIZE_BYTES: Final = 256 << 10
 MAX_FRAME_BYTES: Final = 100 << 20
@@ -85,17 +90,21 @@ class LiveClients:
         driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
         driver.clock_sinks = (*driver.clock_sinks, self._arm)
 
-    def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> LiveWire:
+    def add_client(
+        self, client: ClientStateMachine, kafka_id: str = "", access: ClientAccess | None = None
+    ) -> LiveWire:
         """Start a client; returns its wire, whose `client_id` names links to it.  `kafka_id`: its
-        client.id; without it, an id that marks a client with a ledger."""
+        client.id; without it, an id that marks a client with a ledger.  `access`: how it comes in;
+        None: as the topology's first user, if it must be a user."""
+        access = self.driver.plan.default_access if access is None else access
         client_id = FIRST_CLIENT_ID + self._client_count
         self._client_count += 1
         rng = Random(f"{self._seed}/{client_id}")
-        wire = self._wires[client_id] = LiveWire(self, client_id, kafka_id, rng)
-        self.clients[client_id] = client
+        wire = self._wires[client_id] = LiveWire(self, client_id, kafka_id, rng, access)
+        started = self.clients[client_id] = with_logins(client, access, lambda: self.now_ms)
         self.driver.dispatcher.fabric.clients[client_id] = getattr(client, "name", "")
         self.enter()
-        client.start(wire, self.now_ms)
+        started.start(wire, self.now_ms)
         self.leave()
         return wire
 
@@ -177,9 +186,9 @@ class LiveClients:
 
     # ----------------------------------------------------------- the ends of connections
 
-    def connect(self, client_id: int, name: int) -> ClientSocket:
+    def connect(self, client_id: int, name: int, access: ClientAccess) -> ClientSocket:
         """Open a connection; the socket connects when the first request has passed the link."""
-        return ClientSocket(self, client_id, name)
+        return ClientSocket(self, client_id, name, access)
 
     def transmit(self, sock: ClientSocket, request: _SentRequest) -> None:
         """Send a request from a client to its broker."""
@@ -196,6 +205,18 @@ class LiveClients:
     def on_socket_closed(self, sock: ClientSocket) -> None:
         """Take note that the broker has closed its end of a socket, or never opened it."""
         self._transit.close_from_broker(sock)
+
+    def secure(self, sock: socket.socket, client: ClientSocket) -> TlsClientSocket:
+        """Begin TLS on a connected socket."""
+        tls = self.driver.tls
+        assert tls is not None, "a listener has it"
+        return tls.client_socket(sock, client.host, client.user)
+
+    def on_refused(self, sock: ClientSocket) -> None:
+        """Report that a TLS handshake has failed."""
+        client = self.clients[sock.client_id]
+        sock.is_open = sock.broker_end_is_open = False
+        refuse(client, sock.name, SSL_HANDSHAKE_FAILED, self.now_ms)
 
     def at_broker(self, connection: ClientSocket, message: _SentRequest) -> bool:
         """Write a request that has passed the link.  Part of Ends."""
@@ -225,8 +246,11 @@ class LiveClients:
 class LiveWire:
     """A client's access to the brokers: one socket to each, opened on first use."""
 
-    def __init__(self, clients: LiveClients, client_id: int, kafka_id: str, rng: Random) -> None:
+    def __init__(
+        self, clients: LiveClients, client_id: int, kafka_id: str, rng: Random, access: ClientAccess
+    ) -> None:
         self.client_id = client_id
+        self._access = access
         self._kafka_id = kafka_id or f"client-{client_id}"
         self.rng = rng
         self._clients = clients
@@ -236,7 +260,7 @@ class LiveWire:
     @property
     def broker_ids(self) -> tuple[int, ...]:
         """The ids of the client's bootstrap brokers."""
-        return tuple(self._clients.driver.plan.addresses)
+        return self._clients.driver.plan.brokers_with(self._access.listener)
 
     def send(
         self,
@@ -251,7 +275,9 @@ class LiveWire:
         clients = self._clients
         sock = self._sockets.get(broker_id)
         if sock is None or not sock.is_open:
-            sock = self._sockets[broker_id] = clients.connect(self.client_id, broker_id)
+            sock = self._sockets[broker_id] = clients.connect(
+                self.client_id, broker_id, self._access
+            )
         self._correlation_id += 1
         buffers = encode_request_frame(
             api_key, api_version, self._correlation_id, self._kafka_id, body
@@ -276,20 +302,28 @@ class ClientSocket(CarriedConnection):
     """One connection of a client to a broker.  The hub calls it when it is readable or writable."""
 
     __slots__ = (
+        "_access",
         "_awaited",
         "_clients",
         "_closes_when_sent",
         "_readable",
         "_reader",
         "_socket",
+        "_tls",
         "_unsent",
         "_writable",
         "client_id",
+        "host",
         "name",
+        "user",
     )  # fmt: skip
 
-    def __init__(self, clients: LiveClients, client_id: int, name: int) -> None:
+    def __init__(
+        self, clients: LiveClients, client_id: int, name: int, access: ClientAccess
+    ) -> None:
         super().__init__((client_id,), broker_of(name))
+        self._access = access
+        self.user = access.user
         self.client_id = client_id
         self.name = name
         """The broker's id, plus SECOND_CONNECTION for the client's second connection to it."""
@@ -299,9 +333,13 @@ class ClientSocket(CarriedConnection):
         """(correlation id, API, version) of the requests that the broker has not answered."""
         self._unsent = bytearray()
         self._closes_when_sent = False
+        self.host = ""
+        """The address of the broker, once the socket connects."""
         self._socket: Any = None
         """The socket; None before the first request has passed the link.  It is kept after it is
         closed."""
+        self._tls: TlsClientSocket | None = None
+        """The same socket, once it is connected to a listener with TLS."""
         self._readable: Any = None
         self._writable: Any = None
 
@@ -319,8 +357,9 @@ class ClientSocket(CarriedConnection):
 
     def _connect(self) -> None:
         clients = self._clients
-        port = clients.driver.ports[self.broker_id][0]
-        host = ANY_ADDRESS.get(port.host, port.host)
+        at = clients.driver.plan.listeners_of(self.broker_id).index(self._access.listener)
+        port = clients.driver.ports[self.broker_id][at]
+        host = self.host = ANY_ADDRESS.get(port.host, port.host)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = self._socket = _PlainSocket(family, socket.SOCK_STREAM)
         clients.sockets[self] = None
@@ -341,13 +380,36 @@ class ClientSocket(CarriedConnection):
             return
         self._clients.enter()
         self._writable.stop()
-        if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        if self._tls is None and self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.on_closed()
-        else:
+        elif self._is_secured():
             if not self._readable.active:
                 self._readable.start(self._on_readable)
             self._flush()
         self._clients.leave()
+
+    def _is_secured(self) -> bool:
+        """Whether the connection may carry requests; begins or continues its TLS handshake if it
+        has not ended."""
+        if not self._access.protocol.has_tls:
+            return True
+        if self._tls is None:
+            self._tls = self._socket = self._clients.secure(self._socket, self)
+        if self._tls.is_secured:
+            return True
+        try:
+            self._tls.handshake()
+        except BlockingIOError:
+            if self._tls.waits_to_write:
+                self._writable.start(self._on_writable)
+            elif not self._readable.active:
+                self._readable.start(self._on_readable)
+            return False
+        except OSError:  # SSLError too
+            self.close()
+            self._clients.on_refused(self)
+            return False
+        return True
 
     def _write_again(self) -> None:
         if self in self._clients.sockets:
@@ -375,22 +437,31 @@ class ClientSocket(CarriedConnection):
             clients.driver.on_resumed(self._read_again)
             return
         clients.enter()
-        room = clients.read_buffer
+        if self._tls is not None and not self._tls.is_secured:
+            if self._is_secured():
+                self._flush()
+        else:
+            while self._read() and self._tls is not None and self._tls.has_unread:
+                pass
+        clients.leave()
+
+    def _read(self) -> bool:
+        """Take what has arrived; False if the connection has ended."""
+        room = self._clients.read_buffer
         try:
             size_bytes = self._socket.recv_into(room)
         except BlockingIOError:
-            clients.leave()
-            return
+            return True
         except OSError:
             size_bytes = 0
-        if size_bytes:
-            frames: list[memoryview] = []
-            self._reader.feed(room[:size_bytes], frames)
-            for frame in frames:
-                self._take(frame)
-        else:
+        if not size_bytes:
             self.on_closed()
-        clients.leave()
+            return False
+        frames: list[memoryview] = []
+        self._reader.feed(room[:size_bytes], frames)
+        for frame in frames:
+            self._take(frame)
+        return self in self._clients.sockets
 
     def _read_again(self) -> None:
         if self in self._clients.sockets:

@@ -14,13 +14,16 @@ from typing import Protocol, final
 from kcluster.clients.wire import broker_of
 from kcluster.contract import Request
 from kcluster.network.transit import CarriedConnection
+from kcluster.principals import UNAUTHENTICATED, ClientIdentity
 from kcluster.protocol.messages import Message
 
 
 class Carrier(Protocol):
     """The part of virtual_time.py that wires use."""
 
-    def connect(self, client_id: int, broker_id: int) -> ClientConnection: ...
+    def connect(
+        self, client_id: int, broker_id: int, identity: ClientIdentity
+    ) -> ClientConnection: ...
     def transmit(self, connection: ClientConnection, request: Request) -> None: ...
     def hang_up(self, connection: ClientConnection) -> None: ...
 
@@ -30,17 +33,24 @@ class ClientConnection(CarriedConnection):
     """One connection of a simulated client; its requests are served one at a time."""
 
     __slots__ = (
-        "client_id", "connection_id", "in_broker", "is_accepted", "name", "unanswered", "waiting"
+        "client_id", "connection_id", "identity", "in_broker", "is_accepted", "is_refused", "name",
+        "unanswered", "waiting",
     )  # fmt: skip
 
-    def __init__(self, connection_id: int, client_id: int, broker_id: int) -> None:
+    def __init__(
+        self, connection_id: int, client_id: int, broker_id: int, identity: ClientIdentity
+    ) -> None:
         super().__init__((client_id,), broker_id)
         self.connection_id = connection_id
+        self.identity = identity
+        """The client, before it logs in."""
         self.client_id = client_id
         self.name = broker_id
         """The broker's id, plus SECOND_CONNECTION for the client's second connection to it."""
         self.is_accepted = False
         """Whether the broker's process accepted the connection when its first message arrived."""
+        self.is_refused = False
+        """Whether the client refused the broker's certificate."""
         self.waiting: deque[Request] = deque()
         """Requests that have arrived and wait while the broker handles another one."""
         self.in_broker: Request | None = None
@@ -64,7 +74,8 @@ class ClientWire:
     """A client's access to the brokers: one connection to each, opened on first use.
 
     `client_id`: the client's id in the fabric; `broker_ids`: its bootstrap brokers; `rng`: its own
-    random numbers; `kafka_id`: its client.id; without it, an id that marks a client with a ledger.
+    random numbers; `kafka_id`: its client.id; without it, an id that marks a client with a ledger;
+    `identity`: the client, before it logs in.
     """
 
     def __init__(
@@ -74,6 +85,7 @@ class ClientWire:
         broker_ids: tuple[int, ...],
         rng: Random,
         kafka_id: str = "",
+        identity: ClientIdentity = UNAUTHENTICATED,
     ) -> None:
         self.client_id = client_id
         self.broker_ids = broker_ids
@@ -82,6 +94,7 @@ class ClientWire:
         self._connections: dict[int, ClientConnection] = {}
         self._correlation_id = 0
         self._name = kafka_id or f"client-{client_id}"
+        self._identity = identity
 
     def send(
         self,
@@ -95,7 +108,7 @@ class ClientWire:
         """Send a request; returns its correlation id.  `answered`: False for acks=0."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.is_open:
-            connection = self._carrier.connect(self.client_id, broker_of(broker_id))
+            connection = self._carrier.connect(self.client_id, broker_of(broker_id), self._identity)
             connection.name = broker_id
             self._connections[broker_id] = connection
         self._correlation_id += 1

@@ -17,6 +17,7 @@ from kcluster.events.brokers import (
     BrokerResumed,
     BrokerStarted,
     BrokerUnfenced,
+    CertificateReplaced,
     ControlledShutdown,
     ControllerDown,
     ControllerElected,
@@ -26,6 +27,7 @@ from kcluster.events.brokers import (
 )
 from kcluster.events.words.base import counted, text_of
 from kcluster.events.words.reasons import fenced_text, registered_text
+from kcluster.security.certificates import CertificateState
 
 _DEATHS: Final = {
     DeathKind.CLEAN: "process stopped after a controlled shutdown",
@@ -57,6 +59,18 @@ def _(event: BrokerReaddressed) -> str:
 @text_of.register
 def _(_event: DiskFull) -> str:
     return "no space left in its only log directory; the broker halts"
+
+
+_CERTIFICATES: Final = {
+    CertificateState.VALID: "new connections are shown a new certificate",
+    CertificateState.EXPIRED: "new connections are shown an expired certificate",
+    CertificateState.WRONG_NAME: "new connections are shown a certificate for another name",
+}
+
+
+@text_of.register
+def _(event: CertificateReplaced) -> str:
+    return _CERTIFICATES[event.state]
 
 
 @text_of.register

@@ -50,6 +50,7 @@ CLIENTS_OWN_ERRORS: Final = (
     "DISCONNECTED",
     "REQUEST_TIMED_OUT",
     "LOG_TRUNCATION",
+    "SSL_HANDSHAKE_FAILED",
     "NO_OFFSET_FOR_PARTITION",
 )
 
@@ -92,6 +93,16 @@ _Aborted = Annotated[
     float, fraction(), "The share of transactions that the application aborts, evenly spread."
 ]
 _TransactionTimeout = Annotated[int | None, duration(1), "Kafka's transaction.timeout.ms."]
+
+_User = Annotated[
+    str | None,
+    text(),
+    "The user as whom it logs in; without it, by a PLAINTEXT listener if there is one, else as the"
+    " first user of the topology.",
+]
+_Listener = Annotated[
+    str | None, text(), "The listener by which it comes; without it, the first that lets it in."
+]
 
 
 class TransactionSpec(Struct, frozen=True):
@@ -155,6 +166,8 @@ class ProducerSpec(Struct, frozen=True):
         "Other configs of the producer by Kafka's names.",
     ] = {}
     """The configs, by the fields of ProducerSettings."""
+    user: _User = None
+    listener: _Listener = None
     path: str = ""
     """The producer's place in the file, for messages: `workload.producers[1]`."""
 
@@ -208,6 +221,8 @@ class ConsumerSpec(Struct, frozen=True):
     rack: Annotated[
         str | None, text(), "Kafka's client.rack: it may read from a follower in its rack."
     ] = None
+    user: _User = None
+    listener: _Listener = None
     path: str = ""
     """The consumer's place in the file, for messages: `workload.consumers[1]`."""
 
@@ -242,6 +257,8 @@ class ProcessorSpec(Struct, frozen=True):
         ClientConfigs(ConsumerSettings, "consumer config"),
         "Other configs of its consumer by Kafka's names.",
     ] = {}
+    user: _User = None
+    listener: _Listener = None
     path: str = ""
     """The processor's place in the file, for messages: `workload.processors[1]`."""
 

@@ -17,6 +17,7 @@ from kcluster.actions.kinds import BROKERS
 from kcluster.config.files.fields import fields_of
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
+from kcluster.config.topology.client_access import AccessProblem, find_access
 from kcluster.config.topology.model import Topology
 from kcluster.operations.conditions import Condition
 from kcluster.operations.names import Names
@@ -172,3 +173,6 @@ def _workload_problems(
         if spec.name in seen:
             yield spec.path, f"two clients are called {spec.name}"
         seen.add(spec.name)
+        access = find_access(topology, spec.user, spec.listener)
+        if isinstance(access, AccessProblem):
+            yield f"{spec.path}.{access.key}" if access.key else spec.path, access.text

@@ -29,7 +29,12 @@ from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import ScenarioStage
-from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
+from kcluster.scenario.play.workload import (
+    WorkloadConsumer,
+    WorkloadProducer,
+    client_accesses,
+    make_clients,
+)
 from kcluster.version import __version__
 
 CALM_LIMIT_MS: Final = 300_000
@@ -169,8 +174,9 @@ class ScenarioRun:
             self._readers.setdefault(key, []).append(consumer)
         self.stage.ledger.lock_duration_ms = self.stage.lock_duration_ms()
         clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
+        accesses = client_accesses(self.scenario.workload, self.scenario.topology)
         for client in clients:
-            self.stage.add_client(client.name, client)
+            self.stage.add_client(client.name, client, accesses[client.name])
         self.runner.start()
 
     def calm_down(self, steps_may_be_left: bool = False) -> None:

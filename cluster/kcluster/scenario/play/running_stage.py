@@ -14,6 +14,7 @@ from kcluster.drivers.serving import SocketDriver
 from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.handle.stage import DriverClock
 from kcluster.scenario.play.stage import ScenarioStage
+from kcluster.security.client_access import ClientAccess
 
 DONE_LOOK_MS: Final = 100
 """The interval at which a stopped client is checked for being done."""
@@ -33,9 +34,11 @@ class StoppableClient(ClientStateMachine, Protocol):
 class StageClients(Protocol):
     """The project's own clients in a running cluster."""
 
-    def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> Wire:
+    def add_client(
+        self, client: ClientStateMachine, kafka_id: str = "", access: ClientAccess | None = None
+    ) -> Wire:
         """Start a client.  `kafka_id`: its client.id; without it, a client.id that shows that the
-        client keeps a ledger."""
+        client keeps a ledger.  `access`: how it comes in."""
 
     def remove_client(self, client_id: int) -> None:
         """Close the connections of a client that is done; the client is not notified."""
@@ -60,13 +63,16 @@ class RunningStage(ScenarioStage):
         self.driver: SocketDriver = driver
         self._clients = clients
 
-    def _add(self, client: ClientStateMachine) -> Wire:
-        return self._clients.add_client(client)
+    def _add(self, client: ClientStateMachine, access: ClientAccess | None) -> Wire:
+        return self._clients.add_client(client, access=access)
 
-    def add_outside_client(self, name: str, client: ClientStateMachine) -> None:
+    def add_outside_client(
+        self, name: str, client: ClientStateMachine, access: ClientAccess | None = None
+    ) -> None:
         """Start a client whose client.id is its name.  The client counts as one from outside: it
         keeps no ledger for the verdict.  Targets may name it."""
-        self.clients[name] = self._clients.add_client(client, kafka_id=name).client_id
+        wire = self._clients.add_client(client, kafka_id=name, access=access)
+        self.clients[name] = wire.client_id
 
     def stop_outside_client(self, name: str, client: StoppableClient) -> None:
         """Stop the client and, when it is done, close its connections."""

@@ -22,6 +22,7 @@ from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
+from kcluster.security.client_access import ClientAccess
 
 
 class ScenarioStage(ABC, Stage):
@@ -49,14 +50,19 @@ class ScenarioStage(ABC, Stage):
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._notes.append)
 
     @abstractmethod
-    def _add(self, client: ClientStateMachine) -> Wire:
+    def _add(self, client: ClientStateMachine, access: ClientAccess | None) -> Wire:
         """Start a client."""
 
     # ----------------------------------------------------------------- clients and conditions
 
-    def add_client(self, name: str, client: ClientStateMachine) -> Wire:
-        """Start a client of the workload, which targets may name."""
-        wire = self._add(client)
+    def add_client(
+        self, name: str, client: ClientStateMachine, access: ClientAccess | None = None
+    ) -> Wire:
+        """Start a client of the workload, which targets may name.  `access`: how it comes in; None:
+        as a client that names neither a user nor a listener."""
+        wire = self._add(client, access)
+        if access is not None and access.user is not None:
+            self.ledger.principals[name] = str(access.principal)
         self.clients[name] = wire.client_id
         return wire
 

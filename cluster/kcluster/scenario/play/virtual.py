@@ -19,6 +19,7 @@ from kcluster.runtime.livelock import LivelockError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
 from kcluster.scenario.play.stage import ScenarioStage
+from kcluster.security.client_access import ClientAccess
 
 PROGRESS_SLICES: Final = 20
 LEAVE_LIMIT_MS: Final = 60_000
@@ -42,8 +43,8 @@ class VirtualStage(ScenarioStage):
         self.driver.run_until_condition(self.verbs.settled.has_started, 120_000)
         self.began_ms = self.driver.now_ms
 
-    def _add(self, client: ClientStateMachine) -> Wire:
-        return self.driver.add_client(client)
+    def _add(self, client: ClientStateMachine, access: ClientAccess | None) -> Wire:
+        return self.driver.add_client(client, access)
 
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:
         """Advance time until `is_over()`, at most `limit_ms`; returns whether it holds.  After a

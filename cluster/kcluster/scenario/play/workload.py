@@ -6,6 +6,7 @@ Kafka: the producer and consumer that a program would create with these configs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from msgspec import structs
@@ -18,6 +19,8 @@ from kcluster.clients.producer.producer import Producer, TransactionalProducer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.clients.wire import ClientStateMachine
+from kcluster.config.topology.client_access import access_of
+from kcluster.config.topology.model import Topology
 from kcluster.scenario.language.client_configs import ClientSettings, defaults_of
 from kcluster.scenario.language.model import (
     ConsumerSpec,
@@ -26,6 +29,7 @@ from kcluster.scenario.language.model import (
     TransactionSpec,
     WorkloadSpec,
 )
+from kcluster.security.client_access import ClientAccess
 
 _DIRECT: Final = {
     "idempotent": "enable_idempotence",
@@ -89,6 +93,30 @@ def make_clients(
     for processor in workload.processors:
         consumers += make_processors(processor, profile, ledger)
     return producers, consumers
+
+
+def client_accesses(workload: WorkloadSpec, topology: Topology) -> dict[str, ClientAccess]:
+    """How each client comes in, by its name."""
+    return {name: access_of_spec(spec, topology) for spec, name in _named(workload)}
+
+
+def access_of_spec(
+    spec: ProducerSpec | ConsumerSpec | ProcessorSpec, topology: Topology
+) -> ClientAccess:
+    """How a spec's clients come in."""
+    return access_of(topology, spec.user, spec.listener)
+
+
+def _named(
+    workload: WorkloadSpec,
+) -> Iterator[tuple[ProducerSpec | ConsumerSpec | ProcessorSpec, str]]:
+    """Each client's spec and name."""
+    for producer in workload.producers:
+        yield producer, producer.name
+    readers: list[ConsumerSpec | ProcessorSpec] = [*workload.consumers, *workload.processors]
+    for spec in readers:
+        for name in names_of_members(spec.name, spec.members):
+            yield spec, name
 
 
 def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:

@@ -12,6 +12,7 @@ from kcluster.drivers.virtual_time import start_client
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.scenario.play.running_stage import RunningStage
+from kcluster.security.client_access import ClientAccess
 
 
 class WorldStage(RunningStage):
@@ -29,9 +30,11 @@ class _WorldClients:
         self._time = cluster.driver.time
         self._wires: dict[int, ClientWire] = {}
 
-    def add_client(self, client: ClientStateMachine, kafka_id: str = "") -> ClientWire:
+    def add_client(
+        self, client: ClientStateMachine, kafka_id: str = "", access: ClientAccess | None = None
+    ) -> ClientWire:
         """Start a client."""
-        wire = start_client(self._time, self._plan, client, kafka_id)
+        wire = start_client(self._time, self._plan, client, kafka_id, access)
         self._wires[wire.client_id] = wire
         return wire
 

@@ -101,9 +101,13 @@ TokenOf = Callable[[str], TokenCredential | None]
 
 def derive_keys(mechanism: str, password: str, salt: bytes, iterations: int) -> Keys:
     """The credential of a password.  Kafka: ScramFormatter.generateCredential."""
-    hash_name = HASHES[mechanism]
-    salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, iterations)
+    salted = salted_password(mechanism, password, salt, iterations)
     return keys_of_salted(mechanism, salted, salt, iterations)
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """A password as clients send it to be stored."""
+    return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def keys_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Keys:
