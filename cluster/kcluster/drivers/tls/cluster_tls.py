@@ -64,6 +64,8 @@ class ClusterTls:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._folder: CertificateFolder | None = None
         self._is_closed = False
+        if topology.security.certificate_folder is not None:
+            self.folder.write_users(topology)  # programs know the path
 
     @property
     def folder(self) -> CertificateFolder:
