@@ -75,17 +75,20 @@ class CertificateFolder:
         self._write(f"{name}.p12", credentials.pkcs12(user, STORE_PASSWORD))
         return self._write(f"{name}.pem", credentials.pem())
 
-    def write_all(self, topology: Topology) -> Path:
-        """Write the certificate of each user of a topology, and JKS stores in a thread of their
-        own; returns the folder.  Without users, one for `client` if a listener demands one."""
+    def write_users(self, topology: Topology) -> Path:
+        """Write the certificate of each user of a topology; returns the folder.  Without users, one
+        for `client` if a listener asks for certificates."""
         users = [user.name for user in topology.security.users]
         texts = [text for name, text in topology.config.items() if name.endswith("ssl.client.auth")]
         if not users and any(text != "none" for text in texts):
             users = [ANY_CLIENT]
         for user in users:
-            self.add_user(user)
-        threading.Thread(target=self._add_jks_unless_removed, daemon=True).start()
+            self.files_of(user)
         return self.folder
+
+    def add_jks_in_background(self) -> None:
+        """Write the JKS stores in a thread of their own."""
+        threading.Thread(target=self._add_jks_unless_removed, daemon=True).start()
 
     def _add_jks_unless_removed(self) -> None:
         with suppress(OSError):  # the cluster was stopped meanwhile

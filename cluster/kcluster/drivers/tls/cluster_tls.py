@@ -69,6 +69,8 @@ class ClusterTls:
         self._is_closed = False
         self._own_clients: dict[str | None, ssl.SSLContext] = {}
         """The contexts of the project's own clients, by user."""
+        if topology.security.certificate_folder is not None:
+            self.folder.write_users(topology)  # programs know the path
 
     @property
     def folder(self) -> CertificateFolder:
