@@ -252,6 +252,12 @@ class Printer:
                 f"up in {took_s:.2f} s, Ctrl-C stops)"
             )
         sys.stdout.flush()
+        if cluster.topology.makes_any_certificate:
+            self._certificates(cluster.certificates.write_all(cluster.topology))
+
+    def _certificates(self, folder: Path) -> None:
+        words = "ca.pem, truststore.p12 and each user's certificate; passwords: changeit"
+        self._say({"certificates": str(folder)}, f"certificates: {folder}  ({words})")
 
     def page(self, url: str) -> None:
         """Print the address of the live page."""

@@ -10,15 +10,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kcluster.config.topology.model import Topology
+from kcluster.handle.access import ClusterAccess
 from kcluster.handle.clock import ClusterClock
 from kcluster.handle.driver import HandleDriver
 from kcluster.handle.port import ClusterPort, forwarded
 from kcluster.handle.recording import ClusterRecord
 from kcluster.handle.verbs import UserVerbs
 from kcluster.handle.view import HandleView
+from kcluster.operations.errors import ClusterError
 from kcluster.runtime.build import Plan
 
 if TYPE_CHECKING:
+    from kcluster.drivers.tls.certificate_folder import CertificateFolder
     from kcluster.evidence.recorder import Recorder
 
 
@@ -28,6 +31,10 @@ def _clock(cluster: ClusterVerbs) -> ClusterClock:
 
 def _view(cluster: ClusterVerbs) -> HandleView:
     return cluster.view
+
+
+def _access(cluster: ClusterVerbs) -> ClusterAccess:
+    return cluster.access
 
 
 def _record(cluster: ClusterVerbs) -> ClusterRecord:
@@ -93,6 +100,22 @@ class ClusterVerbs(UserVerbs, ClusterPort):
     def bootstrap(self) -> str:
         """`host:port` of every broker, for a client's bootstrap.servers."""
         return ",".join(f"{host}:{port}" for host, port in self.plan.addresses.values())
+
+    @cached_property
+    def access(self) -> ClusterAccess:
+        """How clients come in."""
+        return ClusterAccess(self)
+
+    bootstrap_of = forwarded(_access, ClusterAccess.bootstrap_of)
+    client_config = forwarded(_access, ClusterAccess.client_config)
+
+    @property
+    def certificates(self) -> CertificateFolder:
+        """The files with which clients connect by TLS: the CA, and a certificate for each user that
+        is asked for.  Raises ClusterError if no listener has TLS."""
+        if self.driver.tls is None:
+            raise ClusterError("no listener of this cluster has TLS")
+        return self.driver.tls.folder
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, structs
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
+from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.client_access import access_of
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
@@ -37,6 +38,8 @@ from kcluster.security.client_access import OPEN, ClientAccess
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
+
+TLS_1_3: Final = "TLSv1.3"
 
 
 class Plan(Struct):
@@ -72,6 +75,12 @@ class Plan(Struct):
         topology = self.topology
         has_listeners = topology.listeners or any(spec.listeners for spec in topology.brokers)
         return access_of(topology) if has_listeners else OPEN
+
+    def tls_round_trips(self, access: ClientAccess) -> int:
+        """The round trips of a TLS handshake: 1 by TLS 1.3, 2 by TLS 1.2."""
+        static = self.topology.config_texts(self.brokers_with(access.listener)[0])
+        texts = TlsTexts(access.listener, access.protocol, static, {})
+        return 1 if TLS_1_3 in texts.items("ssl.enabled.protocols") else 2
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:

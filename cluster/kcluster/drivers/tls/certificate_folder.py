@@ -15,10 +15,13 @@ The stores of type JKS are written only where Java's keytool is installed.
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from kcluster.config.topology.model import Topology
 from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.credentials import certificates_pem, truststore_pkcs12
 from kcluster.drivers.tls.keytool import convert_store, find_keytool
@@ -30,6 +33,8 @@ STORE_PASSWORD: Final = "changeit"
 them, and their CA is trusted by nobody else."""
 CA_FILE: Final = "ca.pem"
 TRUSTSTORE: Final = "truststore"
+ANY_CLIENT: Final = "client"
+"""The user whose certificate is written where the topology names no users."""
 
 
 class CertificateFolder:
@@ -69,6 +74,22 @@ class CertificateFolder:
         name = _file_name(user)
         self._write(f"{name}.p12", credentials.pkcs12(user, STORE_PASSWORD))
         return self._write(f"{name}.pem", credentials.pem())
+
+    def write_all(self, topology: Topology) -> Path:
+        """Write the certificate of each user of a topology, and JKS stores in a thread of their
+        own; returns the folder.  Without users, one for `client` if a listener demands one."""
+        users = [user.name for user in topology.security.users]
+        texts = [text for name, text in topology.config.items() if name.endswith("ssl.client.auth")]
+        if not users and any(text != "none" for text in texts):
+            users = [ANY_CLIENT]
+        for user in users:
+            self.add_user(user)
+        threading.Thread(target=self._add_jks_unless_removed, daemon=True).start()
+        return self.folder
+
+    def _add_jks_unless_removed(self) -> None:
+        with suppress(OSError):  # the cluster was stopped meanwhile
+            self.add_jks()
 
     def add_jks(self) -> tuple[Path, ...]:
         """Write each PKCS12 store as JKS, too; nothing without keytool, which takes half a second
