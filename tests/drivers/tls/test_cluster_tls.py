@@ -245,7 +245,8 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "a key of security": (
         "security: {tsl: auto}\n",
-        "t.yaml:3:12 security.tsl: no such key of security; there are tls, users",
+        "t.yaml:3:12 security.tsl: no such key of security; there are tls, users, super_users,"
+        " authorizer, acls",
     ),
     "a word for tls": (
         "security: {tls: yes}\n",
