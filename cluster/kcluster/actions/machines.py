@@ -65,7 +65,7 @@ def _start_when_down(
     new_address: bool = False,
     then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start a broker, which is shutting down, once it has been down for `down_ms`; then call
+    """Start a broker that is shutting down, once it has been down for `down_ms`; then call
     `then`."""
     process = stage.dispatcher.processes[broker_id]
 

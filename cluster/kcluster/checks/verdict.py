@@ -277,8 +277,8 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
 
 
 def _reads_since(ledger: Ledger, since_ms: int) -> Ledger:
-    """The reads since then, with the sends of the whole run.  Without the earlier sends, the logs
-    would seem to hold records that no producer had sent."""
+    """The ledger's reads from `since_ms` on, with the sends of the whole run. Without the earlier
+    sends, the logs would seem to hold records that no producer had sent."""
     if since_ms == FROM_THE_START:
         return ledger
     later = copy(ledger)

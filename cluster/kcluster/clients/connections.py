@@ -73,7 +73,7 @@ class NetworkSettings(Struct, frozen=True):
 
 
 class ClientRequest(Struct):
-    """A request and what became of it.  `context` belongs to its sender."""
+    """A request and its outcome.  `context` belongs to its sender."""
 
     correlation_id: int
     broker_id: int
@@ -552,14 +552,15 @@ class NetworkClient:
 
 
 class RetryBackoff:
-    """The exponential backoff of one kind of request.  `failures`: how many in a row."""
+    """The exponential backoff of one kind of request.  `failures`: the number of failures in a
+    row."""
 
     def __init__(self, network: NetworkClient) -> None:
         self.failures = 0
         self._network = network
 
     def after_failure(self, now_ms: int) -> int:
-        """The time of the next attempt, after one that has failed now."""
+        """The time of the next attempt, after an attempt that failed now."""
         settings = self._network.metadata.settings
         wait_ms = backoff_ms(
             self.failures,

@@ -56,7 +56,7 @@ class TransactionOffsets(Struct, frozen=True):
 
 class ClientTransaction(Struct):
     """One transaction of an application.  `number`: its place among the producer's transactions,
-    from 1.  `version`: that of the protocol.  `error`: Kafka's name of the error for which the
+    from 1.  `version`: the protocol's version.  `error`: Kafka's name of the error for which the
     transaction was not committed."""
 
     producer: str

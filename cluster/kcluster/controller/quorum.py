@@ -157,8 +157,8 @@ class Quorum:
     # ------------------------------------------------------------------------------------- voters
 
     def add_voter(self, request: m.AddRaftVoterRequest, _now_ms: int) -> m.AddRaftVoterResponse:
-        """Refuse, with the reasons of 4.4.0 in their order.  A new voter cannot be reached, as no
-        other controller runs."""
+        """Refuse, after 4.4.0's checks in their order.  A new voter cannot be reached, as no other
+        controller runs."""
         error, message = self._voter_problem(request, "Add")
         if error is ErrorCode.NONE and CONTROLLER_LISTENER not in [
             x.name for x in request.listeners
@@ -182,7 +182,7 @@ class Quorum:
     def remove_voter(
         self, request: m.RemoveRaftVoterRequest, _now_ms: int
     ) -> m.RemoveRaftVoterResponse:
-        """Refuse, with the reasons of 4.4.0 in their order: no voter is found."""
+        """Refuse, after 4.4.0's checks in their order; the last one finds no such voter."""
         error, message = self._voter_problem(request, "Remove")
         if error is ErrorCode.NONE and not self._is_reconfigurable():
             error = ErrorCode.UNSUPPORTED_VERSION

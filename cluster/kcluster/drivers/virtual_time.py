@@ -40,8 +40,8 @@ _DOWN: Final = ProcessState.DOWN
 
 @final
 class VirtualTime:
-    """One run.  `clients`: by id in the fabric; `addresses`: those of the brokers; `trace`: gets a
-    line for each connection that a broker closes."""
+    """One run.  `clients`: by id in the fabric; `addresses`: the brokers' addresses; `trace`: gets
+    a line for each connection that a broker closes."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class VirtualTime:
         self._addresses = addresses
         self._trace = trace
         self._heap: list[tuple[int, int, Callback]] = []
-        """(µs, sequence number, callback)."""
+        """The driver of connections that do not belong to simulated clients, if there is one."""
         self._sequence = 0
         self._now: deque[Callback] = deque()
-        """Callbacks for the current time; they run after those on the heap."""
+        """Callbacks for the current time; they run after the callbacks on the heap."""
         self._connections: dict[int, ClientConnection] = {}
         """The connections whose broker's end is open, by id."""
         self._connection_ids = 0
@@ -205,7 +205,7 @@ class VirtualTime:
             self.dispatcher.dispatch(connection.broker_id, closed)
 
     def close_at_client(self, connection: ClientConnection) -> None:
-        """Tell the client that the connection has ended.  Part of Ends."""
+        """Notify the client that the connection has ended.  Part of Ends."""
         self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
 
     def _close_from_broker(self, connection: ClientConnection) -> None:

@@ -15,9 +15,9 @@ from kcluster.events.rebalance_reasons import AnyRebalanceReason
 
 
 class ClientThrottled(TaggedEvent, frozen=True):
-    """A client's `rate` exceeded the `limit` of a quota, both in the quota's unit per second.
-    Further ones are noted only after the rate was within the limit again.  `entity`: the entity of
-    the quota, as (type, name) pairs; a null name means the default."""
+    """A client's `rate` exceeded the `limit` of a quota, both in the quota's unit per second. The
+    next excess is noted only after the rate has been within the limit again.  `entity`: the entity
+    of the quota, as (type, name) pairs; a null name means the default."""
 
     client_id: str
     quota: str

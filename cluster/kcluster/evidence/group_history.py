@@ -183,7 +183,7 @@ def offset_answers(
     recorder: Recorder, answers: Iterable[Answer] | None = None
 ) -> Iterator[Commit | FetchedOffset]:
     """Every commit that a broker answered, and every offset that it returned, in order of time; or
-    those among `answers`."""
+    only the ones in `answers`."""
     names = {key[0]: observed.topic for key, observed in recorder.partitions.items()}
     names |= controller_image(recorder.dispatcher).topic_names
     for answer in recorder.answers if answers is None else answers:

@@ -73,7 +73,7 @@ _Member = tuple[str, str]
 
 
 class _Said(Struct, frozen=True):
-    """The report in a member's request, before its answer."""
+    """A member's report in a request that is not answered yet."""
 
     member: _Member
     lets_go: bool = False

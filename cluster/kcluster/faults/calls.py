@@ -41,7 +41,7 @@ def call_of(node: BrokerNodeView, request: Request) -> Call:
 
 
 def named(node: BrokerNodeView, request: Request) -> list[tuple[str, int | None]]:
-    """The partitions that a request names; a fetch also names those of its session."""
+    """The partitions that a request names; for a fetch, the partitions of its session too."""
     names = node.image.topic_names
     if request.api_key == ApiKey.METADATA and request.body.topics is None:
         return [(name, None) for name in node.image.topics]
@@ -105,8 +105,8 @@ class StaleImage:
         self._image = copied(node.image)
 
     def answer(self, node: BrokerNodeView, request: Request, now_ms: int) -> Any:
-        """The response that the broker would have given then.  If that requests the creation of a
-        topic, the broker sends the request in its next step."""
+        """The response that the broker would have given at that time. If the response requests the
+        creation of a topic, the broker sends the request in its next step."""
         then: Any = _BrokerThen(node, self._image)
         body = SERVED_APIS[request.api_key].handler(then, request, now_ms)
         assert body is not PARKED, request

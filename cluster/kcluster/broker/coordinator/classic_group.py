@@ -400,7 +400,7 @@ class ClassicGroup(Group):
         return PREPARING_REBALANCE in TRANSITIONS[self.state]
 
     def rebalance(self, reason: AnyRebalanceReason, now_ms: int) -> None:
-        """Start the rebalance of a consumer group that became this classic group in the middle of
+        """Start a rebalance, because this classic group was a consumer group in the middle of
         one."""
         self._prepare(reason, now_ms)
 

@@ -309,7 +309,7 @@ class ReplicaFetcher:
             self._restart_session()
 
     def _restart_session(self) -> None:
-        """Make the next fetch a full one, with all partitions except the ones that are left out."""
+        """Make the next fetch a full one, with all partitions that are not left out."""
         self._is_unanswered = False
         self._session_id = 0
         self._session_epoch = 0

@@ -95,8 +95,7 @@ def is_dead_letter_queue(image: MetadataImage, topic: str) -> bool:
 
 
 def reset_duration_ms(reset: str) -> int:
-    """The duration in ms of `by_duration:` and an ISO 8601 duration, as in
-    `by_duration:PT1H30M`."""
+    """The duration in ms in a value such as `by_duration:PT1H30M` (ISO 8601)."""
     return sum(
         int(number) * _UNIT_MS[unit] + (int(fraction.ljust(3, "0")[:3]) if fraction else 0)
         for number, fraction, unit in _PART.findall(reset.upper().partition(":")[2])

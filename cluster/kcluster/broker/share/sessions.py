@@ -82,7 +82,7 @@ class ShareSession:
         return SharePartition(self.group_id, named.topic_id, named.partition)
 
     def advance(self) -> None:
-        """Move to the next epoch, that of the next request."""
+        """Move to the epoch of the next request."""
         self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
 
 

@@ -154,9 +154,9 @@ class RequestName(Struct, frozen=True):
 
 
 class RecordAppended(ChainFact, frozen=True):
-    """A record was appended by a leader.  What its story does not need is left out: `epoch` -1,
-    `isr` and `request` None.  `is_again`: it was there before; `is_overtaking`: it was sent after
-    the record of which the story is told."""
+    """A record was appended by a leader.  Fields that its story does not need are left out: `epoch`
+    -1, `isr` and `request` None.  `is_again`: it was there before; `is_overtaking`: it was sent
+    after the record of which the story is told."""
 
     value: Value
     offset: int
@@ -315,7 +315,7 @@ class Archived(ChainFact, frozen=True):
 
 
 class TransactionBegan(ChainFact, frozen=True):
-    """A producer began a transaction.  `version`: of the protocol."""
+    """A producer began a transaction.  `version`: the protocol's version."""
 
     number: int
     producer: str

@@ -147,8 +147,8 @@ def _check(program: Program) -> None:
 
 
 def _shared_modules(programs: Sequence[Program]) -> dict[str, list[str]]:
-    """The modules that several programs import, each with these programs.  Two modules of one name
-    cannot both be imported."""
+    """The modules that several programs import, by name, each with the names of these programs.
+    CommandError if two programs import different modules with one name."""
     found: dict[str, Path] = {}
     users: dict[str, list[str]] = {}
     for program in programs:

@@ -129,7 +129,7 @@ class StreamConnection(CarriedConnection):
 
 
 class MemoryNetwork:
-    """All connections of one run.  `acceptors`: those of running processes, by broker id."""
+    """All connections of one run.  `acceptors`: the ports of running processes, by broker id."""
 
     def __init__(
         self, clock: MemoryClock, dispatcher: Dispatcher, acceptors: Mapping[int, MemoryAcceptor]

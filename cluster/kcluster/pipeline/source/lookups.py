@@ -129,7 +129,7 @@ class Lookups:
         return marks | self.list_offsets(after)
 
     def latest(self, keys: Iterable[Key]) -> dict[Key, Mark]:
-        """The ends of what may be read: high watermarks, or last stable offsets."""
+        """The ends of the readable records: high watermarks, or last stable offsets."""
         return self.list_offsets(dict.fromkeys(keys, LATEST))
 
     def list_offsets(

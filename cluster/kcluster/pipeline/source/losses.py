@@ -56,7 +56,8 @@ class Wanted(Struct, frozen=True):
 
 class LogNow(Struct, frozen=True):
     """A partition's log as its leader describes it: log start offset and high watermark.  The last
-    stable offset would be wrong: it limits the offsets that may be read, not those that exist.
+    stable offset would be wrong: it limits the offsets that may be read, not the offsets that
+    exist.
 
     `epoch_end`: the answer of OffsetForLeaderEpoch for `Wanted.epoch`, which is the end of that
     epoch in the log, or of the highest one before it; NO_OFFSET if not asked or unknown.

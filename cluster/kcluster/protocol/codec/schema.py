@@ -100,7 +100,7 @@ class MessageSchema(Struct, frozen=True):
 
     name: str
     versions: Versions
-    """All versions in the table: those of 4.4.0 and of 3.9.1."""
+    """All versions in the table, which has the versions of 4.4.0 and 3.9.1."""
     flexible: Versions
     """The versions with compact lengths and tagged fields (KIP-482)."""
     top: StructSchema

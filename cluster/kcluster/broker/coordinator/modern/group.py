@@ -191,7 +191,7 @@ class ModernGroup(Group, Generic[M, T]):
         raise AssertionError(record)
 
     def replay_group(self, value: Any) -> None:
-        """Replay the group's own record, as far as the kinds differ."""
+        """Replay the part of the group's own record that differs between kinds."""
 
     def on_enter(self, member: M) -> None:
         """Count a member from now on."""
@@ -324,7 +324,7 @@ class ModernGroup(Group, Generic[M, T]):
     # --------------------------------------------------------------------------- records
 
     def epoch_record(self, epoch: int, hash_of_topics: int) -> GroupMetadata:
-        """The group's own record in another epoch."""
+        """The group's own record, with another epoch."""
         kind = self.record_types.group
         return kind(self.group_id, kind.value_type()(epoch=epoch, metadata_hash=hash_of_topics))
 

@@ -246,8 +246,8 @@ def _enforce_copartitioning(
     decided: dict[str, int],
     existing: PartitionCounts,
 ) -> None:
-    """Set the repartition topics of each group to one number, or return the reason why that is
-    impossible."""
+    """Give the repartition topics of each copartition group one common number of partitions, or
+    return the reason why that is impossible."""
     fixed: set[str] = set()
     flexible: set[str] = set()
     for each in subtopologies:
