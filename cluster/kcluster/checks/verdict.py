@@ -145,8 +145,8 @@ def judge(
     `patience_ms`: an attempt that is unanswered for longer counts as failed in availability; None:
     PATIENCE_MS of the profile.  `late_ms`: the delay that a broker's answer may have.
 
-    `since_ms`: only sends, reads, violations and degraded times since then are judged, for a
-    cluster that was used before; the loss of an earlier record is not judged.
+    `since_ms`: only sends, reads, violations and degraded times from this moment on are judged, for
+    a cluster that was used before; the loss of an earlier record is not judged.
     """
     _finish(recorder, late_ms)
     outside, names = outside_ledger(recorder, ledger, _inside_test(ledger), since_ms)

@@ -132,7 +132,7 @@ class VerdictFacts(Struct, frozen=True):
     """The times in which partitions were offline, elected uncleanly or below min.insync.replicas,
     whether clients used these partitions or not."""
     since_ms: int | None = None
-    """The time from which on sends and events were judged; None: from the beginning."""
+    """The time since which sends and events are judged; None: the beginning."""
     partition_counts: dict[str, int] = {}
     """The number of partitions of each topic in `windows` and `degraded`."""
 

@@ -30,7 +30,7 @@ OBSERVER_SESSION_MS: Final = 300_000
 LeaderState.OBSERVER_SESSION_TIMEOUT_MS."""
 
 FIRST_WITH_UNREGISTRATION: Final = 33
-"""The metadata.version (4.4-IV2) from which on controllers can be unregistered."""
+"""The first metadata.version (4.4-IV2) that allows controllers to be unregistered."""
 
 NO_DIRECTORY: Final = bytes(16)
 
@@ -83,7 +83,7 @@ class Quorum:
         self, request: m.DescribeQuorumRequest, now_ms: int
     ) -> m.DescribeQuorumResponse:
         """Answer a request for partition 0 of __cluster_metadata alone.  In any other request each
-        partition is unknown. Versions: v1 the times of a replica's last fetch and of its being
+        partition is unknown. Versions: v1 the times at which a replica last fetched and was last
         caught up (KIP-836), v2 directory ids and endpoints (KIP-853)."""
         requested = [
             (topic.topic_name, p.partition_index)

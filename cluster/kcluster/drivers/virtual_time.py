@@ -54,12 +54,12 @@ class VirtualTime:
         self.dispatcher.heal_sinks = (self._on_link_healed,)
         self.clients: dict[int, ClientStateMachine] = {}
         self.beside: Outlet | None = None
-        """The driver of connections other than those of simulated clients, if there is one."""
+        """The driver of connections that do not belong to simulated clients, if there is one."""
         self._transit: Transit[ClientConnection] = Transit(fabric, self, self, self._on_lost)
         self._addresses = addresses
         self._trace = trace
         self._heap: list[tuple[int, int, Callback]] = []
-        """The driver of connections that do not belong to simulated clients, if there is one."""
+        """(µs, sequence number, callback)."""
         self._sequence = 0
         self._now: deque[Callback] = deque()
         """Callbacks for the current time; they run after the callbacks on the heap."""

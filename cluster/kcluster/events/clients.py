@@ -56,7 +56,7 @@ class GroupEvent(TaggedEvent, frozen=True):
 
 
 class GroupRebalanced(GroupEvent, frozen=True):
-    """A rebalance is complete.  `trigger`: the reason for which it began."""
+    """A rebalance is complete.  `trigger`: the reason why it began."""
 
     generation: int
     members: tuple[str, ...]
@@ -114,7 +114,7 @@ class AssignedPartitions(Struct, frozen=True, gc=False):
 
 class GroupAssigned(GroupEvent, frozen=True):
     """The assignment of a generation is stored, and its members get it.  The assignment is empty if
-    the members' protocol is not that of consumers.  In a group of KIP-848 the generation is the
+    the members' protocol is not the consumer protocol.  In a group of KIP-848 the generation is the
     epoch of the target assignment, which its members reach step by step."""
 
     generation: int

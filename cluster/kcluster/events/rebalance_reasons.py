@@ -15,7 +15,7 @@ from kcluster.events.base import kind_of
 
 
 class RebalanceReason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """The base of the reasons for which a rebalance began."""
+    """The base of the reasons why a rebalance began."""
 
 
 class MemberAdded(RebalanceReason, frozen=True):

@@ -1,9 +1,9 @@
 """Requests in the form that rules match; brokers' responses with a rule's error, or from old
 metadata, for the rule `stale`.
 
-Owns: the partitions that a request names, including those of its fetch session; the changed
-response; the copy of a broker's image.  Never: decides or holds anything (runtime/gate.py does),
-changes the broker.  Kafka: no counterpart; for `stale`, a broker whose metadata log lags.
+Owns: the partitions that a request names, including the partitions of its fetch session; the
+changed response; the copy of a broker's image.  Never: decides or holds anything (runtime/gate.py
+does), changes the broker.  Kafka: no counterpart; for `stale`, a broker whose metadata log lags.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _varied(asked: list[Prediction], noticed: Prediction) -> list[Prediction]:
 def _by_interest(
     partitions: Sequence[PartitionState], lost: tuple[int, ...]
 ) -> list[PartitionState]:
-    """The partitions that lose their leader, then those that lose a member of the ISR."""
+    """The partitions that lose their leader, then the partitions that lose a member of the ISR."""
     led = [each for each in partitions if each.registration.leader in lost]
     followed = [
         each

@@ -99,8 +99,8 @@ _first: Final[Callable[[Sequence[object]], int]] = itemgetter(0)
 def _between(
     rows: Sequence[T], at_ms: Callable[[T], int], after_ms: int, before_ms: int
 ) -> Iterator[T]:
-    """The rows between the two times.  Rows are in order of time, so only the newest are looked
-    at."""
+    """The rows between the two times. Rows are in order of time, so the search begins at the
+    newest."""
     first = len(rows)
     while first > 0 and at_ms(rows[first - 1]) > after_ms:
         first -= 1

@@ -223,7 +223,7 @@ class ClassicGroup(Group):
         self._note_joined(call, new_id)
 
     def _join_again(self, call: JoinCall, now_ms: int) -> None:
-        """Join a member with an id that this coordinator, or the one before it, has assigned."""
+        """Join a member with an id that this coordinator, or its predecessor, has assigned."""
         member_id = call.member_id
         error = self.roster.check_identity(member_id, call.instance_id)
         if error is ErrorCode.NONE and self.state is EMPTY:

@@ -89,7 +89,7 @@ class ReplicaFetcher:
         self._throttles = throttles
         self._replicas: dict[tuple[bytes, int], Replica] = {}
         self._named: dict[Replica, None] = {}
-        """The replicas to name in the next request: new ones, and those whose position has
+        """The replicas to name in the next request: new replicas, and replicas whose position has
         changed."""
         self._forgotten: dict[Replica, None] = {}
         self._in_session: dict[Replica, AskedPosition] = {}

@@ -27,7 +27,7 @@ READ_COMMITTED: Final = "read_committed"
 DEAD_LETTERS_ENABLED: Final = "errors.deadletterqueue.group.enable"
 """The config of a topic that share groups may use as their dead letter queue (KIP-1191)."""
 DEAD_LETTERS_SINCE: Final = 2
-"""The level of share.version from which on dead letter queues exist."""
+"""The first level of share.version with dead letter queues."""
 _PART: Final = re.compile(r"\+?([0-9]+)(?:[.,]([0-9]*))?([DHMS])")
 _UNIT_MS: Final = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1_000}
 

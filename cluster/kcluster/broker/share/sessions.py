@@ -94,7 +94,7 @@ class ShareSessions:
         self._view = view
         self._sessions: dict[tuple[str, str], ShareSession] = {}
         self._by_connection: dict[int, ShareSession] = {}
-        """The last session that each connection has opened, even if it has ended since then."""
+        """The last session that each connection has opened, even if it has since ended."""
 
     def __len__(self) -> int:
         return len(self._sessions)

@@ -44,7 +44,7 @@ class FailedForCertain(AnomalyFact, frozen=True):
 
 
 class InTransaction(AnomalyFact, frozen=True):
-    """The transaction of the record, by its number among those of the producer."""
+    """The transaction of the record, by its number among the producer's transactions."""
 
     number: int
     producer: str

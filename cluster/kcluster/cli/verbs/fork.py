@@ -105,7 +105,7 @@ def milliseconds_of(option: str, typed: str) -> int:
 
 
 def answers(answer: JsonObject) -> list[str]:
-    """The answer of each future in a line: the last of its own lines."""
+    """The answer of each future in a line: the last line about it."""
     return [f"{title(answer, future)} {answer[future]['lines'][-1]}" for future in FUTURES]
 
 

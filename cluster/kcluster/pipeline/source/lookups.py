@@ -26,7 +26,7 @@ from kcluster.protocol.messages import Message
 _CONSUMER: Final = -1
 _GONE_RETRY_MS: Final = 100
 _EPOCHS_MIN_VERSION: Final = 3
-"""The oldest version of OffsetForLeaderEpoch that needs no more permissions than reading."""
+"""The oldest version of OffsetForLeaderEpoch that needs no permissions besides reading."""
 
 
 class Lookups:

@@ -60,7 +60,8 @@ class LogNow(Struct, frozen=True):
     exist.
 
     `epoch_end`: the answer of OffsetForLeaderEpoch for `Wanted.epoch`, which is the end of that
-    epoch in the log, or of the highest one before it; NO_OFFSET if not asked or unknown.
+    epoch in the log, or of the highest epoch before it; NO_OFFSET if it was not requested, or is
+    unknown.
     """
 
     start: int
@@ -80,8 +81,8 @@ def decide(wanted: Wanted, log: LogNow | None) -> Decision:
     """The lost part of `wanted`, and the offset at which to continue.  `log` None: the partition
     does not exist.
 
-    A truncated log is read from the truncation offset: the records there differ from those that
-    were read before.
+    A truncated log is read from the truncation offset: the records there differ from the records
+    that were read before.
     """
     if log is None:
         return Decision(

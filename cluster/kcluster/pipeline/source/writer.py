@@ -46,7 +46,8 @@ _BUFFER_BATCHES: Final = 8
 """The size of the buffer at which it is flushed, in batches."""
 _SEQUENCES: Final = 1 << 31
 _VERSION_OF_NAMES: Final = 12
-"""The last version of Produce with topic names, so that a topic may be created again."""
+"""The last version of Produce with topic names: with names, a record also reaches a topic that was
+created again."""
 
 
 def check_columns(types: Mapping[str, str], settings: WriteSettings) -> None:

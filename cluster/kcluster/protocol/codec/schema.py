@@ -1,7 +1,7 @@
 """The schema table: every version of every message, read from schema/*.txt.
 
 Owns: our notation and its parser.  Never: handles bytes on the wire (compiler.py, primitives.py).
-Kafka: common/message/*.json and MessageSpec; tools/read_schemas.py writes the files from those.
+Kafka: common/message/*.json and MessageSpec; tools/read_schemas.py generates the files from them.
 
 `schema/index.txt` has one line per API.  Each file `schema/<Api>.txt` begins with that line:
 

@@ -48,8 +48,8 @@ ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": assign_uniformly, "range": a
 
 
 DEADLINES: Final = {"join": Departure.NOT_JOINED, "sync": Departure.NOT_SYNCED}
-"""The timers of a classic member, each with the reason for which the member is removed at its
-end."""
+"""The timers of a classic member, each with the reason why the member is removed when the timer
+ends."""
 
 
 class ConsumerGroupState(StrEnum):

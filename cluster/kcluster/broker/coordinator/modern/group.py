@@ -100,8 +100,8 @@ class Member(Protocol):
         deleted next."""
 
     def away(self) -> Self:
-        """The static member as away, to come back under another id: it keeps its partitions, and
-        then has them from the beginning."""
+        """The static member while it is away and may come back under another id: it keeps its
+        partitions, and then has them from the beginning."""
 
     def back_as(self, member_id: str) -> Self:
         """The static member that has come back."""

@@ -4,9 +4,9 @@ Owns: that decision.  Never: knows a group's records.
 Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAssignmentBuilder.
 
 A partition has several members if there are more members than partitions; a member has several
-partitions if there are more partitions.  Members keep their partitions, as far as the balance
-allows.  If all members subscribe to the same topics, the partitions of all topics are balanced
-together; otherwise each topic is balanced by itself.
+partitions if there are more partitions.  Members keep their partitions if the balance allows it.
+If all members subscribe to the same topics, the partitions of all topics are balanced together;
+otherwise each topic is balanced by itself.
 
 DIFFERS: Kafka iterates over members and partitions in the order of its hash maps; here members are
 in the order in which they joined, and topics in the order of their names.

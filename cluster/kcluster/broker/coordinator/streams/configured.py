@@ -32,7 +32,7 @@ PartitionCounts = Mapping[str, int]
 
 
 class StreamsStatus(IntEnum):
-    """A status that a member is told besides its tasks.  Kafka:
+    """A status that a member gets besides its tasks. Kafka:
     StreamsGroupHeartbeatResponse.Status."""
 
     STALE_TOPOLOGY = 0
