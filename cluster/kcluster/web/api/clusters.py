@@ -186,8 +186,8 @@ def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObjec
 
 
 def finished_run(own: OwnRun, out: str | None) -> tuple[Path, dict[str, Any]]:
-    """The complete run directory of a cluster that is keeping one, and its verdict.  A run is
-    written to one place: a refusal if another place is requested."""
+    """The complete run directory of a cluster whose run directory is kept current, and its verdict.
+    A run is written to one place: a refusal if another place is requested."""
     if out not in (None, str(own.path.parent.resolve())):
         text = (
             f"up --out writes this run to {own.path.resolve()}; leave out --out here, or copy the"
