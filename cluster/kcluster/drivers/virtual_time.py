@@ -45,7 +45,7 @@ _DOWN: Final = ProcessState.DOWN
 
 @final
 class VirtualTime:
-    """One run.  `clients`: by id in the fabric; `endpoints`: the brokers' addresses; `trace`: gets a
+    """One run.  `clients`: by id in the fabric; `endpoints`: the addresses of brokers; `trace`: a
     line for each connection that a broker closes; `certificates`: the ones that have replaced the
     brokers' own."""
 
