@@ -12,6 +12,7 @@ import copy
 from functools import partial
 from typing import Any
 
+from kcluster.broker.authorization import admit
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.registry import PARKED, SERVED_APIS
 from kcluster.contract import Reply, Request
@@ -108,9 +109,15 @@ class StaleImage:
         """The response that the broker would have given then.  If that requests the creation of a
         topic, the broker sends the request in its next step."""
         then: Any = _BrokerThen(node, self._image)
-        body = SERVED_APIS[request.api_key].handler(then, request, now_ms)
+        access, asked = node.access, request
+        if access is not None:
+            admitted = admit(then, request)
+            if not isinstance(admitted, Request):
+                return admitted
+            asked = admitted
+        body = SERVED_APIS[request.api_key].handler(then, asked, now_ms)
         assert body is not PARKED, request
-        return body
+        return body if access is None else access.complete(asked, body)[1]
 
 
 class _BrokerThen:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kcluster.config.topology.model import Topology
+from kcluster.handle.access import ClusterAccess
 from kcluster.handle.clock import ClusterClock
 from kcluster.handle.driver import HandleDriver
 from kcluster.handle.port import ClusterPort, forwarded
@@ -30,6 +31,10 @@ def _clock(cluster: ClusterVerbs) -> ClusterClock:
 
 def _view(cluster: ClusterVerbs) -> HandleView:
     return cluster.view
+
+
+def _access(cluster: ClusterVerbs) -> ClusterAccess:
+    return cluster.access
 
 
 def _record(cluster: ClusterVerbs) -> ClusterRecord:
@@ -95,6 +100,14 @@ class ClusterVerbs(UserVerbs, ClusterPort):
     def bootstrap(self) -> str:
         """`host:port` of every broker, for a client's bootstrap.servers."""
         return ",".join(f"{host}:{port}" for host, port in self.plan.addresses.values())
+
+    @cached_property
+    def access(self) -> ClusterAccess:
+        """How clients come in."""
+        return ClusterAccess(self)
+
+    bootstrap_of = forwarded(_access, ClusterAccess.bootstrap_of)
+    client_config = forwarded(_access, ClusterAccess.client_config)
 
     @property
     def certificates(self) -> CertificateFolder:

@@ -103,6 +103,7 @@ SUBJECTS: Final = {
     "forks": "Forks",
     "predictions": "Predictions",
     "clients": "Clients",
+    "access": "Settings of client libraries",
     "metrics": "Metrics",
     "page": "The page",
     "openapi": "This description",

@@ -6,11 +6,11 @@ Kafka: StandardAuthorizer.configure, AclControlManager.validateNewAcl.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
-from kcluster.config.files.fields import read_fields
+from kcluster.config.files.fields import read_struct
 from kcluster.config.files.problems import join
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Map, Node
@@ -35,11 +35,13 @@ _ONE_OF: Final = "topic, group, transactional_id or cluster"
 
 
 def check_authorization(
-    reading: TreeReader, values: Mapping[str, Any], path: str
+    reading: TreeReader,
+    path: str,
+    super_users: tuple[str, ...],
+    wanted: bool | None,
+    node: Node | None,
 ) -> AuthorizationSpec:
-    """The authorization in the values of `security`: super_users, authorizer, acls."""
-    super_users, wanted = values.get("super_users") or (), values.get("authorizer")
-    node: Node | None = values.get("acls")
+    """The authorization under `security`: super_users, authorizer (`wanted`), acls (`node`)."""
     acls = () if node is None else tuple(_read_acls(reading, node, join(path, "acls")))
     if wanted is False and node is not None:
         text = "goes with an authorizer; take out `authorizer: false`"
@@ -51,25 +53,25 @@ def check_authorization(
 def _read_acls(reading: TreeReader, node: Node, path: str) -> Iterator[Acl]:
     for index, item in enumerate(reading.items(node, path, "ACLs")):
         at = join(path, index)
-        before = len(reading.problems)
-        values = read_fields(reading, item, at, AclKeys, "key of an ACL")
-        if len(reading.problems) == before:
-            yield from _read_acl(reading, item, at, values)
+        keys = read_struct(reading, item, at, AclKeys, "key of an ACL")
+        if keys is not None:
+            yield from _read_acl(reading, item, at, keys)
 
 
-def _read_acl(
-    reading: TreeReader, node: Node, path: str, values: Mapping[str, Any]
-) -> Iterator[Acl]:
-    permissions = [each for each in ("allow", "deny") if each in values]
-    if len(permissions) != 1:
-        text = "says both allow and deny" if permissions else "it needs allow, or deny"
-        reading.wrong(node, path, f"{text}; write an ACL for each" if permissions else text)
+def _read_acl(reading: TreeReader, node: Node, path: str, keys: AclKeys) -> Iterator[Acl]:
+    principals = keys.allow or keys.deny
+    if principals is None or (keys.allow and keys.deny):
+        text = "it needs allow, or deny"
+        if principals is not None:
+            text = "says both allow and deny; write an ACL for each"
+        reading.wrong(node, path, text)
         return
-    kinds = [each for each in _RESOURCES if values.get(each)]
+    permission = AclPermission.ALLOW if keys.allow else AclPermission.DENY
+    kinds = [each for each in _RESOURCES if getattr(keys, each)]
     if not kinds:
         reading.wrong(node, path, f"names no resource: {_ONE_OF}")
         return
-    operations = [AclOperation(each) for each in values["to"]]
+    operations = [AclOperation(each) for each in keys.to]
     for kind in kinds:
         for operation in operations:
             if operation not in (AclOperation.ALL, *OPERATIONS[kind]):
@@ -79,12 +81,9 @@ def _read_acl(
                 at = node.entries["to"].value if isinstance(node, Map) else node
                 reading.wrong(at, join(path, "to"), text)
                 return
-        names = (CLUSTER_NAME,) if kind is AclResource.CLUSTER else values[kind]
-        permission = permissions[0]
-        hosts = values.get("hosts") or (WILDCARD,)
-        for principal, operation, name, host in product(
-            values[permission], operations, names, hosts
-        ):
+        names = (CLUSTER_NAME,) if kind is AclResource.CLUSTER else getattr(keys, kind)
+        hosts = keys.hosts or (WILDCARD,)
+        for principal, operation, name, host in product(principals, operations, names, hosts):
             is_prefix = name != WILDCARD and name.endswith(WILDCARD)
             yield Acl(
                 kind,
@@ -93,5 +92,5 @@ def _read_acl(
                 principal,
                 host,
                 operation,
-                AclPermission(permission),
+                permission,
             )

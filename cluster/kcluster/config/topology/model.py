@@ -83,6 +83,11 @@ class Topology(Struct, frozen=True):
     """The places of values in the file, by path, for problems that appear only later (a port in
     use)."""
 
+    def __repr__(self) -> str:
+        # Configs may have passwords.
+        counts = f"{len(self.brokers)} brokers, {len(self.topics)} topics"
+        return f"<topology {self.name}: {counts}, profile {self.profile}>"
+
     @classmethod
     def load(cls, path: str | PathLike[str], **overrides: object) -> Topology:
         """Read a YAML file.  `overrides` replace top-level keys: `profile="fast"`, `brokers=5`."""

@@ -10,6 +10,7 @@ handshake (tls_socket.py).  Kafka: SslFactory with its reconfiguration; SslChann
 from __future__ import annotations
 
 import errno
+import socket
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +28,7 @@ from kcluster.drivers.sockets.connection import ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.certificate_folder import CertificateFolder, kept_authority
+from kcluster.drivers.tls.client_socket import TlsClientSocket
 from kcluster.drivers.tls.contexts import server_context
 from kcluster.drivers.tls.credentials import Credentials, KeystoreError
 from kcluster.drivers.tls.listener_stores import ListenerStores, TlsConfigError, open_stores
@@ -36,6 +38,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.security.certificate_names import principal_name, subject_name
 from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
+from kcluster.security.client_settings import LoginFiles
 
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -64,6 +67,8 @@ class ClusterTls:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._folder: CertificateFolder | None = None
         self._is_closed = False
+        self._own_clients: dict[str | None, ssl.SSLContext] = {}
+        """The contexts of the project's own clients, by user."""
         if topology.security.certificate_folder is not None:
             self.folder.write_users(topology)  # programs know the path
 
@@ -100,6 +105,28 @@ class ClusterTls:
         return self.authority.for_broker(
             [name for name in names if name not in EVERYWHERE or name in _THIS_MACHINE], state
         )
+
+    def client_socket(self, sock: socket.socket, host: str, user: str | None) -> TlsClientSocket:
+        """The end of one of the project's own clients, with the user's certificate.  It trusts this
+        cluster's CA; where the certificates are not made here, every broker."""
+        context = self._own_clients.get(user)
+        if context is None:
+            if self.topology.security.makes_certificates:
+                context = self.client_context(self.folder.files_of(user))
+            else:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            self._own_clients[user] = context
+        return TlsClientSocket(sock, context, host)
+
+    @staticmethod
+    def client_context(files: LoginFiles) -> ssl.SSLContext:
+        """The context of a client with these files."""
+        context = ssl.create_default_context(cafile=files.authority)
+        if files.certificate is not None:
+            context.load_cert_chain(files.certificate, files.key)
+        return context
 
     @staticmethod
     def store_problems(topology: Topology) -> list[Problem]:

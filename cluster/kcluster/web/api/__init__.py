@@ -14,12 +14,14 @@ from importlib import import_module
 from typing import Final
 
 MODULES: Final = (
-    "actions", "advertised", "clients", "clock", "state", "clusters", "events", "evidence", "forks",
-    "metrics", "openapi", "page", "predictions", "processed", "replicas", "stream", "waiting",
+    "access", "actions", "advertised", "clients", "clock", "state", "clusters", "events",
+    "evidence", "forks", "metrics", "openapi", "page", "predictions", "processed", "replicas",
+    "stream", "waiting",
 )  # fmt: skip
 """All modules, in the order of the reference."""
 _OTHERS: Final = {
     "": "state",
+    "client-config": "access",
     "heal": "actions",
     "brokers": "advertised",
     "verdict": "evidence",

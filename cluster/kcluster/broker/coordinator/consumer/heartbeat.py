@@ -131,7 +131,7 @@ class ConsumerHeartbeat(Heartbeat[ConsumerGroup, ConsumerMember, Assignment], Co
         regex_change = change_regex(group, member, updated, self.records)
         if isinstance(regex_change, RequestRefused):
             return regex_change
-        resolve_if_due(group, member, updated, self.now_ms)
+        resolve_if_due(group, member, updated, self.request, self.now_ms)
         bump = names_changed or regex_change is RegexChange.CHANGED_AND_RESOLVED
         if group.is_of_4_4 and not bump:
             bump = group.assignor_name() != group.assignor_name((member, -1), (updated, 1))

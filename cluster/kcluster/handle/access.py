@@ -1,0 +1,101 @@
+"""How clients come into a cluster: addresses by listener, settings of each library.
+
+Owns: these methods.  Never: makes a certificate (drivers/tls/ does), chooses a user's mechanism
+(config/topology/client_access.py does), logs a password.
+Kafka: the client.properties that an administrator hands out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kcluster.config.files.problems import unknown
+from kcluster.config.kafka.tls import TlsTexts
+from kcluster.config.topology.client_access import AccessProblem, find_access
+from kcluster.drivers.serving import SocketDriver
+from kcluster.handle.client_objects import with_objects
+from kcluster.handle.port import ClusterPort
+from kcluster.operations.errors import ClusterError
+from kcluster.security.client_access import ClientAccess
+from kcluster.security.client_settings import SETTINGS_OF, Login, LoginFiles, Settings
+
+if TYPE_CHECKING:
+    from kcluster.drivers.tls.cluster_tls import ClusterTls
+
+_UNNAMED: Final = "client"
+"""The name in the certificate of a client that names no user, where brokers ask for one."""
+
+
+class ClusterAccess:
+    """How clients come into a cluster."""
+
+    def __init__(self, port: ClusterPort) -> None:
+        self._port = port
+
+    def bootstrap_of(self, listener: str) -> str:
+        """`host:port` of each broker that has a listener, for its clients' bootstrap.servers."""
+        endpoints = self._port.plan.endpoints.values()
+        found = [one for each in endpoints for one in each if one.listener == listener.upper()]
+        if not found:
+            known = {one.listener: None for each in endpoints for one in each}
+            raise ClusterError(unknown("listener", listener, known))
+        return ",".join(f"{one.host}:{one.port}" for one in found)
+
+    def client_config(
+        self, library: str, user: str | None = None, listener: str | None = None
+    ) -> dict[str, object]:
+        """The settings with which a client of a library comes in: arguments for kafka-python and
+        aiokafka, properties for Java and librdkafka.  Without a user and a listener as one of the
+        project's own clients would.  ClusterError if it cannot."""
+        login = self.login(user, listener)
+        settings = self._settings(library, login)
+        return with_objects(library, login, settings, lambda files: self._tls.client_context(files))
+
+    def settings(
+        self, library: str, user: str | None = None, listener: str | None = None
+    ) -> Settings:
+        """As `client_config`, with objects as expressions of the library's language."""
+        return self._settings(library, self.login(user, listener))
+
+    def _settings(self, library: str, login: Login) -> Settings:
+        if library not in SETTINGS_OF:
+            raise ClusterError(unknown("library", library, SETTINGS_OF))
+        return SETTINGS_OF[library](login)
+
+    def login(self, user: str | None = None, listener: str | None = None) -> Login:
+        """How a client comes in, in no library's terms."""
+        access = find_access(self._port.plan.topology, user, listener)
+        if isinstance(access, AccessProblem):
+            raise ClusterError(access.text)
+        return Login(
+            self.bootstrap_of(access.listener),
+            access.protocol,
+            access.mechanism,
+            access.user,
+            access.password,
+            self._files(access),
+        )
+
+    def _files(self, access: ClientAccess) -> LoginFiles | None:
+        """The files of a client, if the brokers' certificates are made here."""
+        security = self._port.plan.topology.security
+        if not access.protocol.has_tls or not security.makes_certificates:
+            return None
+        named = access.user or _UNNAMED
+        asks = self._asks_for_certificates(access)
+        return self._tls.folder.files_of(named if asks else None)
+
+    def _asks_for_certificates(self, access: ClientAccess) -> bool:
+        topology = self._port.plan.topology
+        texts = [
+            TlsTexts(access.listener, access.protocol, topology.config_texts(spec.id), {})
+            for spec in topology.brokers
+        ]
+        return any(each.get("ssl.client.auth") != "none" for each in texts)
+
+    @property
+    def _tls(self) -> ClusterTls:
+        driver = self._port.driver
+        assert isinstance(driver, SocketDriver), driver
+        assert driver.tls is not None, "a listener has TLS"
+        return driver.tls
