@@ -66,6 +66,10 @@ class WorkloadConsumer(ClientStateMachine, Protocol):
         """Whether the consumer is closed."""
 
     @property
+    def failed(self) -> str:
+        """The error that ended the consumer; "" for none."""
+
+    @property
     def is_idle(self) -> bool:
         """Whether the application has nothing left to do with the records that it has read."""
 
