@@ -1,5 +1,5 @@
-"""The copiers by TLS, each with another login, under ACLs that let each come to its own topics, group
-and transactional id only: exactly once while leaders and coordinators are killed."""
+"""The copiers by TLS, each with another login, under ACLs that let each come to its own topics,
+group and transactional id only: exactly once while leaders and coordinators are killed."""
 
 from __future__ import annotations
 
