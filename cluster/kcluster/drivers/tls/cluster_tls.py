@@ -10,9 +10,11 @@ handshake (tls_socket.py).  Kafka: SslFactory with its reconfiguration; SslChann
 from __future__ import annotations
 
 import errno
+import shutil
 import socket
 import ssl
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -64,7 +66,7 @@ class ClusterTls:
         self.log = log
         self.authority: Final = _authority(topology, fixed_size)
         self._names = names
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._remove: Callable[[], object] = lambda: None
         self._folder: CertificateFolder | None = None
         self._is_closed = False
         self._own_clients: dict[str | None, ssl.SSLContext] = {}
@@ -81,18 +83,16 @@ class ClusterTls:
         if self._folder is None:
             path = self.topology.security.certificate_folder
             if path is None:
-                self._temporary = tempfile.TemporaryDirectory(
-                    prefix="kcluster-tls-", ignore_cleanup_errors=True
-                )
-                path = self._temporary.name
+                path = tempfile.mkdtemp(prefix="kcluster-tls-")
+                # Also at the end of the process, and of a cluster that nobody has closed.
+                self._remove = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
             self._folder = CertificateFolder(path, self.authority)
         return self._folder
 
     def close(self) -> None:
         """Remove the files of clients, unless the topology names their directory."""
         self._is_closed = True
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._remove()
 
     def listener(self, view: BrokerView, endpoint: BrokerEndpoint, channel: Channel) -> ListenerTls:
         """The TLS of a listener of a broker that starts."""
