@@ -57,6 +57,9 @@ class WorldCluster(ClusterVerbs):
 
     def open(self) -> None:
         """Start the cluster; returns when all brokers serve clients."""
+        if self.driver.tls is not None and self.topology.security.makes_certificates:
+            # Before a world: the first temporary directory of a process draws random numbers.
+            _ = self.driver.tls.folder
         self.driver.open()
         self.wait_until(self.verbs.settled.has_started, START_TIMEOUT_S, "not all brokers started")
 

@@ -82,8 +82,8 @@ def scenario_text(
 def steps_of(
     notes: Iterable[Note], topics: Sequence[str], began_ms: int, brokers: Sequence[int]
 ) -> list[RecordedStep]:
-    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`:
-    those of the topology."""
+    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`: the
+    topology's."""
     recording = Recording(topics, brokers)
     readers: dict[type[Event], list[type[Action]]] = {}
     for action in ACTIONS.values():
