@@ -129,9 +129,9 @@ def python_take(consumer: kafka.KafkaConsumer, count: int) -> list[Read]:
     )
 
 
-def python_read(bootstrap: str, topic: str) -> list[Read]:
+def python_read(bootstrap: str, topic: str, **more: Any) -> list[Read]:
     """All records of a topic, up to where it ends now."""
-    with python_consumer(bootstrap) as consumer:
+    with python_consumer(bootstrap, **more) as consumer:
         partitions = until(lambda: consumer.partitions_for_topic(topic), "metadata")
         parts = [kafka.TopicPartition(topic, partition) for partition in sorted(partitions)]
         consumer.assign(parts)
@@ -225,9 +225,9 @@ def confluent_take(consumer: confluent_kafka.Consumer, count: int) -> list[Read]
     )
 
 
-def confluent_read(bootstrap: str, topic: str) -> list[Read]:
+def confluent_read(bootstrap: str, topic: str, **more: Any) -> list[Read]:
     """All records of a topic, up to where it ends now."""
-    with confluent_consumer(bootstrap) as consumer:
+    with confluent_consumer(bootstrap, **more) as consumer:
         partitions = consumer.list_topics(topic, LIMIT_S).topics[topic].partitions
         parts = [
             confluent_kafka.TopicPartition(topic, partition, confluent_kafka.OFFSET_BEGINNING)

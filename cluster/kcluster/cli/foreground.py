@@ -253,7 +253,9 @@ class Printer:
             )
         sys.stdout.flush()
         if cluster.topology.makes_any_certificate:
-            self._certificates(cluster.certificates.write_all(cluster.topology))
+            certificates = cluster.certificates
+            self._certificates(certificates.write_users(cluster.topology))
+            certificates.add_jks_in_background()
 
     def _certificates(self, folder: Path) -> None:
         words = "ca.pem, truststore.p12 and each user's certificate; passwords: changeit"

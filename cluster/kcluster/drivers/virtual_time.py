@@ -45,8 +45,8 @@ _DOWN: Final = ProcessState.DOWN
 
 @final
 class VirtualTime:
-    """One run.  `clients`: by id in the fabric; `endpoints`: those of the brokers; `trace`: gets a
-    line for each connection that a broker closes; `certificates`: those that have replaced the
+    """One run.  `clients`: by id in the fabric; `endpoints`: the addresses of brokers; `trace`: a
+    line for each connection that a broker closes; `certificates`: the ones that have replaced the
     brokers' own."""
 
     def __init__(
@@ -61,7 +61,7 @@ class VirtualTime:
         self.dispatcher.heal_sinks = (self._on_link_healed,)
         self.clients: dict[int, ClientStateMachine] = {}
         self.beside: Outlet | None = None
-        """The driver of connections other than those of simulated clients, if there is one."""
+        """The driver of connections that do not belong to simulated clients, if there is one."""
         self._transit: Transit[ClientConnection] = Transit(fabric, self, self, self._on_lost)
         self._endpoints = endpoints
         self._trace = trace
@@ -70,7 +70,7 @@ class VirtualTime:
         """(µs, sequence number, callback)."""
         self._sequence = 0
         self._now: deque[Callback] = deque()
-        """Callbacks for the current time; they run after those on the heap."""
+        """Callbacks for the current time; they run after the callbacks on the heap."""
         self._connections: dict[int, ClientConnection] = {}
         """The connections whose broker's end is open, by id."""
         self._connection_ids = 0
@@ -244,7 +244,7 @@ class VirtualTime:
             self.dispatcher.dispatch(connection.broker_id, closed)
 
     def close_at_client(self, connection: ClientConnection) -> None:
-        """Tell the client that the connection has ended.  Part of Ends."""
+        """Notify the client that the connection has ended.  Part of Ends."""
         client = self.clients[connection.client_id]
         if connection.is_refused:
             refuse(client, connection.name, SSL_HANDSHAKE_FAILED, self.now_ms)

@@ -1,6 +1,6 @@
 """The settings of Python's libraries that are objects: contexts of TLS, providers of tokens.
 
-Owns: these objects.  Never: chooses a setting (security/client_settings.py does), imports a client.
+Owns: these objects.  Never: chooses a setting (security/client_settings.py does), makes a client.
 Kafka: SslContext and OAuthBearerToken of kafka-python and aiokafka.
 """
 
@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import Final
 
 from kcluster.security.client_settings import Code, Login, LoginFiles, Settings
 from kcluster.security.sasl.oauthbearer import unsecured_token
 
 TOKEN_LIFETIME_MS: Final = 3_600_000
+_PROVIDERS_IN: Final = {
+    "kafka-python": ("kafka.net.sasl.oauth", "kafka.sasl.oauth"),  # of 3.x, of 2.x
+    "aiokafka": ("aiokafka.abc",),
+}
+"""Where each library has its AbstractTokenProvider."""
 
 
 class UnsecuredToken:
@@ -59,5 +66,13 @@ def with_objects(
     if "sasl_oauth_token_provider" in made:
         is_async, user = library == "aiokafka", login.user or ""
         provider = AsyncUnsecuredToken(user) if is_async else UnsecuredToken(user)
+        _accept(library, type(provider))
         made["sasl_oauth_token_provider"] = provider
     return made
+
+
+def _accept(library: str, provider: type) -> None:
+    """Make the library take this class for a provider of its own, whose type it checks."""
+    for name in _PROVIDERS_IN[library]:
+        with suppress(ModuleNotFoundError):  # settings are no use without it, and no harm
+            import_module(name).AbstractTokenProvider.register(provider)

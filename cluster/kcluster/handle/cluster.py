@@ -36,8 +36,8 @@ ADVISED_DESCRIPTORS: Final = 10_000
 class Cluster(ClusterVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
-    `seed`: that of all randomness in the cluster; drawn if None.  `log`: called with lines for an
-    operator.  `record`: whether the run is recorded, for `verdict` and `save`.  `bootstrap`:
+    `seed`: the seed of all randomness in the cluster; drawn if None.  `log`: called with lines for
+    an operator.  `record`: whether the run is recorded, for `verdict` and `save`.  `bootstrap`:
     `host:port,host:port`, for clients.
     """
 

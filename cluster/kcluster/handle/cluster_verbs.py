@@ -42,7 +42,8 @@ def _record(cluster: ClusterVerbs) -> ClusterRecord:
 
 
 class ClusterVerbs(UserVerbs, ClusterPort):
-    """The common part of Cluster and WorldCluster.  `topology`: that with which it began."""
+    """The common part of Cluster and WorldCluster.  `topology`: the topology with which it
+    began."""
 
     def __init__(self, topology: Topology, seed: int, plan: Plan, driver: HandleDriver) -> None:
         super().__init__(plan, driver, seed)

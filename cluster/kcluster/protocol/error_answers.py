@@ -26,7 +26,7 @@ from kcluster.protocol.messages import Message
 M = TypeVar("M", bound=Message)
 MessageClass = Callable[..., Message]
 Entry = Message | str | int
-"""An element of an array: a message of its own, a name, or a number."""
+"""An element of an array: a message, a name, or a number."""
 
 KEYS: Final = frozenset(
     {

@@ -21,7 +21,12 @@ from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.client_access import access_of
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
-from kcluster.config.topology.sasl import enabled_mechanisms, sasl_settings, scram_users
+from kcluster.config.topology.sasl import (
+    enabled_mechanisms,
+    sasl_settings,
+    scram_users,
+    token_settings,
+)
 from kcluster.config.topology.specs import BrokerSpec, UserSpec
 from kcluster.contract import CONTROLLER_ID, Node
 from kcluster.controller.metadata_log import MetadataLog
@@ -35,6 +40,7 @@ from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import BrokerCertificate
 from kcluster.security.client_access import OPEN, ClientAccess
+from kcluster.security.tokens import TokenSettings
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
@@ -113,6 +119,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
             cluster_id,
             releases,
             _sasl_settings(topology, spec),
+            token_settings(topology.config_texts(spec.id)),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
@@ -141,6 +148,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
         plan.cluster_id,
         plan.releases,
         _sasl_settings(topology, spec),
+        token_settings(topology.config_texts(spec.id)),
     )
     process = Process(spec.id, builder, plan.disks[spec.id])
     plan.processes = (*plan.processes, process)
@@ -172,6 +180,7 @@ def _controller_builder(
         max(releases.values(), key=lambda release: release.number),
         users,
         topology.security.authorization.acls,
+        token_settings(topology.config),
     )
 
 
@@ -185,6 +194,7 @@ def _broker_builder(
     cluster_id: str,
     releases: Mapping[int, Release],
     sasl: Mapping[str, SaslSettings],
+    tokens: TokenSettings | None,
 ) -> Callable[[], Node]:
     return lambda: BrokerNode(
         spec.id,
@@ -197,6 +207,7 @@ def _broker_builder(
         releases[spec.id],
         unused_configs,
         sasl,
+        tokens,
     )
 
 

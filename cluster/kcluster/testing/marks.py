@@ -3,8 +3,8 @@
 Owns: the mark's keys, their checks and their words.  Never: knows pytest, starts anything.
 Kafka: @ClusterTest of ClusterTestExtensions.
 
-A topology's keys stand beside those of virtual time.  The clock of a mark is read by the plugin
-before anything of this package is imported.
+A mark takes the keys of a topology, and the keys of virtual time.  The clock of a mark is read by
+the plugin before anything of this package is imported.
 """
 
 from __future__ import annotations

@@ -324,8 +324,8 @@ def read_header(rfile: BinaryIO, limit_bytes: int) -> bytes:
 
 def check_header(header: HTTPMessage) -> None:
     """Refuse a header that a proxy and this server could understand differently (RFC 9112, section
-    11.2): two lengths, a length that is no number, a length beside chunks, a line that is no
-    field."""
+    11.2): two lengths, a length that is not a number, a length together with chunks, a line that is
+    not a field."""
     if header.defects:
         raise bad_request("a line of the header is no field")
     if any("\n" in value for value in header.values()):

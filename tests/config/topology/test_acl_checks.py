@@ -6,6 +6,7 @@ import pytest
 
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
+from kcluster.scenario.recorded import topology_values
 from kcluster.security.acls import Acl
 from kcluster.security.authorizer import STANDARD_AUTHORIZER
 from tests.rig.secured import acl, deny
@@ -124,3 +125,18 @@ def test_a_wrong_topology__says_what_was_meant(text: str, problem: str) -> None:
 def test_a_wrong_config__is_refused(config: dict[str, str], problem: str) -> None:
     with pytest.raises(TopologyError, match=problem):
         Topology.of(brokers=1, config=config)
+
+
+def test_acls__are_in_a_recorded_scenario() -> None:
+    text = """
+    brokers: 1
+    security:
+      acls:
+        - {allow: alice, to: [read, write], topic: [orders, 'pay*', '*']}
+        - {deny: '*', to: all, group: g, from: 10.0.0.5}
+        - {allow: alice, to: describe, cluster: true}
+    """
+    topology = Topology.parse(text)
+    again = Topology.of(**topology_values(topology))
+    assert again.security.authorization.acls == topology.security.authorization.acls
+    assert again.config == topology.config

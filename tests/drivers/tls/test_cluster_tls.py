@@ -261,6 +261,10 @@ WRONG: dict[str, tuple[str, str]] = {
         "t.yaml:3:28 security.tls.keystore: a.key; its name must end in .pem, .crt, .p12, .pfx,"
         " .jks",
     ),
+    "a directory that is a file": (
+        f"security: {{tls: {{files: {__file__}}}}}\n",
+        f"t.yaml:3:25 security.tls.files: {__file__}: File exists",
+    ),
     "a rule": (
         "security: {tls: auto}\nconfig: {ssl.principal.mapping.rules: 'RULE:(/'}\n",
         "t.yaml:4:39 config.ssl.principal.mapping.rules: not a rule: RULE:(/; rules are DEFAULT and"

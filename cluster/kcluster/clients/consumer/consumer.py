@@ -5,8 +5,8 @@ processing and commit, which closes the consumer when poll() throws.  Never: doe
 (the other modules here, clients/connections.py).
 Kafka: ClassicKafkaConsumer and AsyncKafkaConsumer, 4.3.1.
 
-Kafka has two threads; here every turn does the work of the heartbeat thread, and also that of
-poll() while the application is in poll() and not processing records.
+Kafka has two threads; here every turn does the work of the heartbeat thread, and the work of poll()
+while the application is in poll() and not processing records.
 """
 
 from __future__ import annotations

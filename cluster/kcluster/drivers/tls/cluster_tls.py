@@ -27,10 +27,10 @@ from kcluster.config.topology.values import EVERYWHERE
 from kcluster.drivers.sockets.connection import ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.tls.authority import Authority
-from kcluster.drivers.tls.certificate_folder import CertificateFolder
+from kcluster.drivers.tls.certificate_folder import CertificateFolder, kept_authority
 from kcluster.drivers.tls.client_socket import TlsClientSocket
 from kcluster.drivers.tls.contexts import server_context
-from kcluster.drivers.tls.credentials import Credentials
+from kcluster.drivers.tls.credentials import Credentials, KeystoreError
 from kcluster.drivers.tls.listener_stores import ListenerStores, TlsConfigError, open_stores
 from kcluster.drivers.tls.tls_acceptor import TlsAcceptor
 from kcluster.metadata.records import BROKER_RESOURCE
@@ -62,13 +62,15 @@ class ClusterTls:
         self.topology = topology
         self.shown = shown
         self.log = log
-        self.authority: Final = Authority(fixed_size=fixed_size)
+        self.authority: Final = _authority(topology, fixed_size)
         self._names = names
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._folder: CertificateFolder | None = None
         self._is_closed = False
         self._own_clients: dict[str | None, ssl.SSLContext] = {}
         """The contexts of the project's own clients, by user."""
+        if topology.security.certificate_folder is not None:
+            self.folder.write_users(topology)  # programs know the path
 
     @property
     def folder(self) -> CertificateFolder:
@@ -130,6 +132,13 @@ class ClusterTls:
     def store_problems(topology: Topology) -> list[Problem]:
         """A problem for each config of TLS that cannot be used, once."""
         found: dict[tuple[str, str], Problem] = {}
+        try:
+            _authority(topology, fixed_size=True)
+        except (OSError, KeystoreError) as error:
+            reason = str(error.strerror if isinstance(error, OSError) else error)
+            text = f"{topology.security.certificate_folder}: {reason}"
+            path = "security.tls.files"
+            found[path, text] = topology.problem(path, text)
         for index, spec in enumerate(topology.brokers):
             static = topology.texts_without_effect(spec.id)
             for listener in spec.all_listeners:
@@ -147,6 +156,13 @@ class ClusterTls:
                     path = _path_of(topology, index, texts.full_name("ssl.enabled.protocols"))
                     found.setdefault((path, str(error)), topology.problem(path, str(error)))
         return list(found.values())
+
+
+def _authority(topology: Topology, fixed_size: bool) -> Authority:
+    folder = topology.security.certificate_folder
+    if folder is None:
+        return Authority(fixed_size=fixed_size)
+    return kept_authority(folder, fixed_size=fixed_size)
 
 
 class ListenerTls:

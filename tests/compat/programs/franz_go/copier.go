@@ -2,7 +2,8 @@
 //
 // Usage: copier BOOTSTRAP SOURCE SINK GROUP TRANSACTIONAL_ID SESSION_MS classic|consumer
 //
-// It prints how many records it has copied with each commit, and ends on SIGTERM.
+// It prints how many records it has copied with each commit, and ends on SIGTERM.  How it logs in is
+// in the environment (login.go).
 package main
 
 import (
@@ -60,6 +61,11 @@ func run(stopping context.Context, args []string) error {
 	if args[6] == "consumer" {
 		options = append(options, kgo.ServerSideBalancer())
 	}
+	login, err := loginOptions()
+	if err != nil {
+		return err
+	}
+	options = append(options, login...)
 	session, err := kgo.NewGroupTransactSession(options...)
 	if err != nil {
 		return err

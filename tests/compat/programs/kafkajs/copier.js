@@ -2,12 +2,17 @@
 //
 // Usage: node copier.js BOOTSTRAP SOURCE SINK GROUP TRANSACTIONAL_ID SESSION_MS
 //
-// It prints how many records it has copied with each commit, and ends on SIGTERM.  The work is done
-// by a second process, which ends after an error and is started again: then its first transaction
-// ends what the last producer left open, before the group's offsets are read.  A consumer of kafkajs
-// 2.2.4 that stops while it joins again may spin for ever, so a worker without progress is killed.
+// It prints how many records it has copied with each commit, and ends on SIGTERM.  How it logs in is
+// in the environment: KAFKA_CA and KAFKA_CERTIFICATE (files), KAFKA_MECHANISM, KAFKA_USER,
+// KAFKA_PASSWORD (for OAUTHBEARER a token).
+//
+// The work is done by a second process, which ends after an error and is started again: then its first
+// transaction ends what the last producer left open, before the group's offsets are read.  A consumer
+// of kafkajs 2.2.4 that stops while it joins again may spin for ever, so a worker without progress is
+// killed.
 
 const { spawn } = require("node:child_process");
+const { readFileSync } = require("node:fs");
 
 const [bootstrap, source, sink, groupId, transactionalId, session] = process.argv.slice(2);
 const sessionMs = Number(session);
@@ -41,6 +46,7 @@ async function work() {
   const kafka = new Kafka({
     brokers: bootstrap.split(","),
     clientId: "copier",
+    ...login(process.env),
     logLevel: logLevel[process.env.COPIER_LOG || "NOTHING"],
     retry: { initialRetryTime: 50, maxRetryTime: 500, retries: 20 },
   });
@@ -68,6 +74,23 @@ async function work() {
       console.log("copied", batch.messages.length);
     },
   });
+}
+
+function login({ KAFKA_CA, KAFKA_CERTIFICATE, KAFKA_MECHANISM, KAFKA_USER, KAFKA_PASSWORD }) {
+  const options = {};
+  if (KAFKA_CA) options.ssl = { ca: [readFileSync(KAFKA_CA)] };
+  if (KAFKA_CERTIFICATE) {
+    const own = readFileSync(KAFKA_CERTIFICATE);
+    Object.assign(options.ssl, { cert: own, key: own });
+  }
+  if (KAFKA_MECHANISM === "OAUTHBEARER") {
+    const oauthBearerProvider = async () => ({ value: KAFKA_PASSWORD });
+    options.sasl = { mechanism: "oauthbearer", oauthBearerProvider };
+  } else if (KAFKA_MECHANISM) {
+    const mechanism = KAFKA_MECHANISM.toLowerCase();
+    options.sasl = { mechanism, username: KAFKA_USER, password: KAFKA_PASSWORD };
+  }
+  return options;
 }
 
 async function copy(producer, batch) {

@@ -40,7 +40,8 @@ class ConsumerChange(MemberChange[ConsumerGroup, ConsumerMember, Assignment]):
     """The partitions that the member reports as its own; None if it does not report them."""
 
     def update_member(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
-        """Write the member if it has changed; returns whether the names of its topics have."""
+        """Write the member if it has changed; returns whether the names of its topics have
+        changed."""
         if not updated.has_metadata_of(member):
             self.records.append(self.group.member_record(updated))
         return updated.topics != member.topics
