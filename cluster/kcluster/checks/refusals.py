@@ -129,7 +129,9 @@ def _records_of(
 
 def refused_line(refused: RefusedBySecurity) -> str:
     """One line: `refused by security: shop, User:alice may not WRITE topic orders, 34 records`."""
-    if refused.is_login:
+    if refused.error == SSL_HANDSHAKE_FAILED:
+        what = "its TLS handshake failed"
+    elif refused.is_login:
         what = f"{refused.principal} could not log in ({refused.error})"
     else:
         what = f"{refused.principal} may not {refused.operation} {refused.resource}"

@@ -309,8 +309,10 @@ class Consumer(ClientBase):
             self.commits.commit_sync(offsets, self.settings.default_api_timeout_ms, now_ms)
 
     def _login_failed(self, error: str, now_ms: int) -> None:
-        # Whatever it was for, poll() throws it (Metadata.fatalError).
+        # Whatever it was for, poll() throws it (Metadata.fatalError), and so does close().
         self._login_error = error
+        if self._is_closing and not self.is_done:
+            self._close()
 
     # --------------------------------------------------------------------------- closing
 

@@ -59,30 +59,40 @@ def _read_acls(reading: TreeReader, node: Node, path: str) -> Iterator[Acl]:
 
 
 def _read_acl(reading: TreeReader, node: Node, path: str, keys: AclKeys) -> Iterator[Acl]:
-    principals = keys.allow or keys.deny
-    if principals is None or (keys.allow and keys.deny):
-        text = "it needs allow, or deny"
-        if principals is not None:
-            text = "says both allow and deny; write an ACL for each"
-        reading.wrong(node, path, text)
+    problem = acl_problem(keys)
+    if problem is None:
+        yield from acls_of(keys)
         return
-    permission = AclPermission.ALLOW if keys.allow else AclPermission.DENY
-    kinds = [each for each in _RESOURCES if getattr(keys, each)]
+    key, text = problem
+    at = node.entries[key].value if key and isinstance(node, Map) else node
+    reading.wrong(at, join(path, key) if key else path, text)
+
+
+def acl_problem(keys: AclKeys) -> tuple[str, str] | None:
+    """What is wrong with the keys of an ACL together: the key at fault, "" for all, and why."""
+    if keys.allow and keys.deny:
+        return "", "says both allow and deny; write an ACL for each"
+    if not (keys.allow or keys.deny):
+        return "", "it needs allow, or deny"
+    kinds = _kinds(keys)
     if not kinds:
-        reading.wrong(node, path, f"names no resource: {_ONE_OF}")
-        return
-    operations = [AclOperation(each) for each in keys.to]
+        return "", f"names no resource: {_ONE_OF}"
     for kind in kinds:
-        for operation in operations:
+        for operation in map(AclOperation, keys.to):
             if operation not in (AclOperation.ALL, *OPERATIONS[kind]):
                 known = ", ".join(OPERATIONS[kind])
                 name = kind.replace("_", " ")
-                text = f"{operation} means nothing for a {name}; it knows {known}, all"
-                at = node.entries["to"].value if isinstance(node, Map) else node
-                reading.wrong(at, join(path, "to"), text)
-                return
+                return "to", f"{operation} means nothing for a {name}; it knows {known}, all"
+    return None
+
+
+def acls_of(keys: AclKeys) -> Iterator[Acl]:
+    """The ACLs that keys without a problem stand for."""
+    permission = AclPermission.ALLOW if keys.allow else AclPermission.DENY
+    principals, hosts = keys.allow or keys.deny or (), keys.hosts or (WILDCARD,)
+    for kind in _kinds(keys):
         names = (CLUSTER_NAME,) if kind is AclResource.CLUSTER else getattr(keys, kind)
-        hosts = keys.hosts or (WILDCARD,)
+        operations = map(AclOperation, keys.to)
         for principal, operation, name, host in product(principals, operations, names, hosts):
             is_prefix = name != WILDCARD and name.endswith(WILDCARD)
             yield Acl(
@@ -94,3 +104,8 @@ def _read_acl(reading: TreeReader, node: Node, path: str, keys: AclKeys) -> Iter
                 operation,
                 permission,
             )
+
+
+def _kinds(keys: AclKeys) -> list[AclResource]:
+    """The kinds of resources that an ACL names."""
+    return [each for each in _RESOURCES if getattr(keys, each)]
