@@ -51,6 +51,12 @@ def test_token__its_subject_logs_in_until_it_expires() -> None:
     assert show(token(claims | {"scope": ["a", "b"]})) == accepted
 
 
+def test_token__may_come_from_a_clock_ahead_of_the_clusters() -> None:
+    """That of a live cluster falls behind on a busy machine, and never catches up."""
+    claims = {"sub": "alice", "iat": NOW_S + 7_200, "exp": NOW_S + 10_800}
+    assert isinstance(show(token(claims)), LoginAccepted)
+
+
 def test_token__both_sides_understand_each_other() -> None:
     client = OAuthBearerClient(unsecured_token("alice", NOW_MS, 60_000), {"foo": "bar"})
     server = OAuthBearerServer(UnsecuredTokens().validate)
@@ -63,7 +69,6 @@ def test_token__both_sides_understand_each_other() -> None:
     "value",
     [
         token({"sub": "alice", "exp": NOW_S - 10}),
-        token({"sub": "alice", "exp": NOW_S + 100, "iat": NOW_S + 50}),
         token({"sub": "alice", "exp": NOW_S + 100, "iat": NOW_S + 100}),
         token({"exp": NOW_S + 100}),
         token({"sub": 3, "exp": NOW_S + 100}),
