@@ -1,6 +1,7 @@
 """`python -m bench.micro`: times the hot paths, and compares them with the committed figures.
 
-Owns: timing, the comparison.  Never: defines the cases (micro_cases.py, coordinator_cases.py).
+Owns: timing, the comparison.  Never: defines the cases (micro_cases.py, coordinator_cases.py,
+tls_cases.py).
 
 Machines differ, and one machine differs from hour to hour.  So every case is also measured in
 *units*: one unit is the time that a fixed piece of plain Python takes at the same moment.  Slower
@@ -24,6 +25,7 @@ from bench.coordinator_cases import coordinator_cases
 from bench.micro_cases import CALLS, Call, all_cases
 from bench.processes import ROOT
 from bench.results import DOCUMENT
+from bench.tls_cases import tls_cases
 from kcluster import build
 
 COMMITTED: Final = ROOT / "bench" / "results" / "micro.json"
@@ -154,7 +156,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"--save keeps figures of one build: {mixed}")
     slower = 0
     print(head(found.build, committed))
-    for name, prepare in {**all_cases(), **coordinator_cases()}.items():
+    for name, prepare in {**all_cases(), **coordinator_cases(), **tls_cases()}.items():
         if options.only.lower() not in name.lower():
             continue
         unit_us = fastest_us(unit, 100)

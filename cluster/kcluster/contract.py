@@ -176,7 +176,7 @@ class LoginFailed(Struct):
     detail: str = ""
     is_delayed: bool = False
     request: Request | None = None
-    answer: object = None
+    answer: Any = None
 
 
 class Tick(Struct, gc=False):

@@ -21,5 +21,5 @@ def packaged_text(path: str) -> str:
 
 
 def is_packaged(path: str) -> bool:
-    """Whether a file, such as that of a frame's code, is inside the package."""
+    """Whether a file, such as the file of a frame's code, is inside the package."""
     return path.startswith(_INSIDE)

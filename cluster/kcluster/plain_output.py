@@ -4,9 +4,9 @@ Owns: the set of escaped characters, the escaping stdout and stderr of all verbs
 the exception for this program's own colours.  Never: knows what is printed.  Kafka: none; its tools
 print names unchanged.
 
-A client.id, a group's name or a file of somebody else's run may have control characters, which
-clear a terminal or hide text in it, and marks that reverse its direction.  They are shown as in
-JSON, so that a line of JSON stays valid.
+A client.id, a group's name or a file of another user's run may have control characters, which clear
+a terminal or hide text in it, and marks that reverse its direction.  They are shown as in JSON, so
+that a line of JSON stays valid.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _plain(output: Any, descriptor: int, errors: str) -> TextIO:
     if output is None:
         output = open(descriptor, "w", closefd=False)  # noqa: SIM115  # until the process ends
     if not isinstance(output, io.TextIOWrapper):
-        return output  # type: ignore[no-any-return]  # somebody has replaced it
+        return output  # type: ignore[no-any-return]  # the caller has replaced it
     options: dict[str, Any] = {
         "encoding": output.encoding,
         "errors": errors,

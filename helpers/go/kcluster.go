@@ -100,6 +100,17 @@ func Start(t testing.TB, topology string) *Cluster {
 // Bootstrap returns the brokers' addresses.
 func (c *Cluster) Bootstrap() []string { return strings.Split(c.bootstrap, ",") }
 
+// ClientConfig returns the settings with which a client of a library, such as "librdkafka", comes in
+// as a user; "": as the first user, where clients must log in. The values of librdkafka are plain
+// text also for other clients: "sasl.password", "ssl.ca.location".
+func (c *Cluster) ClientConfig(library, user string) map[string]any {
+	c.t.Helper()
+	var config struct{ Settings map[string]any }
+	query := url.Values{"library": {library}, "user": {user}}
+	c.json("GET", "/client-config?"+query.Encode(), nil, &config)
+	return config.Settings
+}
+
 // Act performs an action of scenario files, such as "kill: leader(orders-0)", and waits until the
 // cluster has noticed. It returns the action's number, for Undo.
 func (c *Cluster) Act(action string) int {

@@ -9,6 +9,7 @@
 
 import { AssertionError } from "node:assert";
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const LEASE_S = 30;
@@ -41,6 +42,25 @@ export class Cluster {
   // Brokers, partitions and links, as they are now.
   status() {
     return this.#call("GET", "");
+  }
+
+  // The options with which kafkajs comes in as a user; without one as the first user, where clients
+  // must log in: new Kafka(await cluster.clientConfig("alice")).
+  async clientConfig(user = "") {
+    const query = `library=librdkafka&user=${encodeURIComponent(user)}`;
+    const { settings } = await this.#call("GET", `/client-config?${query}`);
+    const options = { brokers: settings["bootstrap.servers"].split(",") };
+    const [ca, cert, key] = ["ca", "certificate", "key"].map((file) => settings[`ssl.${file}.location`]);
+    if (ca) options.ssl = { ca: [readFileSync(ca)] };
+    if (cert) Object.assign(options.ssl, { cert: readFileSync(cert), key: readFileSync(key) });
+    if (settings["sasl.mechanism"]) {
+      options.sasl = {
+        mechanism: settings["sasl.mechanism"].toLowerCase(),
+        username: settings["sasl.username"],
+        password: settings["sasl.password"],
+      };
+    }
+    return options;
   }
 
   // Performs an action of scenario files, such as {kill: "leader(orders-0)"}, and waits until the

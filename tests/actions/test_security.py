@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from kcluster.actions.base import made
@@ -11,6 +12,7 @@ from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan
 from kcluster.config.topology.client_access import access_of
 from kcluster.node_ids import CONTROLLER_ID
+from kcluster.operations.errors import ClusterError
 from kcluster.scenario.perform import do
 from tests.clients.worlds import started
 from tests.rig.cluster import VirtualRig
@@ -76,3 +78,39 @@ def test_password__a_broker_that_is_cut_off_knows_the_old_one() -> None:
         for node in driver.dispatcher.brokers()
     }
     assert known[lagging] != known[current]
+
+
+ALICE_WRITES = {"allow": ("User:alice",), "to": ("write",), "topic": ("orders",)}
+
+
+def known_acls(driver: VirtualRig) -> int:
+    driver.run_for(100)
+    return len(driver.verbs.settled.image.acls.by_id)
+
+
+def test_acl__is_added_and_removed_again() -> None:
+    driver = started(security={"authorizer": True, "super_users": ["ANONYMOUS"]})
+    undo = driver.perform("acl", **ALICE_WRITES).undo
+    assert known_acls(driver) == 1
+    undo()
+    assert known_acls(driver) == 0
+
+
+def test_remove_acl__and_back() -> None:
+    acls = [{"allow": "alice", "to": ["write", "read"], "topic": "orders"}]
+    driver = started(security={"super_users": ["ANONYMOUS"], "acls": acls})
+    assert known_acls(driver) == 2
+    undo = driver.perform("remove_acl", **ALICE_WRITES).undo
+    assert known_acls(driver) == 1
+    undo()
+    assert known_acls(driver) == 2
+    driver.perform("remove_acl", **ALICE_WRITES)
+    with pytest.raises(ClusterError, match="no such ACL"):
+        driver.perform("remove_acl", **ALICE_WRITES)
+
+
+def test_acl__needs_an_authorizer_and_one_permission() -> None:
+    with pytest.raises(ClusterError, match="authorizer"):
+        started().perform("acl", **ALICE_WRITES)
+    with pytest.raises(ClusterError, match="means nothing for a topic"):
+        made("acl", ALICE_WRITES | {"to": ("idempotent_write",)})

@@ -7,11 +7,14 @@ import pytest
 from bench import micro
 from bench.micro import Micro, Timing
 from bench.micro_cases import all_cases
+from bench.tls_cases import tls_cases
+
+CASES = {**all_cases(), **tls_cases()}
 
 
-@pytest.mark.parametrize("name", all_cases())
+@pytest.mark.parametrize("name", CASES)
 def test_micro__every_case_can_be_called(name: str) -> None:
-    call = all_cases()[name]()
+    call = CASES[name]()
     call()
     call()
 

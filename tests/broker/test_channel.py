@@ -25,7 +25,7 @@ class Broker:
         self.image = MetadataImage()
         self.release = latest()
         self.quotas = SimpleNamespace(is_active=False)
-        self.access = None
+        self.access: object | None = None
 
 
 def frame_of(api_key: int, version: int, correlation_id: int, body: Any) -> memoryview:
@@ -101,6 +101,14 @@ def test_receive__an_api_is_compiled_once(channel: Channel) -> None:
 def test_answer__without_a_body_sends_no_bytes(channel: Channel) -> None:
     request = receive(channel, metadata(1))
     assert channel.answer(Reply(request, None)) == []
+
+
+def test_cache__with_an_authorizer_answers_depend_on_the_client(broker: Broker) -> None:
+    broker.access = object()
+    channel = Channel(broker)
+    request = receive(channel, metadata(1))
+    channel.answer(Reply(request, m.MetadataResponse(cluster_id="c")))
+    assert isinstance(receive(channel, metadata(2)), Request)
 
 
 def test_cache__an_equal_request_gets_the_same_bytes_except_correlation_id(

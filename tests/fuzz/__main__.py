@@ -21,7 +21,14 @@ from tests.fuzz import corpus
 from tests.fuzz.episodes import COSTS, Failure, Target, shrunk
 from tests.fuzz.targets import TARGETS, smaller
 
-SHARES: Final = {"brokers": 0.45, "logins": 0.1, "runs": 0.15, "http": 0.15, "live": 0.15}
+SHARES: Final = {
+    "brokers": 0.4,
+    "logins": 0.1,
+    "tls": 0.05,
+    "runs": 0.15,
+    "http": 0.15,
+    "live": 0.15,
+}
 """Of the time."""
 REPORT_S: Final = 60.0
 

@@ -67,8 +67,8 @@ class Action(Struct, frozen=True):
         yield from ()
 
     def written(self) -> object:
-        """The action in a file, without its verb: the one value, or the keys that differ from
-        defaults."""
+        """The form of the action in a file, without its verb: a single value, or the keys that
+        differ from their defaults."""
         keys = {
             field.key: _written(field.kind, value)
             for field in fields_of(type(self))

@@ -65,7 +65,7 @@ def _start_when_down(
     new_address: bool = False,
     then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start a broker, which is shutting down, once it has been down for `down_ms`; then call
+    """Start a broker that is shutting down, once it has been down for `down_ms`; then call
     `then`."""
     process = stage.dispatcher.processes[broker_id]
 
@@ -91,7 +91,7 @@ def _start_when_down(
 class RollingRestart(Action, frozen=True):
     """Restart brokers one after the other, each when the previous one is back in all of its ISRs.
     Later steps do not wait for its end.  A broker that is down when its turn comes is left alone.
-    Undone by restarting no more of them."""
+    Undone by not restarting the remaining ones."""
 
     brokers: Annotated[
         Targets | None, BROKERS, "The brokers, in this order; without it all of them."

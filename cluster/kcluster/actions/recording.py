@@ -50,8 +50,8 @@ class RecordedStep(Struct):
 
 
 class Recording:
-    """The steps so far.  `topics`, `brokers`: the ones that exist without a step that creates them;
-    `halted`: brokers whose next death is part of another step."""
+    """The steps so far.  `topics`, `brokers`: topics and brokers that exist although no step
+    creates them; `halted`: brokers whose next death is part of another step."""
 
     def __init__(self, topics: Sequence[str], brokers: Sequence[int]) -> None:
         self.topics = tuple(topics)

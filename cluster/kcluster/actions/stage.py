@@ -28,10 +28,10 @@ class Performable(Protocol):
     """An action, as its stage sees it."""
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
-        """The nodes that it names; it may draw them."""
+        """The nodes that the action names; finding them may take a random draw."""
 
     def do(self, stage: Stage) -> Undo | None:
-        """Perform it now; returns what undoes it."""
+        """Perform the action now; returns the function that undoes it."""
 
 
 class StageClock(Protocol):
@@ -190,7 +190,7 @@ class Stage:
         return chosen.nodes
 
     def is_over_when(self, holds: Callable[[], bool]) -> None:
-        """Add a condition, without which the current action is not over."""
+        """Add a condition that must hold before the current action is over."""
         if self.doing is not None:
             self.doing.awaited.append(holds)
 

@@ -1,4 +1,4 @@
-"""The topics that a broker creates automatically: internal ones, and those that clients request.
+"""The topics that a broker creates automatically: internal topics, and topics that clients request.
 
 Owns: their partitions, replication factor and configs.  Never: asks the controller (handlers and
 the coordinator do).  Kafka: DefaultAutoTopicCreationManager.creatableTopic.

@@ -5,8 +5,8 @@ a socket (drivers/sockets/connection.py does), decides an answer (handlers do). 
 SocketServer.Processor.processCompletedReceives, RequestContext.parseRequest.
 
 A request that this broker does not serve raises ProtocolError, which closes the connection: an
-unknown API key, a version that is not served, a body that does not decode.  The exception is an
-ApiVersions request newer than ours is answered in version 0 with the versions served (KIP-511).
+unknown API key, a version that is not served, a body that does not decode.  An ApiVersions request
+newer than ours is the exception: it is answered in version 0 with the versions served (KIP-511).
 The broker's release decides on the served versions (versions.py).
 
 On a SASL listener each connection has a login (security/sasl/authenticator.py), which admits its
@@ -88,8 +88,8 @@ class ChannelBroker(Protocol):
 class _Served:
     """The functions that read and answer one API in one version.
 
-    The functions of `codec` are looked up at each use, because the first ones only compile the real
-    ones.
+    The functions of `codec` are looked up at each use, because at first they are stand-ins that
+    compile the real functions.
     """
 
     __slots__ = ("cacheable", "codec")

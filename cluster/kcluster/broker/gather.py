@@ -1,7 +1,7 @@
 """One answer that is made of several, each of which may come later.
 
-Owns: the wait for all of them.  Never: knows what is asked, gives up waiting (whoever is asked
-answers in time, with an error if need be).  Kafka: CompletableFuture.allOf,
+Owns: the wait for all of them.  Never: knows what is asked, gives up waiting (every request is
+answered in time, if only with an error).  Kafka: CompletableFuture.allOf,
 FutureUtils.combineFutures.
 """
 
@@ -24,8 +24,9 @@ def gather(
     on_all: Callable[[dict[K, V], int], None],
     now_ms: int,
 ) -> None:
-    """Ask for the answer of each key, which no other has; call `on_all(answers by key, now_ms)`
-    when the last one is there: in the order of the keys, and at once if there are none."""
+    """Ask for an answer per key; no two keys are equal. Call `on_all(answers by key, now_ms)` when
+    the last answer has arrived, with the answers in the order of the keys; at once if there are no
+    keys."""
     asked = list(keys)
     answers: dict[K, V] = {}
     if not asked:

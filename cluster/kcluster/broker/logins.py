@@ -8,6 +8,7 @@ Kafka: Selector (DelayedAuthenticationFailureClose), CredentialCache, Delegation
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
@@ -25,7 +26,7 @@ from kcluster.security.sasl.authenticator import (
 )
 from kcluster.security.sasl.exchange import LoginProblem
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
-from kcluster.security.sasl.scram import Credential, TokenCredential
+from kcluster.security.sasl.scram import MIN_ITERATIONS, Credential, TokenCredential, derive_keys
 from kcluster.security.sasl.settings import SaslSettings
 from kcluster.timers import Timers
 
@@ -194,5 +195,11 @@ class KnownCredentials:
         return self._view.image.scram_credentials.get((user, SCRAM_CODES[mechanism]))
 
     def token(self, mechanism: str, token_id: str) -> TokenCredential | None:
-        """A delegation token."""
-        return None
+        """A delegation token.  Its HMAC in base 64 counts as its password."""
+        settings, image = self._view.tokens, self._view.image
+        token = image.delegation_tokens.get(token_id)
+        if settings is None or token is None:
+            return None
+        password = b64encode(settings.hmac_of(token_id)).decode()
+        keys = derive_keys(mechanism, password, token_id.encode(), MIN_ITERATIONS)
+        return TokenCredential(token.owner.name, keys, token.expires_ms)

@@ -49,6 +49,7 @@ from kcluster.partition.disk import Disk
 from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.releases import Release
+from kcluster.security.tokens import TokenSettings
 from kcluster.timers import NEVER_MS
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class BrokerNode(Broker):
         release: Release = LATEST,
         unused_configs: Mapping[str, str] = {},
         sasl: Mapping[str, SaslSettings] = {},
+        tokens: TokenSettings | None = None,
     ) -> None:
         view = BrokerView(
             node_id=broker_id,
@@ -105,6 +107,7 @@ class BrokerNode(Broker):
             release=release,
             static_config=config.in_release(release.number),
             unused_configs=unused_configs,
+            tokens=tokens,
         )
         outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
         disk.runs += 1

@@ -19,6 +19,7 @@ from kcluster.contract import Effect, Event, Note, NoteId
 from kcluster.metadata.image import MetadataImage
 from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.releases import Release
+from kcluster.security.tokens import TokenSettings
 
 
 @final
@@ -31,7 +32,7 @@ class BrokerView:
 
     __slots__ = (
         "check_stores", "cluster_id", "config", "endpoints", "epoch", "image", "node_id", "rack",
-        "reconfigurations", "release", "static_config", "unused_configs",
+        "reconfigurations", "release", "static_config", "tokens", "unused_configs",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +45,7 @@ class BrokerView:
         release: Release,
         static_config: BrokerConfig,
         unused_configs: Mapping[str, str],
+        tokens: TokenSettings | None = None,
     ) -> None:
         self.node_id = node_id
         self.endpoints = endpoints
@@ -54,6 +56,8 @@ class BrokerView:
         """The release whose APIs, versions and errors its clients see."""
         self.static_config = static_config
         """The configs that the topology sets."""
+        self.tokens = tokens
+        """The settings of delegation tokens; None if there are none."""
         self.unused_configs = unused_configs
         """Further configs of the topology, as text by Kafka's names, which are described and have
         no effect."""

@@ -179,7 +179,7 @@ class MetadataPublisher:
                 self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)
 
     def remove_strays(self) -> None:
-        """Delete logs of an earlier life whose partitions were deleted or moved away since then.
+        """Delete logs of an earlier life whose partitions have since been deleted or moved away.
 
         Kafka: LogManager.isStrayReplica.
         """

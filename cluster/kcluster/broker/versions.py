@@ -5,7 +5,7 @@ Owns: the set of a release's APIs with handlers here; the differences between re
 need.  Never: holds the table of releases (protocol/releases.py), answers a request.  Kafka:
 ApiVersionManager, ApiVersionsResponse; KIP-35, KIP-896.
 
-Handlers serve every version that the codec knows, even those older than 4.4.0's.  The release
+Handlers serve every version that the codec knows, even versions older than 4.4.0's.  The release
 decides on the versions that a client sees.
 """
 

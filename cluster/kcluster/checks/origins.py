@@ -129,7 +129,7 @@ def _kind_of(event: Event) -> OriginKind | None:
 
 
 def _origin(facts: Facts, kind: OriginKind, at_ms: int) -> Origin:
-    """The origin with all brokers that suffered one fault at one time."""
+    """The origin that covers all brokers on which one fault acted at one time."""
     same = [note.event for note in facts.notes_at(at_ms) if _kind_of(note.event) is kind]
     sides = [event for event in same if isinstance(event, NetworkCut)]
     specs = facts.recorder.plan.topology.brokers

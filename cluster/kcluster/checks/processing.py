@@ -34,8 +34,8 @@ class Processed(Struct, frozen=True, gc=False):
 
 class LastRequest(Struct, frozen=True, gc=False):
     """The last request of a client that reads: Kafka's name of its API, and the time at which the
-    request was answered or given up.  `fetched_ms`: that time for the client's last Fetch, -1 if it
-    sent none."""
+    request was answered or given up.  `fetched_ms`: the time at which the client's last Fetch was
+    answered or given up, -1 if it sent none."""
 
     client: str
     api: str

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.clients.ledger import ClientError, Ledger, Outcome
+from kcluster.clients.logins import SSL_HANDSHAKE_FAILED
 from kcluster.events.words.base import counted
 from kcluster.principals import ANONYMOUS
 from kcluster.protocol.errors import ErrorCode
@@ -22,6 +23,7 @@ LOGIN_ERRORS: Final = (
     ErrorCode.SASL_AUTHENTICATION_FAILED.name,
     ErrorCode.UNSUPPORTED_SASL_MECHANISM.name,
     ErrorCode.ILLEGAL_SASL_STATE.name,
+    SSL_HANDSHAKE_FAILED,
 )
 _RESOURCES: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED.name: "topic",
@@ -127,7 +129,9 @@ def _records_of(
 
 def refused_line(refused: RefusedBySecurity) -> str:
     """One line: `refused by security: shop, User:alice may not WRITE topic orders, 34 records`."""
-    if refused.is_login:
+    if refused.error == SSL_HANDSHAKE_FAILED:
+        what = "its TLS handshake failed"
+    elif refused.is_login:
         what = f"{refused.principal} could not log in ({refused.error})"
     else:
         what = f"{refused.principal} may not {refused.operation} {refused.resource}"

@@ -45,8 +45,8 @@ def reasons_of(
     to_ms: int,
     clients: Sequence[int],
 ) -> list[Link]:
-    """The reasons for which a partition was unavailable between two times, oldest first;
-    `clients`: the affected clients, as nodes of the fabric."""
+    """The reasons why a partition was unavailable between two times, oldest first; `clients`: the
+    affected clients, as nodes of the fabric."""
     partitions = [
         observed
         for observed in facts.recorder.of_partition(partition)

@@ -147,8 +147,8 @@ def judge(
     `patience_ms`: an attempt that is unanswered for longer counts as failed in availability; None:
     PATIENCE_MS of the profile.  `late_ms`: the delay that a broker's answer may have.
 
-    `since_ms`: only sends, reads, violations and degraded times since then are judged, for a
-    cluster that was used before; the loss of an earlier record is not judged.
+    `since_ms`: only sends, reads, violations and degraded times from this moment on are judged, for
+    a cluster that was used before; the loss of an earlier record is not judged.
     """
     _finish(recorder, late_ms)
     outside, names = outside_ledger(recorder, ledger, _inside_test(ledger), since_ms)
@@ -286,8 +286,8 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
 
 
 def _reads_since(ledger: Ledger, since_ms: int) -> Ledger:
-    """The reads since then, with the sends of the whole run.  Without the earlier sends, the logs
-    would seem to hold records that no producer had sent."""
+    """The ledger's reads from `since_ms` on, with the sends of the whole run. Without the earlier
+    sends, the logs would seem to hold records that no producer had sent."""
     if since_ms == FROM_THE_START:
         return ledger
     later = copy(ledger)

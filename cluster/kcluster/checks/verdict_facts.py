@@ -133,7 +133,7 @@ class VerdictFacts(Struct, frozen=True):
     """The times in which partitions were offline, elected uncleanly or below min.insync.replicas,
     whether clients used these partitions or not."""
     since_ms: int | None = None
-    """The time from which on sends and events were judged; None: from the beginning."""
+    """The time since which sends and events are judged; None: the beginning."""
     refused: tuple[RefusedBySecurity, ...] = ()
     """The clients that could not log in or lacked a right.  What they did not write is failed."""
     partition_counts: dict[str, int] = {}

@@ -58,8 +58,8 @@ def explained_violations(
 
 
 def _chain(facts: Facts, found: Violation) -> list[Link]:
-    """The last events before a violation, each once: events of the partition with their causes, of
-    the brokers that hold a replica, and operations on these brokers or on links."""
+    """The last events before a violation, each once: the partition's events with their causes,
+    events of the brokers that hold a replica, and operations on these brokers or on links."""
     links = in_order((*_of_partition(facts, found), *_of_brokers(facts, found)))
     return [entry for entry in links if entry.at_ms <= found.at_ms][-MAX_LINKS:]
 

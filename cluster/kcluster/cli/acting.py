@@ -58,13 +58,13 @@ def act(
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> None:
     """Perform an action of scenario files on the cluster called `name`, and print its consequences:
-    each line when it happens or, with `as_json`, the answer as one object.
+    each as it happens or, with `as_json`, the whole answer as one object.
 
     A `dict` is the action of a verb: a problem with it is shown without its path.
     `duration`: undo it after this time.  `resume`: a paused clock goes on.  `remark`: the words
-    after the state of each broker.  `otherwise`: the line if nothing was to be done, in which
-    {broker} is the first of the named brokers.  `options`: the option by which each key of the
-    action was given.
+    after the state of each broker.  `otherwise`: the line to print if there was nothing to do;
+    {broker} in it stands for the first of the named brokers.  `options`: the option by which each
+    key of the action was given.
     """
     remote = Remote(name)
     query: Query = {"wait": "settled" if wait else "no", "for": duration, "resume": resume or None}

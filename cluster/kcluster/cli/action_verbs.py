@@ -81,7 +81,8 @@ def _parameter(field: StructField, is_argument: bool) -> _Decorator:
 
 
 def _parameter_of(field: StructField) -> str:
-    """The name of a field's parameter: not that of an option which all verbs have, as name is."""
+    """The name of a field's parameter. It must differ from the options that all verbs have, such as
+    name."""
     return f"{field.name}_of_action"
 
 

@@ -67,8 +67,8 @@ class ClaimedName:
 
 
 class Door:
-    """Serves the API for one cluster, whose name is claimed.  `hold`: makes the server's clusters,
-    once it is loaded."""
+    """Serves the API for one cluster, whose name is claimed.  `hold`: makes the cluster that the
+    server holds; called once the server is loaded."""
 
     def __init__(self, claimed: ClaimedName, hold: Callable[[], HeldCluster]) -> None:
         self._claimed = claimed

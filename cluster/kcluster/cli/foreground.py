@@ -252,6 +252,14 @@ class Printer:
                 f"up in {took_s:.2f} s, Ctrl-C stops)"
             )
         sys.stdout.flush()
+        if cluster.topology.makes_any_certificate:
+            certificates = cluster.certificates
+            self._certificates(certificates.write_users(cluster.topology))
+            certificates.add_jks_in_background()
+
+    def _certificates(self, folder: Path) -> None:
+        words = "ca.pem, truststore.p12 and each user's certificate; passwords: changeit"
+        self._say({"certificates": str(folder)}, f"certificates: {folder}  ({words})")
 
     def page(self, url: str) -> None:
         """Print the address of the live page."""

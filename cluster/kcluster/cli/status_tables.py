@@ -23,9 +23,9 @@ Status = Mapping[str, Any]
 
 
 def brokers_table(status: Status) -> TextTable:
-    """One row per broker: its state, the number of partitions that it leads and of those in whose
-    ISR it is (of users' topics and of internal ones), and its Kafka release, unless all brokers run
-    the newest known one."""
+    """One row per broker: its state, the numbers of partitions that it leads, and in whose ISR it
+    is (users' topics and internal ones), and its Kafka release, unless all brokers run the newest
+    known one."""
     from kcluster.protocol.releases import latest
 
     users, internal = _apart(status["partitions"])

@@ -16,7 +16,7 @@ _BETWEEN: Final = " | "
 
 class TextTable(NamedTuple):
     """Headers, and rows with one cell per header.  `dispensable`: columns that a narrow terminal
-    does without, the first of them first."""
+    does without, in the order in which they are left out."""
 
     headers: tuple[str, ...]
     rows: Sequence[Sequence[str]]

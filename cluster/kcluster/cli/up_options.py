@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 class UpOption(NamedTuple):
     """The form of an option.  `numbers`: the least and the greatest, if it takes a number; `words`:
     the allowed words, if it does not take any text.  Without a metavar, numbers or words the
-    field's type tells a flag from text."""
+    field's type distinguishes a flag from text."""
 
     flags: tuple[str, ...]
     help: str

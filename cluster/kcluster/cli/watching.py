@@ -22,8 +22,8 @@ _CLEAR: Final = "\033[H\033[2J"
 
 
 def watch(read: Callable[[], object], show: Callable[[], object]) -> None:
-    """Call `show` whenever `read()` has changed.  On a terminal each text replaces the one before;
-    elsewhere it follows the one before."""
+    """Call `show` whenever `read()` has changed.  On a terminal each text replaces the previous
+    one; elsewhere it follows it."""
     is_over = Event()
     when_nobody_reads(is_over.set)
     shown: object = None

@@ -8,7 +8,7 @@ KIP-580 (exponential backoff), KIP-899 and KIP-1102 (rebootstrap), KIP-1242 (clu
 
 A client calls `poll` at the beginning of each turn, and forwards `on_reply` and `on_disconnected`.
 The `on_response` of a request is called within the same turn.  A request without a response is in
-the ledger by then; an error in a response is put there by whoever reads it (`refusal`).
+the ledger by then; the reader of a response puts an error in it there (`refusal`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kcluster.timers import NEVER_MS
 DISCONNECTED: Final = "DISCONNECTED"
 REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
-"""The reasons for which a request got no response."""
+"""The reasons why a request got no response."""
 
 TRANSACTION_VERSION: Final = "transaction.version"
 API_VERSIONS_VERSION: Final = 5
@@ -74,7 +74,7 @@ class NetworkSettings(Struct, frozen=True):
 
 
 class ClientRequest(Struct):
-    """A request and what became of it.  `context` belongs to its sender."""
+    """A request and its outcome.  `context` belongs to its sender."""
 
     correlation_id: int
     broker_id: int
@@ -90,7 +90,7 @@ class ClientRequest(Struct):
 
 
 OnResponse = Callable[[ClientRequest, int], None]
-"""(request, with its response or its failure; now_ms)."""
+"""Called with (request, which has its response or its failure; now_ms)."""
 
 
 class ConnectionState:
@@ -559,14 +559,15 @@ class NetworkClient:
 
 
 class RetryBackoff:
-    """The exponential backoff of one kind of request.  `failures`: how many in a row."""
+    """The exponential backoff of one kind of request.  `failures`: the number of failures in a
+    row."""
 
     def __init__(self, network: NetworkClient) -> None:
         self.failures = 0
         self._network = network
 
     def after_failure(self, now_ms: int) -> int:
-        """The time of the next attempt, after one that has failed now."""
+        """The time of the next attempt, after an attempt that failed now."""
         settings = self._network.metadata.settings
         wait_ms = backoff_ms(
             self.failures,

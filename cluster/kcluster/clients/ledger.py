@@ -56,8 +56,8 @@ class TransactionOffsets(Struct, frozen=True):
 
 class ClientTransaction(Struct):
     """One transaction of an application.  `number`: its place among the producer's transactions,
-    from 1.  `version`: that of the protocol.  `error`: Kafka's name of the error for which the
-    transaction was not committed."""
+    from 1.  `version`: the protocol's version.  `error`: Kafka's name of the error that kept the
+    transaction from being committed."""
 
     producer: str
     transactional_id: str

@@ -13,7 +13,7 @@ any lost connection.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, final, runtime_checkable
+from typing import Final, Protocol, final, runtime_checkable
 
 from msgspec import Struct
 
@@ -26,6 +26,9 @@ from kcluster.security.sasl.client_authenticator import (
     ClientSaslState,
     SaslQuestion,
 )
+
+SSL_HANDSHAKE_FAILED: Final = "SSL_HANDSHAKE_FAILED"
+"""The ledger's name for SslAuthenticationException, which has no code in the protocol."""
 
 
 @runtime_checkable
@@ -103,6 +106,11 @@ class LoginClient:
         self._connections.pop(broker_id, None)
         self.client.on_disconnected(broker_id, now_ms)
 
+    def on_login_failed(self, broker_id: int, error: str, now_ms: int) -> None:
+        """Hand on the refusal of a connection's handshake."""
+        self._connections.pop(broker_id, None)
+        refuse(self.client, broker_id, error, now_ms)
+
     def on_tick(self, now_ms: int) -> None:
         """Give the client a turn."""
         self.client.on_tick(now_ms)
@@ -176,14 +184,19 @@ class LoginClient:
         connection.asked = None
         if authenticator.state is ClientSaslState.FAILED:
             self.disconnect(broker_id)
-            if isinstance(self.client, RefusableClient):
-                self.client.on_login_failed(broker_id, authenticator.error.name, now_ms)
-            else:
-                self.client.on_disconnected(broker_id, now_ms)
+            refuse(self.client, broker_id, authenticator.error.name, now_ms)
             return
         waiting, connection.waiting = connection.waiting, []
         for request in waiting:
             self._send(broker_id, connection, request)
+
+
+def refuse(client: ClientStateMachine, broker_id: int, error: str, now_ms: int) -> None:
+    """Tell a client that its login, or the handshake of its connection, was refused."""
+    if isinstance(client, RefusableClient):
+        client.on_login_failed(broker_id, error, now_ms)
+    else:
+        client.on_disconnected(broker_id, now_ms)
 
 
 def with_logins(

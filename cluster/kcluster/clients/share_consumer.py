@@ -117,7 +117,7 @@ class ShareConsumer(ClientBase):
 
     @property
     def assignment(self) -> tuple[Partition, ...]:
-        """The assigned partitions, as far as their topics are known."""
+        """The assigned partitions whose topics are known."""
         return tuple(
             sorted(
                 (name, number)

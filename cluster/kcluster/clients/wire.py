@@ -19,8 +19,8 @@ has a separate connection to its group coordinator, so that heartbeats and commi
 behind a fetch.  Kafka: for this, AbstractCoordinator subtracts the coordinator's node id from
 Integer.MAX_VALUE."""
 PRODUCER_CONNECTION: Final = 1 << 29
-"""The number that the producer of a processor adds to a broker's id, which is one client of this
-project with the connections of two (clients/processor.py)."""
+"""The number that a processor's producer adds to a broker's id: a processor is one client with the
+connections of two (clients/processor.py)."""
 
 
 def broker_of(connection: int) -> int:

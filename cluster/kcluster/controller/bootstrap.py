@@ -59,7 +59,7 @@ class Bootstrap:
             self._metadata.timers.set(_TIMER, now_ms + timeout_ms, time_out)
 
     def on_broker_unfenced(self, now_ms: int) -> None:
-        """Create the topics that a broker that has become active makes possible."""
+        """Create the topics that have become possible because a broker is active."""
         pending, is_active = self._pending, self._metadata.image.is_active
         if pending.topics and (pending.timed_out or all(map(is_active, pending.expected_brokers))):
             self._create(now_ms)

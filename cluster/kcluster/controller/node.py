@@ -51,6 +51,7 @@ from kcluster.controller.quorum import Quorum
 from kcluster.controller.registry import Handler, Part, handlers_of
 from kcluster.controller.security.acls import AclControl
 from kcluster.controller.security.authorization import ControllerAuthorization
+from kcluster.controller.security.delegation_tokens import DelegationTokens
 from kcluster.controller.topics.create_partitions import PartitionAdditions
 from kcluster.controller.topics.mutation_quotas import MutationQuotas
 from kcluster.controller.topics.topics import Topics
@@ -72,6 +73,7 @@ from kcluster.metadata.records import (
 from kcluster.protocol.releases import Release, latest
 from kcluster.security.acls import Acl
 from kcluster.security.authorizer import authorizer_of
+from kcluster.security.tokens import TokenSettings
 from kcluster.timers import NEVER_MS, Timers
 
 DELTAS_KEPT: Final = 8
@@ -105,6 +107,7 @@ class ControllerNode:
         release: Release | None = None,
         users: Sequence[tuple[UserSpec, str]] = (),
         acls: Sequence[Acl] = (),
+        tokens: TokenSettings | None = None,
     ) -> None:
         self.node_id = CONTROLLER_ID
         self.log = MetadataLog() if log is None else log
@@ -144,6 +147,7 @@ class ControllerNode:
         self.bootstrap = Bootstrap(self, self.topics, additions, bootstrap_topics, expected_brokers)
         self.membership = Membership(self, self.partitions, self.bootstrap.on_broker_unfenced)
         self._scram = ScramCredentials(self, users)
+        self._tokens = DelegationTokens(self, tokens)
         parts: tuple[Part, ...] = (
             self.membership,
             ProducerIdBlocks(self),
@@ -155,6 +159,7 @@ class ControllerNode:
             Configs(self, self.partitions),
             ClientQuotaControl(self),
             self._scram,
+            self._tokens,
             self.acls,
             self.features,
             self.quorum,
@@ -207,6 +212,7 @@ class ControllerNode:
             self.commit([*self.features.initial_records(), *initial])
         self.bootstrap.start(now_ms)
         self.leader_elections.start(now_ms)
+        self._tokens.start(now_ms)
 
     def _answer(self, request: PeerRequest, now_ms: int) -> None:
         message = request.body

@@ -30,7 +30,7 @@ OBSERVER_SESSION_MS: Final = 300_000
 LeaderState.OBSERVER_SESSION_TIMEOUT_MS."""
 
 FIRST_WITH_UNREGISTRATION: Final = 33
-"""The metadata.version (4.4-IV2) from which on controllers can be unregistered."""
+"""The first metadata.version (4.4-IV2) that allows controllers to be unregistered."""
 
 NO_DIRECTORY: Final = bytes(16)
 
@@ -83,7 +83,7 @@ class Quorum:
         self, request: m.DescribeQuorumRequest, now_ms: int
     ) -> m.DescribeQuorumResponse:
         """Answer a request for partition 0 of __cluster_metadata alone.  In any other request each
-        partition is unknown. Versions: v1 the times of a replica's last fetch and of its being
+        partition is unknown. Versions: v1 the times at which a replica last fetched and was last
         caught up (KIP-836), v2 directory ids and endpoints (KIP-853)."""
         requested = [
             (topic.topic_name, p.partition_index)
@@ -157,8 +157,8 @@ class Quorum:
     # ------------------------------------------------------------------------------------- voters
 
     def add_voter(self, request: m.AddRaftVoterRequest, _now_ms: int) -> m.AddRaftVoterResponse:
-        """Refuse, with the reasons of 4.4.0 in their order.  A new voter cannot be reached, as no
-        other controller runs."""
+        """Refuse, after 4.4.0's checks in their order.  A new voter cannot be reached, as no other
+        controller runs."""
         error, message = self._voter_problem(request, "Add")
         if error is ErrorCode.NONE and CONTROLLER_LISTENER not in [
             x.name for x in request.listeners
@@ -182,7 +182,7 @@ class Quorum:
     def remove_voter(
         self, request: m.RemoveRaftVoterRequest, _now_ms: int
     ) -> m.RemoveRaftVoterResponse:
-        """Refuse, with the reasons of 4.4.0 in their order: no voter is found."""
+        """Refuse, after 4.4.0's checks in their order; the last one finds no such voter."""
         error, message = self._voter_problem(request, "Remove")
         if error is ErrorCode.NONE and not self._is_reconfigurable():
             error = ErrorCode.UNSUPPORTED_VERSION

@@ -45,7 +45,7 @@ class OutsideHost(Protocol):
 
 
 class OutsideConnection(CarriedConnection):
-    """A connection of a client from outside.  `life`: that of the broker's process."""
+    """A connection of a client from outside.  `life`: the life of the broker's process."""
 
     __slots__ = ("connection_id", "life")
 

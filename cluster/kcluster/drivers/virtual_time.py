@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Final, final
 
-from kcluster.clients.logins import with_logins
+from kcluster.clients.logins import SSL_HANDSHAKE_FAILED, refuse, with_logins
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
 from kcluster.contract import ConnectionClosed, LoginFailed, Note, Reply, Request
@@ -33,20 +33,21 @@ from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import MAX_IDLE, Dispatcher
 from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
+from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
 from kcluster.security.client_access import OPEN, ClientAccess
 from kcluster.timers import NEVER_US
 
 Callback = Callable[[], object]
 
 FIRST_VIRTUAL_PORT: Final = 9092
-TLS_1_3_ROUND_TRIPS: Final = 1
 _DOWN: Final = ProcessState.DOWN
 
 
 @final
 class VirtualTime:
-    """One run.  `clients`: by id in the fabric; `endpoints`: those of the brokers; `trace`: gets a
-    line for each connection that a broker closes."""
+    """One run.  `clients`: by id in the fabric; `endpoints`: the addresses of brokers; `trace`: a
+    line for each connection that a broker closes; `certificates`: the ones that have replaced the
+    brokers' own."""
 
     def __init__(
         self,
@@ -54,25 +55,27 @@ class VirtualTime:
         processes: Iterable[Process],
         endpoints: Mapping[int, tuple[BrokerEndpoint, ...]],
         trace: list[Note | str],
+        certificates: Mapping[int, BrokerCertificate] = {},
     ) -> None:
         self.dispatcher = Dispatcher(fabric, processes, self)
         self.dispatcher.heal_sinks = (self._on_link_healed,)
         self.clients: dict[int, ClientStateMachine] = {}
         self.beside: Outlet | None = None
-        """The driver of connections other than those of simulated clients, if there is one."""
+        """The driver of connections that do not belong to simulated clients, if there is one."""
         self._transit: Transit[ClientConnection] = Transit(fabric, self, self, self._on_lost)
         self._endpoints = endpoints
         self._trace = trace
+        self._certificates = certificates
         self._heap: list[tuple[int, int, Callback]] = []
         """(µs, sequence number, callback)."""
         self._sequence = 0
         self._now: deque[Callback] = deque()
-        """Callbacks for the current time; they run after those on the heap."""
+        """Callbacks for the current time; they run after the callbacks on the heap."""
         self._connections: dict[int, ClientConnection] = {}
         """The connections whose broker's end is open, by id."""
         self._connection_ids = 0
-        self.tls_round_trips = TLS_1_3_ROUND_TRIPS
-        """The cost of a TLS handshake of the simulated clients."""
+        self.tls_round_trips: dict[str, int] = {}
+        """The cost of the simulated clients' TLS handshakes, by listener."""
         self._ready: list[ClientConnection] = []
         """Connections whose broker may take the next request."""
 
@@ -185,19 +188,18 @@ class VirtualTime:
         the client, before it logs in."""
         connection = ClientConnection(self.next_connection_id(), client_id, broker_id, identity)
         if identity.protocol.has_tls:
-            self._delay_by_handshake(connection)
+            self._delay_by_handshake(connection, self.tls_round_trips[identity.listener])
         self._connections[connection.connection_id] = connection
         return connection
 
-    def _delay_by_handshake(self, connection: ClientConnection) -> None:
+    def _delay_by_handshake(self, connection: ClientConnection, round_trips: int) -> None:
         """Let no message arrive before a TLS handshake could have ended.  Its messages are not
         sent: a cut, or a loss, shows at the client's first request."""
         client_id, broker_id = connection.client_id, connection.broker_id
         latency_us = self.dispatcher.fabric.latency_us
         there_us = latency_us(client_id, broker_id)
         round_trip_us = there_us + latency_us(broker_id, client_id)
-        handshake_us = self.tls_round_trips * round_trip_us
-        connection.arrival_at_broker_us = self.now_us + handshake_us + there_us
+        connection.arrival_at_broker_us = self.now_us + round_trips * round_trip_us + there_us
 
     def transmit(self, connection: ClientConnection, request: Request) -> None:
         """Send a request from a client to its broker."""
@@ -214,6 +216,10 @@ class VirtualTime:
         node = self.dispatcher.processes[connection.broker_id].broker
         identity = connection.identity
         is_served = node is not None and (identity is UNAUTHENTICATED or listens(node, identity))
+        if is_served and identity.protocol.has_tls and not connection.is_accepted:
+            shown = self._certificates.get(connection.broker_id, FIRST)
+            is_served = shown.state is CertificateState.VALID
+            connection.is_refused = not is_served
         if not is_served:
             self._connections.pop(connection.connection_id, None)
             return False
@@ -238,8 +244,12 @@ class VirtualTime:
             self.dispatcher.dispatch(connection.broker_id, closed)
 
     def close_at_client(self, connection: ClientConnection) -> None:
-        """Tell the client that the connection has ended.  Part of Ends."""
-        self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
+        """Notify the client that the connection has ended.  Part of Ends."""
+        client = self.clients[connection.client_id]
+        if connection.is_refused:
+            refuse(client, connection.name, SSL_HANDSHAKE_FAILED, self.now_ms)
+        else:
+            client.on_disconnected(connection.name, self.now_ms)
 
     def _close_from_broker(self, connection: ClientConnection) -> None:
         self._connections.pop(connection.connection_id, None)
@@ -333,6 +343,8 @@ def start_client(
     client_id = FIRST_CLIENT_ID + len(time.clients)
     rng = Random(f"{plan.seed}/{client_id}")
     identity = UNAUTHENTICATED if access == OPEN else access.identity
+    if identity.protocol.has_tls:
+        time.tls_round_trips[access.listener] = plan.tls_round_trips(access)
     wire = ClientWire(time, client_id, plan.brokers_with(access.listener), rng, kafka_id, identity)
     started = with_logins(client, access, lambda: time.now_ms)
     time.clients[client_id] = started

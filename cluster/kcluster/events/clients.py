@@ -16,9 +16,9 @@ from kcluster.security.sasl.exchange import LoginProblem
 
 
 class ClientThrottled(TaggedEvent, frozen=True):
-    """A client's `rate` exceeded the `limit` of a quota, both in the quota's unit per second.
-    Further ones are noted only after the rate was within the limit again.  `entity`: the entity of
-    the quota, as (type, name) pairs; a null name means the default."""
+    """A client's `rate` exceeded the `limit` of a quota, both in the quota's unit per second. The
+    next excess is noted only after the rate has been within the limit again.  `entity`: the entity
+    of the quota, as (type, name) pairs; a null name means the default."""
 
     client_id: str
     quota: str
@@ -73,7 +73,7 @@ class GroupEvent(TaggedEvent, frozen=True):
 
 
 class GroupRebalanced(GroupEvent, frozen=True):
-    """A rebalance is complete.  `trigger`: the reason for which it began."""
+    """A rebalance is complete.  `trigger`: the reason why it began."""
 
     generation: int
     members: tuple[str, ...]
@@ -131,7 +131,7 @@ class AssignedPartitions(Struct, frozen=True, gc=False):
 
 class GroupAssigned(GroupEvent, frozen=True):
     """The assignment of a generation is stored, and its members get it.  The assignment is empty if
-    the members' protocol is not that of consumers.  In a group of KIP-848 the generation is the
+    the members' protocol is not the consumer protocol.  In a group of KIP-848 the generation is the
     epoch of the target assignment, which its members reach step by step."""
 
     generation: int

@@ -3,7 +3,7 @@
 Owns: their facts.  Never: words for them (words/).
 Kafka: no counterpart; in production: iptables, tc, or a proxy between clients and brokers.
 
-Nodes are given by their ids in the fabric; `clients` has the names of those that are clients.
+Nodes are given by their ids in the fabric; `clients` has the names of the clients among them.
 """
 
 from __future__ import annotations

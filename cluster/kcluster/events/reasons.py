@@ -14,7 +14,7 @@ from kcluster.events.base import kind_of
 
 
 class Fencing(StrEnum):
-    """The reasons for which the controller fences a broker."""
+    """The reasons why the controller fences a broker."""
 
     SESSION_EXPIRED = "session_expired"
     """The broker sent no heartbeat for broker.session.timeout.ms."""

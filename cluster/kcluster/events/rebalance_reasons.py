@@ -15,7 +15,7 @@ from kcluster.events.base import kind_of
 
 
 class RebalanceReason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """The base of the reasons for which a rebalance began."""
+    """The base of the reasons why a rebalance began."""
 
 
 class MemberAdded(RebalanceReason, frozen=True):
@@ -36,8 +36,8 @@ class LeaderRejoined(RebalanceReason, frozen=True):
 
 class MetadataUpdated(RebalanceReason, frozen=True):
     """A member joined again with other protocols or another subscription; or a static member
-    returned under a new id while the leader assigns.  `instance_id`: that of the static member.
-    Kafka: `Updating metadata for member`, `Updating metadata for static member`."""
+    returned under a new id while the leader assigns.  `instance_id`: the static member's. Kafka:
+    `Updating metadata for member`, `Updating metadata for static member`."""
 
     member: str
     instance_id: str | None = None

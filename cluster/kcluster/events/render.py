@@ -51,7 +51,7 @@ KIND_WIDTH: Final = 22
 
 _ERRORS: Final[dict[int, ErrorCode]] = {int(error): error for error in ErrorCode}
 _TOPIC_LISTS: Final = frozenset({"topics", "topic_data", "responses"})
-"""Fields whose items name the topic in `name`; in other fields, `name` is that of a config or a
+"""Fields whose items name the topic in `name`; in other fields, `name` is the name of a config or a
 feature."""
 _TOPIC_FIELDS: Final = ("topic", "topic_name")
 _PARTITION_FIELDS: Final = ("partition", "partition_index", "index", "partition_id")

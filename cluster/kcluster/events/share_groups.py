@@ -53,7 +53,7 @@ class DeadLettersWritten(SharePartitionEvent, frozen=True):
 
 
 class DeadLetterProblem(StrEnum):
-    """The reasons for which records do not reach the dead letter queue."""
+    """The reasons why records do not reach the dead letter queue."""
 
     NO_QUEUE = "no queue"
     """The group no longer has a queue: its config was removed."""

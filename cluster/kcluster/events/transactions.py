@@ -12,8 +12,8 @@ from kcluster.events.base import TaggedEvent
 
 
 class AbortReason(StrEnum):
-    """The reason for which a transaction was aborted: its producer requested it; it was open for
-    longer than its timeout; a new producer has its transactional id."""
+    """The reason why a transaction was aborted: its producer requested it; it was open for longer
+    than its timeout; a new producer has its transactional id."""
 
     PRODUCER = "producer"
     TIMEOUT = "timeout"

@@ -42,7 +42,7 @@ from kcluster.events.reasons import (
 
 
 class Cause(StrEnum):
-    """The names are those of `checks: {causes: ...}` in scenario files."""
+    """The cause of an anomaly, by its name in `checks: {causes: ...}` of scenario files."""
 
     UNCLEAN_ENABLED = "unclean.leader.election.enable=true"
     MIN_INSYNC_ONE = "min.insync.replicas=1"

@@ -36,7 +36,7 @@ MAX_GROUP_WEIGHT: Final = 100_000
 """The limit on kept rows of groups and the members in them, together."""
 MAX_TRANSACTION_ROWS: Final = 30_000
 LARGE_GROUP: Final = 100
-"""The number of members from which on a single member's coming or going makes no row."""
+"""The least size of a group in which a single member that comes or goes makes no row."""
 DEAD: Final = "Dead"
 
 CHANGING_APIS: Final = frozenset(
@@ -251,7 +251,7 @@ class CoordinatorStates:
 
 def _leader_epoch(shard: LogShard[Any]) -> int:
     """The leader epoch of the coordinator's partition; of two brokers that claim to coordinate, the
-    one with the later epoch counts."""
+    broker with the later epoch counts."""
     replica = shard.replica
     return -1 if replica is None else replica.leader_epoch
 

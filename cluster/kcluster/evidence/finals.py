@@ -29,7 +29,7 @@ from kcluster.protocol.names import TRANSACTION_STATE_TOPIC, has_internal_prefix
 
 
 class Finals(Struct):
-    """The result of reading the final logs.  `logs`: those of the existing topics; `offline`:
+    """The result of reading the final logs.  `logs`: the logs of the existing topics; `offline`:
     partitions without a leader; `deleted`: (partition, first and last offset) below the log's
     start; `violations`: replicas that differ."""
 

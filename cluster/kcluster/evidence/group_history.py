@@ -98,7 +98,7 @@ class ArchivedRecords(Struct, frozen=True, gc=False):
 
 class OffsetLookup(Struct, frozen=True, gc=False):
     """A client's question for the start or the end of a log: to reset its position
-    (auto.offset.reset), or for a reason of its own.  `asked`: EARLIEST or LATEST."""
+    (auto.offset.reset), or for another reason.  `asked`: EARLIEST or LATEST."""
 
     at_ms: int
     client: str
@@ -183,7 +183,7 @@ def offset_answers(
     recorder: Recorder, answers: Iterable[Answer] | None = None
 ) -> Iterator[Commit | FetchedOffset]:
     """Every commit that a broker answered, and every offset that it returned, in order of time; or
-    those among `answers`."""
+    only the commits and offsets in `answers`."""
     names = {key[0]: observed.topic for key, observed in recorder.partitions.items()}
     names |= controller_image(recorder.dispatcher).topic_names
     for answer in recorder.answers if answers is None else answers:

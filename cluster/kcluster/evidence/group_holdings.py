@@ -73,7 +73,7 @@ _Member = tuple[str, str]
 
 
 class _Said(Struct, frozen=True):
-    """The report in a member's request, before its answer."""
+    """A member's report in a request that is not answered yet."""
 
     member: _Member
     lets_go: bool = False
@@ -119,7 +119,7 @@ class _Holdings:
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, dict[Partition, int]]] = {}
-        """The time from which on a member has a partition, by group, member and partition."""
+        """The time since which a member has a partition, by group, member and partition."""
         self._fences: dict[_Member, _Fence] = {}
         self._instances: dict[_Member, str] = {}
         """The member with each instance id, by group and instance id."""

@@ -133,7 +133,8 @@ class Facts:
         return state, last
 
     def away(self, broker: int, at_ms: int) -> Note | None:
-        """The note by which a broker's process went down or was paused, if it had at that time."""
+        """The note by which a broker's process went down or was paused, if it was still down or
+        paused at that time."""
         state, note = self.state(broker, at_ms)
         return None if state is ProcessState.UP else note
 

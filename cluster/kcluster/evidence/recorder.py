@@ -64,8 +64,8 @@ class MembershipStep(Struct, frozen=True, gc=False):
 
 
 class PartitionAnswer(Struct, frozen=True, gc=False):
-    """The part of a Produce or Fetch response that concerns one partition.  `base_offset`: that of
-    the append; `first` and `last`: the offsets that were read, -1 for none."""
+    """The part of a Produce or Fetch response that concerns one partition.  `base_offset`: the base
+    offset of the append; `first` and `last`: the offsets that were read, -1 for none."""
 
     at_ms: int
     broker: int

@@ -1,9 +1,9 @@
 """Requests in the form that rules match; brokers' responses with a rule's error, or from old
 metadata, for the rule `stale`.
 
-Owns: the partitions that a request names, including those of its fetch session; the changed
-response; the copy of a broker's image.  Never: decides or holds anything (runtime/gate.py does),
-changes the broker.  Kafka: no counterpart; for `stale`, a broker whose metadata log lags.
+Owns: the partitions that a request names, including the partitions of its fetch session; the
+changed response; the copy of a broker's image.  Never: decides or holds anything (runtime/gate.py
+does), changes the broker.  Kafka: no counterpart; for `stale`, a broker whose metadata log lags.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import copy
 from functools import partial
 from typing import Any
 
+from kcluster.broker.authorization import admit
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.registry import PARKED, SERVED_APIS
 from kcluster.contract import Reply, Request
@@ -41,7 +42,7 @@ def call_of(node: BrokerNodeView, request: Request) -> Call:
 
 
 def named(node: BrokerNodeView, request: Request) -> list[tuple[str, int | None]]:
-    """The partitions that a request names; a fetch also names those of its session."""
+    """The partitions that a request names; for a fetch, the partitions of its session too."""
     names = node.image.topic_names
     if request.api_key == ApiKey.METADATA and request.body.topics is None:
         return [(name, None) for name in node.image.topics]
@@ -105,12 +106,18 @@ class StaleImage:
         self._image = copied(node.image)
 
     def answer(self, node: BrokerNodeView, request: Request, now_ms: int) -> Any:
-        """The response that the broker would have given then.  If that requests the creation of a
-        topic, the broker sends the request in its next step."""
+        """The response that the broker would have given at that time. If the response requests the
+        creation of a topic, the broker sends the request in its next step."""
         then: Any = _BrokerThen(node, self._image)
-        body = SERVED_APIS[request.api_key].handler(then, request, now_ms)
+        access, asked = node.access, request
+        if access is not None:
+            admitted = admit(then, request)
+            if not isinstance(admitted, Request):
+                return admitted
+            asked = admitted
+        body = SERVED_APIS[request.api_key].handler(then, asked, now_ms)
         assert body is not PARKED, request
-        return body
+        return body if access is None else access.complete(asked, body)[1]
 
 
 class _BrokerThen:

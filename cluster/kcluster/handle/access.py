@@ -1,33 +1,27 @@
 """How clients come into a cluster: addresses by listener, settings of each library.
 
-Owns: these methods, the folder of the certificates for clients.  Never: makes a certificate
-(drivers/tls/ does), chooses a user's mechanism (config/topology/client_access.py does), logs a
-password.
+Owns: these methods.  Never: makes a certificate (drivers/tls/ does), chooses a user's mechanism
+(config/topology/client_access.py does), logs a password.
 Kafka: the client.properties that an administrator hands out.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kcluster.config.files.problems import unknown
-from kcluster.config.kafka.catalog import listener_prefix
+from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.client_access import AccessProblem, find_access
 from kcluster.drivers.serving import SocketDriver
 from kcluster.handle.client_objects import with_objects
 from kcluster.handle.port import ClusterPort
 from kcluster.operations.errors import ClusterError
-from kcluster.principals import SecurityProtocol
 from kcluster.security.client_access import ClientAccess
 from kcluster.security.client_settings import SETTINGS_OF, Login, LoginFiles, Settings
 
 if TYPE_CHECKING:
-    from kcluster.drivers.tls.certificate_folder import CertificateFolder
     from kcluster.drivers.tls.cluster_tls import ClusterTls
 
-_CLIENT_AUTH: Final = "ssl.client.auth"
 _UNNAMED: Final = "client"
 """The name in the certificate of a client that names no user, where brokers ask for one."""
 
@@ -37,8 +31,6 @@ class ClusterAccess:
 
     def __init__(self, port: ClusterPort) -> None:
         self._port = port
-        self._certificates: CertificateFolder | None = None
-        self._own_folder = ""
 
     def bootstrap_of(self, listener: str) -> str:
         """`host:port` of each broker that has a listener, for its clients' bootstrap.servers."""
@@ -51,7 +43,7 @@ class ClusterAccess:
 
     def client_config(
         self, library: str, user: str | None = None, listener: str | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """The settings with which a client of a library comes in: arguments for kafka-python and
         aiokafka, properties for Java and librdkafka.  Without a user and a listener as one of the
         project's own clients would.  ClusterError if it cannot."""
@@ -84,38 +76,22 @@ class ClusterAccess:
             self._files(access),
         )
 
-    def close(self) -> None:
-        """Remove the folder with the certificates, unless the topology names it."""
-        if self._own_folder:
-            shutil.rmtree(self._own_folder, ignore_errors=True)
-            self._own_folder = ""
-        self._certificates = None
-
     def _files(self, access: ClientAccess) -> LoginFiles | None:
         """The files of a client, if the brokers' certificates are made here."""
         security = self._port.plan.topology.security
         if not access.protocol.has_tls or not security.makes_certificates:
             return None
         named = access.user or _UNNAMED
-        is_by_certificate = access.protocol is SecurityProtocol.SSL and access.user is not None
-        asks = is_by_certificate or self._asks_for_certificates(access.listener)
-        return self.certificates.files_of(named if asks else None)
+        asks = self._asks_for_certificates(access)
+        return self._tls.folder.files_of(named if asks else None)
 
-    def _asks_for_certificates(self, listener: str) -> bool:
+    def _asks_for_certificates(self, access: ClientAccess) -> bool:
         topology = self._port.plan.topology
-        names = (_CLIENT_AUTH, f"{listener_prefix(listener)}{_CLIENT_AUTH}")
-        texts = [topology.config_texts(spec.id) for spec in topology.brokers]
-        return any(each.get(name, "none") != "none" for each in texts for name in names)
-
-    @property
-    def certificates(self) -> CertificateFolder:
-        """The folder with the certificates for clients, written on first use."""
-        if self._certificates is None:
-            folder = self._port.plan.topology.security.certificate_folder
-            if folder is None:
-                folder = self._own_folder = tempfile.mkdtemp(prefix="kcluster-")
-            self._certificates = self._tls.folder_for_clients(folder)
-        return self._certificates
+        texts = [
+            TlsTexts(access.listener, access.protocol, topology.config_texts(spec.id), {})
+            for spec in topology.brokers
+        ]
+        return any(each.get("ssl.client.auth") != "none" for each in texts)
 
     @property
     def _tls(self) -> ClusterTls:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from kcluster.security.client_settings import Code, Login, LoginFiles, Settings
 from kcluster.security.sasl.oauthbearer import unsecured_token
@@ -38,28 +38,36 @@ class UnsecuredToken:
         return {}
 
 
-class AsyncUnsecuredToken(UnsecuredToken):
+class AsyncUnsecuredToken:
     """The same for aiokafka."""
 
-    async def token(self) -> str:  # type: ignore[override]  # both libraries call it token
+    def __init__(self, user: str) -> None:
+        self._provider = UnsecuredToken(user)
+
+    async def token(self) -> str:
         """A new token."""
-        return UnsecuredToken.token(self)
+        return self._provider.token()
+
+    def extensions(self) -> dict[str, str]:
+        """No SASL extensions."""
+        return {}
 
 
 def with_objects(
     library: str, login: Login, settings: Settings, context: Callable[[LoginFiles], object]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The settings of a library, with objects instead of expressions where the library is
     Python's.  `context`: makes the context of TLS."""
-    made: dict[str, Any] = {
+    made: dict[str, object] = {
         name: value.text if isinstance(value, Code) else value for name, value in settings.items()
     }
     if "ssl_context" in made and login.files is not None:
         made["ssl_context"] = context(login.files)
     if "sasl_oauth_token_provider" in made:
-        provider = AsyncUnsecuredToken if library == "aiokafka" else UnsecuredToken
-        _accept(library, provider)
-        made["sasl_oauth_token_provider"] = provider(login.user or "")
+        is_async, user = library == "aiokafka", login.user or ""
+        provider = AsyncUnsecuredToken(user) if is_async else UnsecuredToken(user)
+        _accept(library, type(provider))
+        made["sasl_oauth_token_provider"] = provider
     return made
 
 

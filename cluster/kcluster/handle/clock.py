@@ -91,8 +91,9 @@ class ClusterClock:
 
     def step(self, kind: str = ANY, *, within_s: float = 60.0) -> NoteEntry:
         """Let the cluster run until the next event of this kind (`leader_elected`, `leader_elected
-        of orders-0`, or `any`) and stop it in the same moment; returns the event.  If there is none
-        within this time of the machine, the clock stops nevertheless, with a ClusterError."""
+        of orders-0`, or `any`) and stop it at that moment; returns the event.  If there is none
+        within this time of the machine, the clock is stopped nevertheless, and ClusterError is
+        raised."""
         is_wanted, driver, port = wanted_event(kind), self._steered, self._port
         seconds_in("within_s", within_s)
         found: list[NoteEntry] = []

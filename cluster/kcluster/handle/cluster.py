@@ -21,6 +21,7 @@ from gevent.event import Event as GeventEvent
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.acceptor import ReservedPort
+from kcluster.drivers.tls.optional import require_stores
 from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError, NotInTime
 from kcluster.runtime.build import build
@@ -35,8 +36,8 @@ ADVISED_DESCRIPTORS: Final = 10_000
 class Cluster(ClusterVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
-    `seed`: that of all randomness in the cluster; drawn if None.  `log`: called with lines for an
-    operator.  `record`: whether the run is recorded, for `verdict` and `save`.  `bootstrap`:
+    `seed`: the seed of all randomness in the cluster; drawn if None.  `log`: called with lines for
+    an operator.  `record`: whether the run is recorded, for `verdict` and `save`.  `bootstrap`:
     `host:port,host:port`, for clients.
     """
 
@@ -50,6 +51,7 @@ class Cluster(ClusterVerbs):
         log: Callable[[str], None] | None = None,
         record: bool = True,
     ) -> None:
+        require_stores(topology)
         self._ports = _reserve(topology)
         ports = {id_: [port.port for port in own] for id_, own in self._ports.items()}
         drawn = int.from_bytes(os.urandom(6)) if seed is None else seed
@@ -120,7 +122,8 @@ class Cluster(ClusterVerbs):
             self._release()
 
     def _release(self) -> None:
-        self.access.close()
+        if self.driver.tls is not None:
+            self.driver.tls.close()
         for ports in self._ports.values():
             for port in ports:
                 port.release()

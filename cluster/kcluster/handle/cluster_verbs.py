@@ -17,9 +17,11 @@ from kcluster.handle.port import ClusterPort, forwarded
 from kcluster.handle.recording import ClusterRecord
 from kcluster.handle.verbs import UserVerbs
 from kcluster.handle.view import HandleView
+from kcluster.operations.errors import ClusterError
 from kcluster.runtime.build import Plan
 
 if TYPE_CHECKING:
+    from kcluster.drivers.tls.certificate_folder import CertificateFolder
     from kcluster.evidence.recorder import Recorder
 
 
@@ -40,7 +42,8 @@ def _record(cluster: ClusterVerbs) -> ClusterRecord:
 
 
 class ClusterVerbs(UserVerbs, ClusterPort):
-    """The common part of Cluster and WorldCluster.  `topology`: that with which it began."""
+    """The common part of Cluster and WorldCluster.  `topology`: the topology with which it
+    began."""
 
     def __init__(self, topology: Topology, seed: int, plan: Plan, driver: HandleDriver) -> None:
         super().__init__(plan, driver, seed)
@@ -106,6 +109,14 @@ class ClusterVerbs(UserVerbs, ClusterPort):
 
     bootstrap_of = forwarded(_access, ClusterAccess.bootstrap_of)
     client_config = forwarded(_access, ClusterAccess.client_config)
+
+    @property
+    def certificates(self) -> CertificateFolder:
+        """The files with which clients connect by TLS: the CA, and a certificate for each user that
+        is asked for.  Raises ClusterError if no listener has TLS."""
+        if self.driver.tls is None:
+            raise ClusterError("no listener of this cluster has TLS")
+        return self.driver.tls.folder
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from kcluster.contract import Note
 from kcluster.runtime.dispatch import Dispatcher
+
+if TYPE_CHECKING:
+    from kcluster.drivers.tls.cluster_tls import ClusterTls
 
 T = TypeVar("T")
 
@@ -20,6 +23,10 @@ class HandleDriver(Protocol):
 
     bugs: list[BaseException]
     """The errors that steps have raised; each is a bug."""
+
+    @property
+    def tls(self) -> ClusterTls | None:
+        """The TLS of the brokers; None if no listener has it."""
 
     @property
     def dispatcher(self) -> Dispatcher:

@@ -104,8 +104,8 @@ class Network:
         )
 
     def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:
-        """Heal cuts and remove shapes: of all links, of those of `nodes`, or of those between
-        `nodes` and `others`."""
+        """Heal cuts and remove shapes: of all links, of the links of `nodes`, or of the links
+        between `nodes` and `others`."""
         self._port.perform("heal", nodes=nodes, others=others)
 
     def _fault(self, verb: str, **values: Any) -> NetworkFault:

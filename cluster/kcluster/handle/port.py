@@ -43,7 +43,7 @@ meanwhile."""
 def forwarded(
     part: Callable[[C], Q], method: Callable[Concatenate[Q, P], T]
 ) -> Callable[Concatenate[C, P], T]:
-    """The method of a cluster that is a method of one of its parts, under a name of its own."""
+    """A method of a cluster that calls a method of one of its parts, maybe under another name."""
 
     @wraps(method)
     def forward(cluster: C, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -123,8 +123,8 @@ class VerbPort(ABC):
 class ClusterPort(VerbPort):
     """A running cluster whose driver has a thread, or a clock, of its own.
 
-    `seed`: that of all randomness in the cluster; `name`: that of its run directories; `ledger`:
-    the sends and reads of the project's own clients; `clock_name`: "live" or "virtual".
+    `seed`: the seed of all randomness in the cluster; `name`: the name of its run directories;
+    `ledger`: the sends and reads of the project's own clients; `clock_name`: "live" or "virtual".
     """
 
     driver: HandleDriver

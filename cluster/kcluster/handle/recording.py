@@ -82,8 +82,8 @@ class ClusterRecord:
         """The verdict on every record so far, from what the brokers saw of their clients.  The
         cluster stands still meanwhile, for seconds at most.
 
-        `since`: judge only records and events since then: a time back (`30s`), the number of an
-        event, or a result of `mark()`.
+        `since`: judge only records and events since this moment: a time back (`30s`), the number of
+        an event, or a result of `mark()`.
         """
         return self._port.call(lambda: self.judge(since))
 

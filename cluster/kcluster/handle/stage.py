@@ -18,7 +18,7 @@ from kcluster.runtime.build import Plan
 
 class DriverClock:
     """The clock of a driver, as a stage sees it.  `refuse`: called with the reason if a condition
-    can hold no more."""
+    can no longer hold."""
 
     def __init__(self, driver: HandleDriver, refuse: Callable[[str], None]) -> None:
         self._driver = driver

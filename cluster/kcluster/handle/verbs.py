@@ -95,7 +95,7 @@ class UserVerbs(VerbPort):
     ) -> tuple[int, ...]:
         """Start brokers that are down, on the disks that they had.  With `kafka_version` ("3.9")
         they run as that release from now on: an upgrade.  Returns when they serve clients and are
-        back in the ISRs, or after `timeout_s` in those that they could join by then."""
+        back in the ISRs, or after `timeout_s` in the ISRs that they could join by then."""
         values = {"brokers": brokers, "kafka_version": kafka_version}
         chosen = self._perform("start", timeout_s, **values).chosen
         if self._waits(wait):
@@ -155,7 +155,7 @@ class UserVerbs(VerbPort):
         return self.call(lambda: self.verbs.choose(verb, nodes, can_wait))
 
     def _perform(self, verb: str, timeout_s: float, **values: Any) -> Performed:
-        """Perform an action after which the caller may wait for so long."""
+        """Perform an action after which the caller may wait for this long."""
         seconds_in("timeout_s", timeout_s)
         return self.perform(verb, **values)
 
@@ -163,8 +163,8 @@ class UserVerbs(VerbPort):
         return self.waits if wait is None else wait
 
     def advertise(self, broker_id: int, host: str, port: int, *, timeout_s: float = 30.0) -> None:
-        """Give clients this address of a broker from now on, such as that of a forwarder.
-        Returns when all brokers know it."""
+        """Give clients this address of a broker from now on, such as a forwarder's. Returns when
+        all brokers know it."""
         advertise = partial(self.verbs.advertise, broker_id, host, port)
         self._administer(f"broker {broker_id}", timeout_s, advertise)
 
@@ -218,8 +218,8 @@ class UserVerbs(VerbPort):
     def wait_until_settled(
         self, *, timeout_s: float | None = None, after: Callable[[], bool] = lambda: True
     ) -> bool:
-        """Wait until `is_settled()` holds and `after()` does, which is called in the driver's
-        thread; by default `settle_limit_s` at most.  Returns whether both held.  The cluster may be
+        """Wait until `is_settled()` and `after()` hold, by default for `settle_limit_s` at most;
+        `after` is called in the driver's thread.  Returns whether both held.  The cluster may be
         unsettled again by the next event."""
 
         def holds() -> bool:

@@ -75,7 +75,7 @@ class HandleView:
         return port.call(read)
 
     def events(self, since: int = 0) -> list[NoteEntry]:
-        """The events after the one with sequence `since`, oldest first."""
+        """The events after the event with sequence `since`, oldest first."""
         number_in("since", since, -1, math.inf)
         port = self._port
         return port.call(lambda: [entry for entry in port.kept if entry.sequence > since])
@@ -105,9 +105,9 @@ class HandleView:
     ) -> None:
         """Wait until a condition of scenario files holds: `wait_for("isr(orders-0) = 3",
         within="10s")`, `"leader(orders-0) = 2"`, `"event leader_elected of orders-0"`, `"settled"`.
-        `within`: such a time, or seconds.  Or wait until the ISR of (topic, partition) has n
-        members, until broker b leads (topic, partition), or for an event of this kind.  Events
-        count after the one with sequence `since`, by default from now on."""
+        `within`: a time such as `10s`, or seconds.  Or wait until the ISR of (topic, partition) has
+        n members, until broker b leads (topic, partition), or for an event of this kind.  Events
+        count after the event with sequence `since`, by default from now on."""
         from kcluster.operations.conditions import condition_in, limit_ms_of
 
         port = self._port

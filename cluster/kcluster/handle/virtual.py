@@ -55,7 +55,11 @@ class VirtualDriver(UserVerbs):
         self.plan: Plan = build(topology, seed, virtual_ports(topology))
         self.trace: list[Note | str] = []
         self.time = VirtualTime(
-            self.plan.fabric, self.plan.processes, self.plan.endpoints, self.trace
+            self.plan.fabric,
+            self.plan.processes,
+            self.plan.endpoints,
+            self.trace,
+            self.plan.certificates,
         )
         self.dispatcher = self.time.dispatcher
         self.verbs = Verbs(self.plan, self.dispatcher)

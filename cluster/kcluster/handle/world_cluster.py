@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.memory.addresses import in_memory
 from kcluster.drivers.memory.driver import InMemoryDriver
+from kcluster.drivers.tls.optional import require_stores
 from kcluster.drivers.virtual_time import virtual_ports
 from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.operations.errors import NotInTime
@@ -47,6 +48,7 @@ class WorldCluster(ClusterVerbs):
         record: bool = True,
         start_ms: int = 0,
     ) -> None:
+        require_stores(topology)
         topology = in_memory(topology)
         plan = build(topology, seed, virtual_ports(topology))
         super().__init__(topology, seed, plan, InMemoryDriver(plan, log, start_ms=start_ms))
@@ -55,13 +57,17 @@ class WorldCluster(ClusterVerbs):
 
     def open(self) -> None:
         """Start the cluster; returns when all brokers serve clients."""
+        if self.driver.tls is not None and self.topology.security.makes_certificates:
+            # Before a world: the first temporary directory of a process draws random numbers.
+            _ = self.driver.tls.folder
         self.driver.open()
         self.wait_until(self.verbs.settled.has_started, START_TIMEOUT_S, "not all brokers started")
 
     def close(self) -> None:
         """Stop the cluster.  Verbs that wait raise a ClusterError."""
         self.driver.stop()
-        self.access.close()
+        if self.driver.tls is not None:
+            self.driver.tls.close()
 
     def result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
         driver = self.driver

@@ -63,7 +63,7 @@ class LoggedUnfencing(Struct, frozen=True):
 
 
 class BrokerSeen(Struct, frozen=True):
-    """A registration's facts about a broker that have no time."""
+    """Facts without a time about a broker, from its registration."""
 
     broker: int
     rack: str | None

@@ -296,7 +296,7 @@ class _Drafting:
 
 
 def refusal(config: DescribedConfig, known: Mapping[str, ConfigDef]) -> str | None:
-    """The reason for which a topology cannot set this config; None if it can."""
+    """The reason why a topology cannot set this config; None if it can."""
     if config.sensitive:
         return "sensitive: Kafka does not show its value"
     if config.name in _DIRECTORIES:

@@ -77,7 +77,7 @@ class Misplaced(Observed, frozen=True):
 
 
 class LeaderOutside(Observed, frozen=True):
-    """A leader that is not in the ISR; `elr`: was not in it, nor in this ELR, before."""
+    """A leader that is not in the ISR, and was in neither the ISR nor this `elr` before."""
 
     leader: int
     isr: Brokers
@@ -109,7 +109,7 @@ class BeganWithout(Observed, frozen=True):
 
 class RecordDiffers(Observed, frozen=True):
     """The record at an offset has another leader epoch than the committed record.  `leader`: the
-    leader that has the latter at the end; None: it was committed earlier."""
+    leader whose log has the committed record at the end; None: it was committed earlier."""
 
     offset: int
     leader_epoch: int

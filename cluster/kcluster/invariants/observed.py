@@ -103,8 +103,9 @@ class ObservedPartition:
     """One partition of one topic id, over a whole run.
 
     `appends`: leaders' appends in order of time, including appends that were lost later.
-    `registrations`: those at the controller, each with the time at which it was first seen.
-    `moves`, `epoch_runs`: those of all replicas.
+    `registrations`: the registrations at the controller, each with the time at which it was first
+    seen.
+    `moves`, `epoch_runs`: the changes of all replicas.
     """
 
     __slots__ = (

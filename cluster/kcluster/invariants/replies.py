@@ -40,7 +40,7 @@ _AT_ONCE: Final = frozenset(
 )
 """APIs that a broker answers alone, without the controller and without a commit, except for a
 Produce in a transaction, about which it may ask the coordinator first.  OffsetFetch and LeaveGroup
-do not belong to them, because their answers may wait for earlier commits."""
+are not among them, because their answers may wait for earlier commits."""
 
 
 class Patience(Struct, frozen=True):
@@ -53,8 +53,8 @@ class Patience(Struct, frozen=True):
 
 
 _Owed = tuple[int, int, int]
-"""A reply that is owed: (broker, the arrival of the request, the end of the debt: _OPEN if it
-lasts)."""
+"""A reply that a broker owes: (broker, the arrival time of the request, the time until which the
+reply is owed: _OPEN if it still is)."""
 
 
 class Replies:

@@ -161,7 +161,7 @@ def differing(replica: Replica, committed: Committed, start: int) -> Broken:
 
 
 def record_differs(own: Batch, wanted: Batch, leader: int | None = None) -> f.RecordDiffers:
-    """A batch beside the committed one, which `leader` has at the end."""
+    """A batch and the committed batch in its place, which `leader` has at the end."""
     return f.RecordDiffers(own.base_offset, own.leader_epoch, wanted.leader_epoch, leader)
 
 

@@ -1,8 +1,8 @@
 """Checks the invariants of a running cluster after each step.
 
-Owns: the times of the checks (after each step of a node), and the choice of replicas (those that
-the event may have moved).  Never: finds a violation (invariants.py does), changes anything in the
-cluster.  Kafka: no counterpart.
+Owns: the times of the checks (after each step of a node), and the choice of replicas (the replicas
+that the event may have moved).  Never: finds a violation (invariants.py does), changes anything in
+the cluster.  Kafka: no counterpart.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class ExerciseKeys(Struct, frozen=True):
 
 
 class Exercise(Struct, frozen=True):
-    """An exercise, from `exercise_of`.  `number`: that of its lesson, 0 for a teacher's own
+    """An exercise, from `exercise_of`.  `number`: the number of its lesson, 0 for a teacher's own
     exercise; `start`: the file with which students begin."""
 
     number: int

@@ -46,7 +46,7 @@ from kcluster.scenario.language.words import CONDITION
 
 MIN_CHOICES: Final = 2
 MAX_CHOICES: Final = 9
-"""The most choices of a question: each is chosen by one digit."""
+"""The most choices of a question: each is chosen by a single digit."""
 EVENTS: Final = "events"
 LOGS: Final = "logs"
 ERRORS: Final = "errors"

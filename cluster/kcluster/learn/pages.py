@@ -61,7 +61,7 @@ def exercise_blocks(exercise: Exercise) -> Iterator[str]:
 
 
 def lesson_pictures(played: LessonPlayed) -> dict[str, str]:
-    """The pictures of a lesson's page by their files, beside the page."""
+    """The pictures of a lesson's page, by their file names."""
     return {
         _picture(played.lesson, number, at): logs_picture(logs)
         for number, each in enumerate(played.parts, 1)

@@ -1,7 +1,7 @@
 """A lesson played in virtual time: the events of each part, and the right answers.
 
 Owns: PartPlayed, and looking at the cluster when a part ends.  Never: makes words (telling.py),
-takes an answer from another source than the run.  Kafka: no counterpart.
+takes an answer from any source but the run.  Kafka: no counterpart.
 """
 
 from __future__ import annotations

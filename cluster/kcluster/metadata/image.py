@@ -20,6 +20,7 @@ from kcluster.metadata.records import (
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
@@ -28,6 +29,7 @@ from kcluster.metadata.records import (
     QuotaEntity,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -50,13 +52,15 @@ class MetadataImage:
     """The cluster as of metadata offset `offset` (of the last record applied; -1 for none)."""
 
     __slots__ = (
-        "acls", "brokers", "client_quotas", "configs", "features", "next_producer_id", "offset",
+        "acls", "brokers", "client_quotas", "configs", "delegation_tokens", "features",
+        "next_producer_id", "offset",
         "scram_credentials", "topic_names", "topics",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.offset = -1
         self.acls = AclIndex()
+        self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
         self.brokers: dict[int, BrokerRegistration] = {}
         self.topics: dict[str, TopicImage] = {}
         self.topic_names: dict[bytes, str] = {}
@@ -136,6 +140,10 @@ class MetadataImage:
                 self.scram_credentials[name, mechanism] = record
             case RemoveUserScramCredentialRecord(name=name, mechanism=mechanism):
                 del self.scram_credentials[name, mechanism]
+            case DelegationTokenRecord(token_id=token_id):
+                self.delegation_tokens[token_id] = record
+            case RemoveDelegationTokenRecord(token_id=token_id):
+                del self.delegation_tokens[token_id]
             case AccessControlEntryRecord(acl_id=acl_id, acl=acl):
                 self.acls.add(acl_id, acl)
             case RemoveAccessControlEntryRecord(acl_id=acl_id):

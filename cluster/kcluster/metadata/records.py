@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import NoteId
-from kcluster.principals import UNAUTHENTICATED, BrokerEndpoint, ClientIdentity
+from kcluster.principals import UNAUTHENTICATED, BrokerEndpoint, ClientIdentity, Principal
 from kcluster.protocol.codec.schema import Versions
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
@@ -199,6 +199,31 @@ class RemoveAccessControlEntryRecord(Struct, frozen=True, gc=False):
     cause: NoteId | None = None
 
 
+class DelegationTokenRecord(Struct, frozen=True, gc=False):
+    """A delegation token was created, renewed, or given another end."""
+
+    token_id: str
+    owner: Principal
+    requester: Principal
+    renewers: tuple[Principal, ...]
+    issued_ms: int
+    expires_ms: int
+    max_ms: int
+    """The time after which the token cannot be renewed."""
+
+    def may_renew(self, principal: Principal) -> bool:
+        """Whether a client may renew the token, or end it."""
+        return principal == self.owner or principal in self.renewers
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether the token is valid no longer."""
+        return self.max_ms < now_ms or self.expires_ms < now_ms
+
+
+class RemoveDelegationTokenRecord(Struct, frozen=True, gc=False):
+    token_id: str
+
+
 MetadataRecord = (
     RegisterBrokerRecord
     | BrokerRegistrationChangeRecord
@@ -214,6 +239,8 @@ MetadataRecord = (
     | RemoveUserScramCredentialRecord
     | AccessControlEntryRecord
     | RemoveAccessControlEntryRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
 )
 
 
@@ -229,6 +256,13 @@ class Envelope(Struct, gc=False):
     is_strict: bool | None
     client_host: str = ""
     identity: ClientIdentity = UNAUTHENTICATED
+
+
+class TokenChange(Struct, gc=False):
+    """A client's request to the controller for a delegation token, with the client."""
+
+    body: Message
+    requester: Principal
 
 
 class RequestDenied(Struct, frozen=True, gc=False):

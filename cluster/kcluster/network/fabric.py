@@ -187,8 +187,8 @@ class Fabric:
         return cut
 
     def heal(self, a: int | None = None, b: int | None = None) -> tuple[Link, ...]:
-        """Undo cuts: all cuts, those of node `a`, or those between `a` and `b`, in both directions.
-        Returns the links that were cut, sorted."""
+        """Undo cuts: all cuts, the cuts of node `a`, or the cuts between `a` and `b`, in both
+        directions. Returns the links that were cut, sorted."""
         healed = tuple(link for link in self.cuts if _touches(link, a, b))
         for link in healed:
             del self._cuts[link]

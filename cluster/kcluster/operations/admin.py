@@ -7,7 +7,7 @@ Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions, kafka-cluster unr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kcluster.config.creatable_topic import creatable_topic
@@ -20,6 +20,7 @@ from kcluster.principals import BrokerEndpoint
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.messages import Message
+from kcluster.security.acls import Acl
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
 from kcluster.security.sasl.nonces import draw_text
 
@@ -106,6 +107,40 @@ class Admin:
         change = ask.ScramCredentialDeletion(name=user, mechanism=SCRAM_CODES[mechanism])
         self._ask(ask(deletions=[change]), on_end)
 
+    def create_acls(self, acls: Iterable[Acl], on_end: OnEnd) -> None:
+        """Create ACLs; one that exists stays."""
+        ask = m.CreateAclsRequest
+        creations = [
+            ask.AclCreation(
+                resource_type=acl.resource_type.code,
+                resource_name=acl.resource_name,
+                resource_pattern_type=acl.pattern_type.code,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation.code,
+                permission_type=acl.permission.code,
+            )
+            for acl in acls
+        ]
+        self._ask(ask(creations=creations), on_end)
+
+    def delete_acls(self, acls: Iterable[Acl], on_end: OnEnd) -> None:
+        """Delete ACLs; one that does not exist is left alone."""
+        ask = m.DeleteAclsRequest
+        filters = [
+            ask.DeleteAclsFilter(
+                resource_type_filter=acl.resource_type.code,
+                resource_name_filter=acl.resource_name,
+                pattern_type_filter=acl.pattern_type.code,
+                principal_filter=acl.principal,
+                host_filter=acl.host,
+                operation=acl.operation.code,
+                permission_type=acl.permission.code,
+            )
+            for acl in acls
+        ]
+        self._ask(ask(filters=filters), on_end)
+
     def amend_registration(
         self,
         cluster_id: str,
@@ -137,7 +172,7 @@ def _refusals(answer: object) -> Iterator[str]:
     if code:
         error = error_of(code)
         yield f"{error.name}: {getattr(answer, 'error_message', None) or error.text}"
-    for field in ("topics", "responses", "results", "partitions"):
+    for field in ("topics", "responses", "results", "filter_results", "partitions"):
         for part in getattr(answer, field, None) or ():
             if hasattr(part, "__struct_fields__"):
                 yield from _refusals(part)

@@ -77,12 +77,13 @@ class Links:
     # ----------------------------------------------------------------------------- healing
 
     def heal(self, a: int | None = None, b: int | None = None) -> None:
-        """Undo cuts and shapes: all of them, those of node `a`, or those between `a` and `b`."""
+        """Undo cuts and shapes: of all links, of the links of node `a`, or of the links between `a`
+        and `b`."""
         self._report_healed(self._fabric.heal(a, b))
         self._report_unshaped(self._fabric.clear_shapes(a, b))
 
     def heal_links(self, links: Iterable[Link]) -> None:
-        """Heal these links, as far as they are still cut."""
+        """Heal these links, if they are still cut."""
         self._report_healed([link for link in links if self._fabric.heal_link(*link)])
 
     def restore_all(self) -> None:
@@ -124,7 +125,7 @@ class Links:
         return layers
 
     def remove_layers(self, layers: Layers) -> None:
-        """Remove these layers, as far as they still exist."""
+        """Remove these layers, if they still exist."""
         self._report_unshaped(
             [link for link, layer in layers if self._fabric.remove_layer(*link, layer)]
         )

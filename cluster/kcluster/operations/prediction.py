@@ -101,9 +101,9 @@ class ClusterState(Struct, frozen=True):
 
 
 class PredictionReason(Struct, frozen=True):
-    """The reason why an answer is right.  `leader`, `isr`, `elr`: those of the partition
-    afterwards; `election`: the rule by which the leader was chosen.  `log_end_offset`: that of the
-    new leader.  `min_isr`, `timeout_ms`: the settings."""
+    """The reason why an answer is right.  `leader`, `isr`, `elr`: the partition's, afterwards;
+    `election`: the rule by which the leader was chosen.  `log_end_offset`: the new leader's.
+    `min_isr`, `timeout_ms`: the settings."""
 
     leader: int = NO_LEADER
     was_leader: int = NO_LEADER
@@ -116,8 +116,9 @@ class PredictionReason(Struct, frozen=True):
 
 
 class Prediction(Struct, frozen=True):
-    """One question.  `partition`: `orders-0`, or "".  `offset`: that of the record in question, or
-    -1.  `choices`, `answer`: brokers (-1: none), or values of Notice, RecordFate, Writes."""
+    """One question.  `partition`: `orders-0`, or "".  `offset`: the offset of the record in
+    question, or -1.  `choices`, `answer`: brokers (-1: none), or values of Notice, RecordFate,
+    Writes."""
 
     kind: QuestionKind
     partition: str
@@ -154,7 +155,7 @@ def _varied(asked: list[Prediction], noticed: Prediction) -> list[Prediction]:
 def _by_interest(
     partitions: Sequence[PartitionState], lost: tuple[int, ...]
 ) -> list[PartitionState]:
-    """The partitions that lose their leader, then those that lose a member of the ISR."""
+    """The partitions that lose their leader, then the partitions that lose a member of the ISR."""
     led = [each for each in partitions if each.registration.leader in lost]
     followed = [
         each
@@ -193,7 +194,7 @@ def _about(
 def partition_after(
     state: ClusterState, partition: PartitionState, lost: Sequence[int]
 ) -> tuple[PartitionRegistration, ElectionKind]:
-    """The partition after the controller has noticed the loss of these brokers, and of those
+    """The partition after the controller has noticed the loss of these brokers, and of the brokers
     already gone, one after the other; and the rule by which its last leader was chosen."""
     mode = ElectionMode.UNCLEAN if partition.unclean else ElectionMode.ONLINE
     after, kind = partition.registration, ElectionKind.NONE

@@ -226,8 +226,8 @@ class Settled:
         )
 
     def are_in_sync(self) -> bool:
-        """Whether every broker that is unfenced is in the ISR of each partition that has it as a
-        replica, or whether the partition has no leader to admit it."""
+        """Whether every unfenced broker is in the ISR of each partition that has it as a replica. A
+        partition without a leader does not count, because no leader can admit the broker."""
         image, out_of_sync = self.image, self._index.out_of_sync
         for broker_id in filter(self.is_registered, self.brokers()):
             for topic_id, number in out_of_sync.get(broker_id, ()):

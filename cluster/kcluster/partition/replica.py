@@ -502,7 +502,7 @@ class Replica:
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, version: int
     ) -> ErrorCode:
-        """The error for which a marker may not be appended; NONE if it may."""
+        """The error because of which a marker may not be appended; NONE if it may."""
         state = self.log.producers.states.get(producer_id, NO_STATE)
         refusal = check_marker(state, producer_epoch, coordinator_epoch, version)
         return NO_ERROR if refusal is None else refusal.error

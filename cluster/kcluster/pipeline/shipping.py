@@ -136,8 +136,8 @@ def write_distributions(place: Path, distributions: Iterable[Distribution]) -> N
 
 
 def dependencies(names: Sequence[str] = SWEEP_NEEDS) -> Iterator[Distribution]:
-    """These installed distributions and those that they need, without extras, each once; not the
-    package itself."""
+    """These installed distributions and everything that they need, without extras, each once; not
+    the package itself."""
     from packaging.requirements import Requirement
 
     seen, waiting = set(names), list(names)

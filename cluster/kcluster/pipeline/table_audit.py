@@ -77,9 +77,9 @@ def _anomaly_of(name: str) -> Column:
 
 
 def _placed(sends: DataFrame, table: DataFrame) -> DataFrame:
-    """Sends with `at`, their lowest offset in the table or null, `copies`, the number of its other
-    places, and `ahead`: (offset, error) of the producer's last record among those sent before.
-    Sorts both."""
+    """Sends with three new columns. `at`: the lowest offset in the table, or null; `copies`: the
+    number of further places in the table; `ahead`: (offset, error) of the record with the highest
+    offset among the producer's earlier sends. Spark sorts both inputs."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -113,9 +113,9 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
     """(run, topic, partition, epoch, old, new, clean, down_ms, noticed_ms, elected_ms, acked_ms):
     elections after a leader became unreachable: it was killed, paused, or cut off from the
     controller.  `down_ms` is a time of the cluster's clock, the other times are relative to it.
-    `noticed_ms` (fenced) is null if the broker was back before.  `acked_ms` is that of the first
-    record that waited for the new leader, null if none waited, because a later write says nothing
-    about the failover.  Internal topics are left out."""
+    `noticed_ms` (fenced) is null if the broker was back before.  `acked_ms` is the time of the
+    first ack of a record that waited for the new leader, null if none waited, because a later write
+    says nothing about the failover.  Internal topics are left out."""
     from pyspark.sql import functions as F
 
     timed = _changes_of_leader(notes).join(F.broadcast(_absences(notes)), ["run", "old"])

@@ -26,7 +26,7 @@ from kcluster.protocol.messages import Message
 M = TypeVar("M", bound=Message)
 MessageClass = Callable[..., Message]
 Entry = Message | str | int
-"""An element of an array: a message of its own, a name, or a number."""
+"""An element of an array: a message, a name, or a number."""
 
 KEYS: Final = frozenset(
     {
@@ -264,11 +264,7 @@ class ErrorAnswers:
     def rest(self, request: Message) -> Message | None:
         """The request without the parts that get the error; None if nothing is left of it."""
         remainder = _without(self._request, request, self._version, self._name_of, self._wanted)
-        return (
-            remainder
-            if any(named(self._request, remainder, self._version, self._name_of))
-            else None
-        )
+        return remainder if _has_topics(self._request, remainder, self._version) else None
 
     def merged(self, answer: Message, errors: Message) -> Message:
         """A broker's response to `rest`, with the entries of `answer(request)`."""
@@ -299,6 +295,22 @@ def named(
                     yield from ((topic, x) for x in ([None] if partitions is None else partitions))
             elif field.struct is not None:
                 yield from named(field.struct, item, version, name_of)
+
+
+def _has_topics(schema: StructSchema, requested: Message, version: int) -> bool:
+    """Whether a request has an entry for a topic, also for one of unknown id."""
+    for field in schema.fields:
+        if not field.is_array or not field.is_in(version):
+            continue
+        items = getattr(requested, field.name) or ()
+        if _names_topics(field):
+            if items:
+                return True
+        elif field.struct is not None:
+            struct = field.struct
+            if any(_has_topics(struct, item, version) for item in items):
+                return True
+    return False
 
 
 def topic_of(item: object, name_of: NameOf) -> str | None:

@@ -28,7 +28,7 @@ class FeatureLevels(NamedTuple):
     lowest: int
     highest: int
     defaults_since: tuple[int, ...]
-    """The metadata.version from which on a new cluster starts with level 1, 2, …."""
+    """The first metadata.version with which a new cluster starts with level 1, 2, …."""
 
     def initial(self, metadata_version: int) -> int:
         """The level of a newly formatted cluster; 0: the feature is off, and is not listed."""

@@ -153,7 +153,7 @@ class FrameReader:
 
 
 def decode_request_header(frame: Buffer) -> RequestHeader:
-    """The header of a request frame; that of an unknown API is read as header version 1."""
+    """The header of a request frame; the header of an unknown API is read as version 1."""
     try:
         api_key, api_version, correlation_id, size = _unpack_header(frame, 0)
         client_id = None

@@ -48,7 +48,7 @@ class NameFault(Enum):
 
 
 def name_fault(name: str) -> NameFault | None:
-    """The fault for which no topic can have this name; None if a topic can.  Kafka:
+    """The fault that makes this name invalid for a topic; None if it is valid.  Kafka:
     Topic.validate."""
     if not name:
         return NameFault.EMPTY

@@ -47,8 +47,8 @@ from kcluster.runs.send_rows import send_rows
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
-    """The record of a run; sets `info.outcome` and `info.topology`.  `ledger`: that of the
-    simulated clients, used if the run has not been judged."""
+    """The record of a run; sets `info.outcome` and `info.topology`.  `ledger`: the simulated
+    clients' ledger, used if the run has not been judged."""
     judged = recorder.judged or Judged(ledger, {}, {})
     ledger = judged.ledger
     info.outcome = verdict.outcome

@@ -236,7 +236,7 @@ def read_info(path: Path) -> RunInfo:
 
 
 def other_format(file: Path, info: RunInfo, needed: str) -> RunError:
-    """The error for a run of another format than the `needed` one, with the way to get a run of the
+    """The error for a run whose format is not the `needed` one, with the way to get a run of the
     newest format."""
     writer = f"kcluster {info.version}" if info.version else "another version of kcluster"
     again = ""

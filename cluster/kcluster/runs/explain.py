@@ -26,8 +26,8 @@ LABEL_CHARS: Final = 9
 
 
 def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
-    """The lines of the story of a run, with rich markup; only of `partition` (`orders-0`) if given.
-    KeyError if the run has no such partition."""
+    """The lines of the story of a run, with rich markup; with `partition` (`orders-0`), only the
+    lines about this partition. KeyError if the run has no such partition."""
     names = partitions_of(record)
     if partition and partition not in names:
         raise KeyError(partition)
@@ -72,7 +72,7 @@ def _processing(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
 
 
 def partitions_of(record: RunRecord) -> list[str]:
-    """The names of a run's partitions, sorted, without those of internal topics."""
+    """The names of a run's partitions, sorted, without partitions of internal topics."""
     found = {(row.topic, row.partition): None for row in record.leaders}
     return [
         f"{topic}-{number}" for topic, number in sorted(found) if not has_internal_prefix(topic)

@@ -59,7 +59,7 @@ def rows_from(record: RunRecord, at_ms: int) -> Rows:
 
 def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
     """The rows that were recorded after `after_ms` and before `before_ms`.  For an append, the time
-    of its recording counts, which may be later than its own time, that of the request."""
+    of its recording counts, which may be later than its own time, the time of the request."""
 
     def part(rows: Sequence[T], at_ms: Callable[[T], int]) -> Iterator[T]:
         return _between(rows, at_ms, after_ms, before_ms)
@@ -99,8 +99,8 @@ _first: Final[Callable[[Sequence[object]], int]] = itemgetter(0)
 def _between(
     rows: Sequence[T], at_ms: Callable[[T], int], after_ms: int, before_ms: int
 ) -> Iterator[T]:
-    """The rows between the two times.  Rows are in order of time, so only the newest are looked
-    at."""
+    """The rows between the two times. Rows are in order of time, so the search begins at the
+    newest."""
     first = len(rows)
     while first > 0 and at_ms(rows[first - 1]) > after_ms:
         first -= 1

@@ -1,6 +1,6 @@
 """A cluster at one moment of its past, from the rows of a run.
 
-Owns: `ClusterMoment`, and how the rows until then add up to it.  Never: reads a file, asks a
+Owns: `ClusterMoment`, and how the rows up to the moment add up to it.  Never: reads a file, asks a
 cluster; makes words, except labels and impairments, which the status has too.
 Kafka: the output of kafka-topics, kafka-consumer-groups and kafka-transactions at that time.
 """

@@ -3,7 +3,7 @@
 Owns: the sum of these events. Never: knows partitions; makes words.
 Kafka: no counterpart.
 
-Without an event, a state is that of the run's beginning: brokers up, links whole.
+Without an event, a state is as it was when the run began: brokers up, links whole.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ class SendRow(Struct, gc=False):
 
 class TransactionRow(Struct, gc=False):
     """`transactions.jsonl`: a transaction of a simulated producer.  `outcome`: the producer's
-    knowledge of it; `number`: its place among the producer's transactions, from 1; `version`: that
-    of the protocol; `error`: the error for which it was not committed."""
+    knowledge of it; `number`: its place among the producer's transactions, from 1; `version`: the
+    protocol's version; `error`: the error that kept it from being committed."""
 
     producer: str
     number: int

@@ -11,16 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, structs
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
+from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.client_access import access_of
 from kcluster.config.topology.config_checks import simulated
 from kcluster.config.topology.model import Topology
-from kcluster.config.topology.sasl import enabled_mechanisms, sasl_settings, scram_users
+from kcluster.config.topology.sasl import (
+    enabled_mechanisms,
+    sasl_settings,
+    scram_users,
+    token_settings,
+)
 from kcluster.config.topology.specs import BrokerSpec, UserSpec
 from kcluster.contract import CONTROLLER_ID, Node
 from kcluster.controller.metadata_log import MetadataLog
@@ -34,9 +40,12 @@ from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import BrokerCertificate
 from kcluster.security.client_access import OPEN, ClientAccess
+from kcluster.security.tokens import TokenSettings
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
+
+TLS_1_3: Final = "TLSv1.3"
 
 
 class Plan(Struct):
@@ -73,6 +82,12 @@ class Plan(Struct):
         has_listeners = topology.listeners or any(spec.listeners for spec in topology.brokers)
         return access_of(topology) if has_listeners else OPEN
 
+    def tls_round_trips(self, access: ClientAccess) -> int:
+        """The round trips of a TLS handshake: 1 by TLS 1.3, 2 by TLS 1.2."""
+        static = self.topology.config_texts(self.brokers_with(access.listener)[0])
+        texts = TlsTexts(access.listener, access.protocol, static, {})
+        return 1 if TLS_1_3 in texts.items("ssl.enabled.protocols") else 2
+
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:
         """The host and port of each broker's first listener, by broker id."""
@@ -104,6 +119,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
             cluster_id,
             releases,
             _sasl_settings(topology, spec),
+            token_settings(topology.config_texts(spec.id)),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
@@ -132,6 +148,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
         plan.cluster_id,
         plan.releases,
         _sasl_settings(topology, spec),
+        token_settings(topology.config_texts(spec.id)),
     )
     process = Process(spec.id, builder, plan.disks[spec.id])
     plan.processes = (*plan.processes, process)
@@ -163,6 +180,7 @@ def _controller_builder(
         max(releases.values(), key=lambda release: release.number),
         users,
         topology.security.authorization.acls,
+        token_settings(topology.config),
     )
 
 
@@ -176,6 +194,7 @@ def _broker_builder(
     cluster_id: str,
     releases: Mapping[int, Release],
     sasl: Mapping[str, SaslSettings],
+    tokens: TokenSettings | None,
 ) -> Callable[[], Node]:
     return lambda: BrokerNode(
         spec.id,
@@ -188,6 +207,7 @@ def _broker_builder(
         releases[spec.id],
         unused_configs,
         sasl,
+        tokens,
     )
 
 

@@ -47,8 +47,8 @@ from kcluster.protocol.messages import Message
 from kcluster.runtime.process import Process
 
 MAX_NOTES: Final = 20
-"""The most hits of a rule that get a note of their own; later hits are counted, and reported when
-the rule is removed."""
+"""The most hits of a rule that get their own notes; later hits are counted, and reported when the
+rule is removed."""
 MAX_SILENCED: Final = 10_000
 
 ReplyChange = Callable[[int, Reply], Reply | None]
@@ -128,7 +128,7 @@ class FaultGate:
         """The change of the reply to each connection's present request, by connection."""
         self._silent_until_ms: dict[int, int] = {}
         self._silenced: dict[str, list[tuple[int, int]]] = {}
-        """(broker, connection) that gets no more replies, by rule."""
+        """The (broker, connection) pairs that get no more replies, by rule."""
         self._held: list[_Held] = []
         self._stale: dict[str, dict[int, StaleImage]] = {}
         """The old metadata by rule and broker."""

@@ -1,4 +1,4 @@
-"""The actions of scenario files: those on a cluster, and random faults.
+"""The actions of scenario files: actions on a cluster, and random faults.
 
 Owns: the import that registers all of them.  Never: defines one.
 Kafka: Trogdor's FaultSpec and TaskSpec.

@@ -105,8 +105,8 @@ def _past(cluster: Cluster, at_ms: int | None, started: list[StartedClient]) -> 
 def _clients(
     started: list[StartedClient], seen: list[SeenClient], topics: set[str], moment_ms: int
 ) -> Iterator[RecordedClient]:
-    """The workload that stands in for the clients of the past, each with a name of its own; times
-    on the cluster's clock."""
+    """The workload that stands in for the clients of the past, each with its own name; times on the
+    cluster's clock."""
     names: set[str] = set()
 
     def named(name: str) -> str:

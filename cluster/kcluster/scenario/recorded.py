@@ -18,11 +18,12 @@ from kcluster.actions.base import Action
 from kcluster.actions.recording import RecordedStep, Recording
 from kcluster.config.files.durations import in_seconds
 from kcluster.config.topology.model import Topology
-from kcluster.config.topology.specs import BrokerSpec, TopicSpec
+from kcluster.config.topology.specs import BrokerSpec, SecuritySpec, TopicSpec
 from kcluster.contract import Event, Note
 from kcluster.events.topics import TopicCreated
 from kcluster.json_types import JsonObject
 from kcluster.scenario.actions import ACTIONS
+from kcluster.security.acls import WILDCARD, Acl, AclResource, PatternType
 
 AFTER_MS: Final = 5_000
 """The time for which the scenario continues after its last step."""
@@ -81,8 +82,8 @@ def scenario_text(
 def steps_of(
     notes: Iterable[Note], topics: Sequence[str], began_ms: int, brokers: Sequence[int]
 ) -> list[RecordedStep]:
-    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`:
-    those of the topology."""
+    """The actions among the events since `began_ms`, in order of time.  `topics` and `brokers`: the
+    topology's."""
     recording = Recording(topics, brokers)
     readers: dict[type[Event], list[type[Action]]] = {}
     for action in ACTIONS.values():
@@ -173,11 +174,29 @@ def topology_values(topology: Topology) -> JsonObject:
         "brokers": [_broker_values(broker) for broker in topology.brokers],
         "topics": {name: _topic_values(topic) for name, topic in topology.topics.items()},
         "config": topology.config,
-        "security": {"tls": "auto"} if topology.security.makes_certificates else None,
+        "security": _security_values(topology.security),
         "network": network if has_network else None,
         "write_back": in_seconds(topology.write_back_ms) if topology.write_back_ms else None,
     }
     return {key: value for key, value in values.items() if value}
+
+
+def _security_values(security: SecuritySpec) -> dict[str, object]:
+    """Certificates and ACLs; the authorizer is among the configs."""
+    values: dict[str, object] = {"tls": "auto"} if security.makes_certificates else {}
+    acls = [_acl_values(acl) for acl in security.authorization.acls]
+    return values | ({"acls": acls} if acls else {})
+
+
+def _acl_values(acl: Acl) -> dict[str, object]:
+    is_prefix = acl.pattern_type is PatternType.PREFIXED
+    name: object = f"{acl.resource_name}*" if is_prefix else acl.resource_name
+    values: dict[str, object] = {
+        acl.permission.value: acl.principal,
+        "to": acl.operation.value,
+        acl.resource_type.value: True if acl.resource_type is AclResource.CLUSTER else name,
+    }
+    return values if acl.host == WILDCARD else values | {"from": acl.host}
 
 
 def _broker_values(broker: BrokerSpec) -> dict[str, object]:

@@ -5,8 +5,8 @@ does (clients/), reads a file.  Kafka: kafka-console-producer.sh and kafka-conso
 
     start_client(cluster, {"producer": {"topic": "orders", "rate": "10/s", "acks": "all"}})
 
-The keys are those of a scenario's workload.  A client's name is its client.id, and the cluster
-treats it as a client from outside: the brokers' answers show the promises to it.
+The keys are as in a scenario's workload.  A client's name is its client.id, and the cluster treats
+it as a client from outside: the brokers' answers show the promises to it.
 """
 
 from __future__ import annotations

@@ -53,6 +53,11 @@ def subject_name(der: bytes) -> str:
     return ",".join(reversed(names))
 
 
+def certificate_subject(common_name: str) -> str:
+    """The subject of a certificate that has only a common name: `CN=alice`."""
+    return f"CN={_escaped(common_name)}"
+
+
 def _attribute(der: bytes) -> str:
     (_, oid, _), (tag, value, encoded) = _values(der)
     number = _dotted(oid)

@@ -22,13 +22,15 @@ from kcluster.principals import (
 
 
 class ClientAccess(Struct, frozen=True):
-    """`user`, `mechanism`, `password`: for a listener with SASL.  The password is in no repr."""
+    """`user`, `mechanism`, `password`: for a listener with SASL.  `certified_name`: the principal's
+    name at a listener that knows `user` by a certificate.  The password is in no repr."""
 
     listener: str = DEFAULT_LISTENER
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     mechanism: str | None = None
     user: str | None = None
     password: str = ""
+    certified_name: str | None = None
 
     def __repr__(self) -> str:
         return f"<{self.principal} at {self.listener}>"
@@ -36,12 +38,14 @@ class ClientAccess(Struct, frozen=True):
     @property
     def principal(self) -> Principal:
         """The client's name, once it has logged in."""
-        return ANONYMOUS if self.user is None else Principal(USER_TYPE, self.user)
+        name = self.user if self.protocol.has_sasl else self.certified_name
+        return ANONYMOUS if name is None else Principal(USER_TYPE, name)
 
     @property
     def identity(self) -> ClientIdentity:
         """The client, before it logs in."""
-        return ClientIdentity(listener=self.listener, protocol=self.protocol)
+        principal = ANONYMOUS if self.protocol.has_sasl else self.principal
+        return ClientIdentity(principal, self.listener, self.protocol)
 
 
 OPEN: Final = ClientAccess()

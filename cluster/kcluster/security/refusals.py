@@ -6,7 +6,7 @@ refused (guards do).  Kafka: AbstractRequest.getErrorResponse, and the merging i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from kcluster.protocol.apis import APIS
@@ -55,18 +55,21 @@ class GuardedCall:
         return [topic for topic, _partition in named]
 
     def refused_topics(
-        self, denied: frozenset[str], error: ErrorCode = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        self, denied: frozenset[str], edit: Callable[..., Message] | None = None
     ) -> GuardResult:
-        """The answer with an error for these topics, and what remains of the request."""
+        """The answer with an error for these topics, and what remains of the request.  `edit`:
+        changes the answer with the errors."""
         if not denied:
             return None
 
         def is_denied(topic: str, _partition: int | None) -> bool:
             return topic in denied
 
-        answers = ErrorAnswers(self._key, self._version, error, self.topic_names.get, is_denied)
-        errors = answers.answer(self.body)
-        assert errors is not None, self.body
+        error, name_of = ErrorCode.TOPIC_AUTHORIZATION_FAILED, self.topic_names.get
+        answers = ErrorAnswers(self._key, self._version, error, name_of, is_denied)
+        answer = answers.answer(self.body)
+        assert answer is not None, self.body
+        errors = answer if edit is None else edit(answer)
         rest = answers.rest(self.body)
         if rest is None:
             return errors

@@ -8,7 +8,6 @@ Kafka: AuthHelper; Action (logIfDenied).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from msgspec import Struct
 
@@ -101,7 +100,7 @@ class Admitted(Struct):
     """
 
     body: Message
-    complete: Callable[..., Any]
+    complete: Callable[..., object]
 
 
 GuardResult = Message | Admitted | None

@@ -51,8 +51,8 @@ def _libraries() -> tuple[str, ...]:
 
 
 def is_library(path: str) -> bool:
-    """Whether a file belongs to Python, to an installed package, or to kcluster, and so has no line
-    of a user's."""
+    """Whether a file belongs to Python, to an installed package, or to kcluster, and so is not the
+    user's."""
     return path.startswith(_libraries()) or is_packaged(path)
 
 

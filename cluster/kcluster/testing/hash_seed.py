@@ -61,7 +61,7 @@ def header(config: pytest.Config) -> str | None:
 
 
 def is_expected(config: pytest.Config) -> bool:
-    """Whether this session will have tests in virtual time, as far as is known before the
+    """Whether this session will have tests in virtual time, judging by what is known before the
     collection."""
     if any(config.getoption(option) not in (None, "live") for option in _OPTIONS):
         return True
@@ -83,7 +83,7 @@ def _start_again(config: pytest.Config) -> None:
 
 
 def _may_start_again(config: pytest.Config) -> bool:
-    """Whether this process is a pytest of its own, without a chosen hash seed."""
+    """Whether this process runs only pytest, and no hash seed was chosen for it."""
     program = os.path.basename(sys.argv[0])
     is_pytest = program in ("pytest", "py.test") or sys.argv[0].endswith(
         os.path.join("pytest", "__main__.py")

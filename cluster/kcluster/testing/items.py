@@ -25,7 +25,7 @@ STAY_LIVE: Final = "is shared by tests, so it is live; only kafka_cluster can be
 HASH_SEED_INI: Final = "kcluster_hash_seed"
 SEED_LIMIT_INI: Final = "kcluster_seed_limit"
 SEED: Final = pytest.StashKey[int]()
-"""The seed with which an item runs now, if that is not its mark's."""
+"""The seed with which an item runs now, if it differs from the mark's seed."""
 
 TRACE: Final = pytest.StashKey[list[str]]()
 """The sink of the traffic between clients and brokers, if the item is run with one."""

@@ -3,8 +3,8 @@
 Owns: the mark's keys, their checks and their words.  Never: knows pytest, starts anything.
 Kafka: @ClusterTest of ClusterTestExtensions.
 
-A topology's keys stand beside those of virtual time.  The clock of a mark is read by the plugin
-before anything of this package is imported.
+A mark takes the keys of a topology, and the keys of virtual time.  The clock of a mark is read by
+the plugin before anything of this package is imported.
 """
 
 from __future__ import annotations
@@ -25,11 +25,21 @@ TOPOLOGY_KEYS: Final = (
     "profile",
     "config",
     "features",
+    "listeners",
+    "security",
     "network",
     "kafka_version",
     "write_back",
     "name",
 )
+_ALICE: Final = {"alice": {"password": "alice-secret", "mechanisms": ["SCRAM-SHA-512"]}}
+SECURITY_WORDS: Final[dict[str, dict[str, object]]] = {
+    "ssl": {"tls": "auto"},
+    "sasl_plaintext": {"users": _ALICE},
+    "sasl_ssl": {"tls": "auto", "users": _ALICE},
+}
+"""The short forms of `security=`: the key `security` of a topology whose only listener, CLIENT, has
+this protocol."""
 VIRTUAL_KEYS: Final = ("seeds", "schedule", "compute", "limit", "scenario")
 """Keys for clusters with clock="virtual" only."""
 KEYS: Final = ("topology", "seed", "clock", *VIRTUAL_KEYS, *TOPOLOGY_KEYS)
@@ -97,6 +107,13 @@ def arguments_of(mark: Any, clock: str) -> MarkArguments:
 
 def _topology(keys: dict[str, Any], profile: str) -> Topology:
     topology = keys.pop("topology", None)
+    word = keys.get("security")
+    if isinstance(word, str):
+        _check_word("security", word, tuple(SECURITY_WORDS))
+        if "listeners" in keys:
+            raise MarkError(f"security: {word} brings its own listener; leave listeners out")
+        keys["listeners"] = {"CLIENT": {"protocol": word.upper()}}
+        keys["security"] = SECURITY_WORDS[word]
     if isinstance(topology, Topology):
         if keys:
             raise MarkError(f"{next(iter(keys))}: part of the topology given")

@@ -352,7 +352,8 @@ def pytest_runtest_logreport() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_set_timer() -> Generator[None, object, object]:
-    """Leave the world while the limit of a test is set, which is of the machine's time."""
+    """Leave the world while the time limit of a test is set, because it counts the machine's
+    time."""
     with _outside():
         return (yield)
 

@@ -80,9 +80,10 @@ class ReportedRun(ABC):
         """The verdict on every record so far; outside clients are known from the brokers.  True if
         valid; the applications' use of their records is not judged (`processed` does that).
 
-        `since`: judge only records and events since then: a time back (`30s`), the number of an
-        event, or a result of `mark()`.  In a cluster that tests share, it is by default the moment
-        when this test began."""
+        `since`: judge only records and events since this moment: a time back (`30s`), the number of
+        an event, or a result of `mark()`.  In a cluster that tests share, it is by default the
+        moment when this test began.
+        """
         self.last_verdict = self._between_steps(lambda: self._judge(self._moment_ms(since)))
         return self.last_verdict
 
@@ -147,7 +148,7 @@ class ReportedRun(ABC):
         return self.replay or f"pytest -k '{self.test}'"
 
     def _environment(self) -> dict[str, str]:
-        """The environment on which the run depends besides its seed, as far as it is known."""
+        """The environment on which the run depends besides its seed, if it is known."""
         return {}
 
     def _threads(self) -> Iterator[str]:

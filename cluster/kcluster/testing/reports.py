@@ -28,7 +28,7 @@ _HANDLES: Final = pytest.StashKey[list[Any]]()
 PENDING_RUNS: Final = pytest.StashKey[Path]()
 """The place of an item's run directories until it is known whether its report will be shown."""
 ALL_LOGS: Final = 2
-"""The verbosity, -vv, from which on log lines of client libraries are not folded."""
+"""The verbosity, -vv, at which log lines of client libraries are no longer folded."""
 
 
 def remember(node: pytest.Item, cluster: object) -> None:
@@ -58,7 +58,7 @@ def end_at_users_line(error: BaseException) -> None:
 
 
 def _refusals() -> Iterator[type[BaseException]]:
-    """The exceptions that refuse a test's request, as far as they are imported."""
+    """The exceptions that refuse a test's request, from modules that are already imported."""
     for module, name in _REFUSALS:
         if module in sys.modules:
             yield getattr(sys.modules[module], name)
@@ -96,8 +96,8 @@ def _break_lines(longrepr: object, text: str) -> None:
 
 
 def runs_directory(config: pytest.Config) -> Path:
-    """The directory for run directories.  As pytest's cache does, `.kcluster` tells git to ignore
-    it."""
+    """The directory for run directories.  Like pytest's cache, `.kcluster` has a file that makes
+    git ignore it."""
     named = config.getini("kcluster_runs")
     runs = Path(config.rootpath, named)
     ignored = runs.parent / ".gitignore"

@@ -55,8 +55,8 @@ class WarningsOfSeeds:
             self._seeds[each] = min(seed, self._seeds.get(each, seed))
 
     def report(self, item: pytest.Item, up_to: int | None = None) -> None:
-        """Add the warnings to pytest's summary, without those of seeds above `up_to`, whose number
-        depends on the machine."""
+        """Add the warnings to pytest's summary, without the warnings of seeds above `up_to`: how
+        many such seeds ran depends on the machine."""
         for each, seed in sorted(self._seeds.items(), key=lambda pair: pair[1]):
             if up_to is None or seed <= up_to:
                 item.ihook.pytest_warning_recorded.call_historic(

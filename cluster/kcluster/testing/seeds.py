@@ -192,7 +192,7 @@ def _first_reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.
 
 def run_as_child(item: pytest.Item, seed: int, name: str) -> list[pytest.TestReport]:
     """Run an item in a process that was forked for it, whose output goes to a file.  `name`: the
-    child's name among those of the item."""
+    child's name, which no other child of the item has."""
     capture = item.config.pluginmanager.getplugin("capturemanager")
     # Captured output goes to files; a child shares none with its parent and the other children.
     kept = os.dup(1)

@@ -5,7 +5,7 @@ Never: removes a directory (pytest does).  Kafka: no counterpart.
 
 If it were made in a world, it would draw the world's random numbers, as many as there are old
 directories.  Children with one directory would number theirs in the order of their arrival, and
-with `--basetemp` each would remove those of all others.
+with `--basetemp` each would remove the directories of all others.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def check_query(request: Request) -> None:
 
 
 def check_body(request: Request, route: Route, limit_bytes: int) -> None:
-    """Refuse a body that is too large, or of another type than JSON or YAML."""
+    """Refuse a body that is too large, or that is neither JSON nor YAML."""
     length = request.content_length
     if request.environ.get("HTTP_TRANSFER_ENCODING") and length is None:
         detail = "send the body with Content-Length"

@@ -60,8 +60,8 @@ class ServerSide(Protocol):
         """The address of a cluster's page, with the token; empty if none is served."""
 
     def serve_page(self, port: int) -> None:
-        """Serve pages on this port from now on, unless they are served; ClusterError if that is not
-        possible."""
+        """Serve pages on this port from now on, unless they are served already; ClusterError if
+        that is not possible."""
 
     def place(self) -> AbstractContextManager[None]:
         """A place for a request that takes long; a refusal if there is none."""

@@ -226,7 +226,11 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     handler_class = Connection
 
     def __init__(
-        self, listener: object, application: object, limits: WebLimits, tls: Any = None
+        self,
+        listener: object,
+        application: object,
+        limits: WebLimits,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(listener, application, log=None, spawn=gevent.pool.Pool())
         self.limits = limits
@@ -251,15 +255,15 @@ class LimitedServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             if self.tls is None:
                 super().handle(sock, address)
             else:
-                self._handle_tls(sock, address)
+                self._handle_tls(self.tls, sock, address)
         except (BrokenPipeError, ConnectionResetError):
             pass  # the client has left before its answer, also before a refusal of its request
         finally:
             self.connections -= 1
 
-    def _handle_tls(self, sock: Any, address: object) -> None:
+    def _handle_tls(self, tls: ssl.SSLContext, sock: socket.socket, address: object) -> None:
         """Serve a connection after its handshake."""
-        secured = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        secured = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         try:
             with gevent.Timeout(self.limits.header_s, SlowClient):
                 secured.do_handshake()
@@ -320,8 +324,8 @@ def read_header(rfile: BinaryIO, limit_bytes: int) -> bytes:
 
 def check_header(header: HTTPMessage) -> None:
     """Refuse a header that a proxy and this server could understand differently (RFC 9112, section
-    11.2): two lengths, a length that is no number, a length beside chunks, a line that is no
-    field."""
+    11.2): two lengths, a length that is not a number, a length together with chunks, a line that is
+    not a field."""
     if header.defects:
         raise bad_request("a line of the header is no field")
     if any("\n" in value for value in header.values()):

@@ -47,8 +47,8 @@ files and the command line get:
 | 401, 421 | no token or a wrong one; a `Host` that is not this server's |
 | 403 | this server shows one cluster: it creates none, and writes no files |
 | 404 | no such cluster, broker, partition, action or client |
-| 408 | the request, or what it waits for, is not there in time: `detail` and `state` say how it \
-stands, `action` which action was performed |
+| 408 | the request, or what it waits for, is not there in time: `detail` and `state` show the \
+present state, `action` the action that was performed |
 | 409 | the cluster cannot do this in its present state |
 | 411, 413, 431 | a body without `Content-Length`; a body or a header that is too large |
 | 415 | a body that is neither JSON nor YAML |
@@ -103,6 +103,7 @@ SUBJECTS: Final = {
     "forks": "Forks",
     "predictions": "Predictions",
     "clients": "Clients",
+    "access": "Settings of client libraries",
     "metrics": "Metrics",
     "page": "The page",
     "openapi": "This description",

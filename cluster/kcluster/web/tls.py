@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import gevent.ssl
 from msgspec import Struct
@@ -22,10 +22,10 @@ class CertificateFiles(Struct, frozen=True):
     certificate: Path
     key: Path | None = None
 
-    def context(self) -> Any:
+    def context(self) -> ssl.SSLContext:
         """Gevent's SSLContext with this certificate, for TLS 1.2 and 1.3; ClusterError if a file
         cannot be used."""
-        context = gevent.ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context: ssl.SSLContext = gevent.ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         key = self.key or self.certificate
         for file in (self.certificate, key):

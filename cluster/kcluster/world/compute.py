@@ -4,9 +4,9 @@ Owns: the time that passes when a thread reads the clock without waiting.  Never
 scheduler does).  Kafka: no counterpart; in reality, the speed of a machine.
 
 In virtual time computing is free, and code that spins until a time has passed would never end.  So
-each reading of the clock is a nanosecond later than the one before.  After `READINGS` readings
-without a wait, each one costs time: a first step, doubled for each further reading up to a maximum,
-until all threads wait again.
+each reading of the clock is a nanosecond later than the previous reading.  After `READINGS`
+readings without a wait, each one costs time: a first step, doubled for each further reading up to a
+maximum, until all threads wait again.
 
 A thread may also spin with waits in between: it polls a socket or a queue, finds nothing, and asks
 a server the next moment.  In each second `POLLS` polls without a result are free; further ones cost

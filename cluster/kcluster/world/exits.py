@@ -41,7 +41,7 @@ class AtExits:
         self._entries.clear()
 
     def run(self, app: str | None = None) -> None:
-        """Make a program's calls, by default those of all programs; the last one first."""
+        """Make a program's calls, by default the calls of all programs, in reverse order."""
         while wanted := [entry for entry in self._entries if app in (None, entry.app)]:
             entry = wanted[-1]
             self._entries.remove(entry)

@@ -25,8 +25,8 @@ def is_frozen() -> bool:
 
 
 def freeze(undo: ExitStack) -> None:
-    """Freeze all present objects for a world, until `undo` ends.  Once a program has frozen objects
-    itself, no more objects are frozen for it."""
+    """Freeze all present objects for a world, until `undo` ends.  If the program has frozen objects
+    itself, no further objects are frozen."""
     if not _was_frozen and not is_frozen():
         gc.freeze()
         undo.callback(gc.unfreeze)

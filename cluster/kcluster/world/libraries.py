@@ -97,7 +97,7 @@ ORDERED: Final = {
 def _order(module: ModuleType) -> None:
     """Give these classes hashes that do not depend on addresses.  This is never undone: an object
     in a set must keep its hash after the world.  Objects whose hash no world has needed keep their
-    usual one."""
+    usual hash."""
     for name in ORDERED.get(module.__name__, ()):
         cls: Any = getattr(module, name, None)
         if cls is not None:
@@ -155,8 +155,8 @@ def _own_pools(thread: ModuleType, undo: ExitStack) -> None:
 
 
 def _ask_no_programs(module: ModuleType, undo: ExitStack) -> None:
-    """Let the platform module ask no other programs (file, uname), as on a machine without them;
-    the import of croniter would ask them."""
+    """Keep the platform module from running other programs (file, uname), as on a machine without
+    them. Otherwise the import of croniter would run them."""
     names: Any = module
     real = names._syscmd_file
 
@@ -275,7 +275,7 @@ def pairs() -> list[Replacement]:
 
 def adapt(undo: ExitStack) -> None:
     """Adapt the modules that are imported, now and later; `undo` ends all of it.  Called after the
-    twins are put in."""
+    twins have been put in."""
     global _serials
     _serials = itertools.count(1)
     for name in ADAPTED:

@@ -19,7 +19,7 @@ from kcluster.world.holders import Holder, Replacement, holders_of
 
 
 class Replacing:
-    """The replacements of one process; put in and taken out as often as there are worlds.
+    """The replacements of one process; put in and taken out once for each world.
 
     Holders are searched again if modules were imported since the last world.
     """

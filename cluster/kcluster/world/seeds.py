@@ -71,7 +71,7 @@ class SeedOutcome(Struct, frozen=True):
 
 
 class SeedsOutcome(Struct, frozen=True):
-    """All children.  `first_failed`: the failed one with the lowest seed; `passed`: the number of
+    """All children.  `first_failed`: the failed child with the lowest seed; `passed`: the number of
     seeds that passed."""
 
     first_failed: SeedOutcome | None

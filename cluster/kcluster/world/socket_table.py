@@ -3,7 +3,7 @@
 Owns: the sockets by descriptor, the listening ones by port.  Never: decides how a socket behaves
 (sockets.py), or waits for one (selecting.py). Kafka: no counterpart; a process' table of files.
 
-A descriptor is a number far above those of the process.
+A descriptor is a number far above the process' own descriptors.
 """
 
 from __future__ import annotations

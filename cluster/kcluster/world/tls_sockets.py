@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kcluster.world.active import world_here
 from kcluster.world.replacing import set_attribute
@@ -102,9 +102,11 @@ class BufferedTls:
         """Make the handshake."""
         self._run(self._tls.do_handshake)
 
-    def read(self, *arguments: Any) -> object:
-        """Read plaintext of a size: into a buffer, if there is one."""
-        return self._run(lambda: self._tls.read(*arguments))
+    def read(self, size_bytes: int, buffer: bytearray | None = None) -> object:
+        """Read plaintext: into the buffer, if there is one."""
+        if buffer is None:
+            return self._run(lambda: self._tls.read(size_bytes))
+        return self._run(lambda: self._tls.read(size_bytes, buffer))
 
     def write(self, data: Buffer) -> int:
         """Write plaintext, and return the number of bytes taken."""

@@ -32,7 +32,7 @@ _HASH_BYTES: Final = 6
 
 
 class TracedConnection(Protocol):
-    """A connection, with the facts that a line shows."""
+    """A connection, with the facts that each line of a trace shows."""
 
     number: int
     broker_id: int
@@ -61,7 +61,7 @@ class WireTrace:
     def on_packet(
         self, at_us: int, connection: TracedConnection, is_to_broker: bool, data: bytes
     ) -> None:
-        """Take bytes that are sent."""
+        """Add a packet that is being sent: a line for each frame that it completes."""
         key = (connection.number, is_to_broker)
         buffer = self._unfinished.setdefault(key, bytearray())
         buffer += data

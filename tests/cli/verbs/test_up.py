@@ -110,6 +110,28 @@ def test_up__a_wrong_topology_reports_every_problem_with_exit_code_2(
     assert any(line.startswith("topology.yaml:3:") and " profile: " in line for line in err)
 
 
+def test_up__prints_the_directory_of_certificates_and_removes_it(
+    start_up: Start, tmp_path: Path
+) -> None:
+    secured = "listeners: {SSL: {}}\nsecurity: {tls: {client_auth: required}}\n"
+    (tmp_path / "topology.yaml").write_text(TOPOLOGY + secured)
+    up = start_up()
+    folder = Path(up.line().split()[1])
+    assert {"ca.pem", "truststore.p12", "client.pem"} <= {each.name for each in folder.iterdir()}
+    code, _, err = up.stop()
+    assert (code, err) == (0, "")
+    assert not folder.exists()
+
+
+def test_up__a_wrong_keystore_is_reported_with_its_place(start_up: Start, tmp_path: Path) -> None:
+    secured = "listeners: {SSL: {}}\nsecurity: {tls: {keystore: none.pem}}\n"
+    (tmp_path / "topology.yaml").write_text(TOPOLOGY + secured)
+    up = start_up()
+    assert up.process.wait(PATIENCE_S) == 2
+    err = up.process.stderr.read()
+    assert "topology.yaml:7:28 security.tls.keystore: none.pem: No such file" in err
+
+
 def test_up__a_port_in_use_is_reported_with_its_place(start_up: Start, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -245,7 +245,8 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "a key of security": (
         "security: {tsl: auto}\n",
-        "t.yaml:3:12 security.tsl: no such key of security; there are tls, users",
+        "t.yaml:3:12 security.tsl: no such key of security; there are tls, users, super_users,"
+        " authorizer, acls",
     ),
     "a word for tls": (
         "security: {tls: yes}\n",
@@ -259,6 +260,10 @@ WRONG: dict[str, tuple[str, str]] = {
         "security: {tls: {keystore: a.key}}\n",
         "t.yaml:3:28 security.tls.keystore: a.key; its name must end in .pem, .crt, .p12, .pfx,"
         " .jks",
+    ),
+    "a directory that is a file": (
+        f"security: {{tls: {{files: {__file__}}}}}\n",
+        f"t.yaml:3:25 security.tls.files: {__file__}: File exists",
     ),
     "a rule": (
         "security: {tls: auto}\nconfig: {ssl.principal.mapping.rules: 'RULE:(/'}\n",

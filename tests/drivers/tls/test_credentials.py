@@ -11,7 +11,11 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from kcluster.drivers.tls.authority import Authority
-from kcluster.drivers.tls.certificate_folder import STORE_PASSWORD, CertificateFolder
+from kcluster.drivers.tls.certificate_folder import (
+    STORE_PASSWORD,
+    CertificateFolder,
+    kept_authority,
+)
 from kcluster.drivers.tls.credentials import (
     JKS,
     PEM,
@@ -123,6 +127,16 @@ def test_files__a_users_name_cannot_leave_the_folder(tmp_path: Path) -> None:
     made = {files.add_user(name) for name in ("../../etc/x", ".._.._etc_x", "a/b", "a_b")}
     assert len(made) == 4
     assert all(path.parent == files.folder and path.exists() for path in made)
+
+
+def test_files__a_named_directory_keeps_its_ca_for_later_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "tls"
+    first = kept_authority(folder, fixed_size=True)
+    assert kept_authority(folder, fixed_size=False).certificate == first.certificate
+    assert {path.name for path in folder.iterdir()} == {"ca-key.pem"}
+    assert stat.S_IMODE((folder / "ca-key.pem").stat().st_mode) == 0o600
+    sizes = {len(certificates_pem([first.for_broker(["a"]).certificate])) for _ in range(5)}
+    assert len(sizes) == 1
 
 
 @pytest.mark.long

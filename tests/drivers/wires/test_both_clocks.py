@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from kcluster.clients.ledger import Ledger, Outcome, Partition
+from kcluster.clients.logins import SSL_HANDSHAKE_FAILED
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.drivers.wires.tcp import LiveClients
@@ -101,3 +103,43 @@ def test_live_clients__a_cut_link_drops_messages_and_latency_is_kept() -> None:
     assert outcomes(ledger) == {Outcome.ACKED: 60}
     assert min(send.ended_ms - send.sent_ms for send in ledger.sends) >= 2 * one_way_ms
     assert max(send.attempts for send in ledger.sends) > 1
+
+
+SECURED: dict[str, Any] = {
+    "listeners": {"CLIENT": {"protocol": "SASL_SSL"}},
+    "security": {"tls": "auto", "users": {"alice": "alice-secret"}},
+}
+
+
+def test_live_clients__log_in_by_sasl_over_tls_again_at_the_next_leader() -> None:
+    ledger = Ledger()
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=300, size_bytes=3_000, count=100))
+    with Cluster(topology(**SECURED), seed=1) as cluster, live_clients(cluster) as clients:
+        cluster.driver.call(lambda: clients.add_client(producer)).result(PATIENCE_S)
+        cluster.wait_until(lambda: producer.acked > 30, PATIENCE_S, "no acks")
+        cluster.kill(cluster.leader("orders", 0))
+        cluster.wait_until(lambda: producer.is_done, PATIENCE_S, "no end")
+    assert outcomes(ledger) == {Outcome.ACKED: 100}
+    assert {error.error for error in ledger.errors} <= {"DISCONNECTED", "NOT_LEADER_OR_FOLLOWER"}
+
+
+def test_live_clients__refuse_an_expired_certificate() -> None:
+    ledger = Ledger()
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=300, count=10))
+    with Cluster(topology(**SECURED), seed=1) as cluster, live_clients(cluster) as clients:
+        cluster.perform("certificate", brokers="all", state="expired")
+        cluster.driver.call(lambda: clients.add_client(producer)).result(PATIENCE_S)
+        cluster.wait_until(lambda: producer.is_done, PATIENCE_S, "no end")
+    assert {send.error for send in ledger.sends} <= {SSL_HANDSHAKE_FAILED}
+    assert {error.error for error in ledger.errors} >= {SSL_HANDSHAKE_FAILED}
+
+
+def test_virtual_clients__refuse_an_expired_certificate() -> None:
+    ledger = Ledger()
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=300, count=10))
+    driver = started(**SECURED)
+    driver.perform("certificate", brokers="all", state="expired")
+    driver.add_client(producer)
+    driver.run_for(200)
+    assert producer.is_done
+    assert {error.error for error in ledger.errors} >= {SSL_HANDSHAKE_FAILED}

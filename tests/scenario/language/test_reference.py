@@ -37,7 +37,14 @@ BEFORE = {
 }
 """Steps that make an action's example possible."""
 IN_TOPOLOGY: dict[str, Any] = {
-    "certificate": {"listeners": {"SSL": {}}, "security": {"tls": "auto"}}
+    "acl": {"security": {"authorizer": True, "super_users": ["ANONYMOUS"]}},
+    "certificate": {"listeners": {"SSL": {}}, "security": {"tls": "auto"}},
+    "remove_acl": {
+        "security": {
+            "super_users": ["ANONYMOUS"],
+            "acls": [{"allow": "alice", "to": "write", "topic": "orders"}],
+        }
+    },
 }
 """Keys of the topology that make an action's example possible."""
 

@@ -17,7 +17,6 @@ it is denied.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Final
 
@@ -61,6 +60,14 @@ def admit(broker: Broker, request: Request) -> Request | Message | NoResponse:
     if not isinstance(result, Admitted):
         return result
     broker.access.will_complete(request, result.complete)
-    admitted = copy.copy(request)
-    admitted.body = result.body
-    return admitted
+    return Request(
+        request.connection_id,
+        request.api_key,
+        request.api_version,
+        request.correlation_id,
+        request.client_id,
+        result.body,
+        request.client_host,
+        request.arrived_ms,
+        request.identity,
+    )

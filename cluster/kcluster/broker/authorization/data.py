@@ -66,26 +66,21 @@ def _offset_for_leader_epoch(broker: Broker, request: Request, rights: Rights) -
     """CLUSTER_ACTION, or DESCRIBE on each topic."""
     if rights.may_on_cluster(AclOperation.CLUSTER_ACTION, silently=True):
         return None
-    result = _describe_topics(broker, request, rights)
-    if isinstance(result, Admitted):
-        complete = result.complete
-        return Admitted(result.body, lambda answer: _without_epochs(complete(answer)))
-    return _without_epochs(result) if isinstance(result, m.OffsetForLeaderEpochResponse) else None
+    call = call_of(broker, request)
+    denied = rights.denied(AclOperation.DESCRIBE, AclResource.TOPIC, call.topics)
+    return call.refused_topics(denied, _without_epochs)
 
 
 def _without_epochs(answer: m.OffsetForLeaderEpochResponse) -> m.OffsetForLeaderEpochResponse:
     for topic in answer.topics:
         for row in topic.partitions:
-            if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                row.leader_epoch = -1
+            row.leader_epoch = -1
     return answer
 
 
-_describe_topics: Final = on_topics(AclOperation.DESCRIBE)
-
 GUARDS: Final[Mapping[int, Guard]] = {
     ApiKey.DELETE_RECORDS: on_topics(AclOperation.DELETE),
-    ApiKey.LIST_OFFSETS: _describe_topics,
+    ApiKey.LIST_OFFSETS: on_topics(AclOperation.DESCRIBE),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
     ApiKey.PRODUCE: _produce,
 }

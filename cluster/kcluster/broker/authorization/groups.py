@@ -7,7 +7,7 @@ Kafka: KafkaApis.handleJoinGroupRequest and the others; KIP-848, KIP-1071.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.authorization.group_offsets import offset_fetch
 from kcluster.broker.authorization.guards import Guard, Result, after, on_group, on_topics
@@ -28,6 +28,12 @@ from kcluster.security.rights import Admitted, Rights
 
 if TYPE_CHECKING:
     _Topology = m.StreamsGroupHeartbeatRequest.Topology | m.StreamsGroupDescribeResponse.Topology
+    _Described = (
+        m.DescribeGroupsResponse
+        | m.ConsumerGroupDescribeResponse
+        | m.ShareGroupDescribeResponse
+        | m.StreamsGroupDescribeResponse
+    )
     _Assigned = (
         m.ConsumerGroupDescribeResponse.DescribedGroup | m.ShareGroupDescribeResponse.DescribedGroup
     )
@@ -164,7 +170,7 @@ def _describe(ids_field: str, hides: Callable[..., None]) -> Guard:
         denied = rights.denied(AclOperation.DESCRIBE, AclResource.GROUP, ids)
         row = vars(message_class(f"{APIS[request.api_key].name}Response"))["DescribedGroup"]
 
-        def complete(answer: Any) -> object:
+        def complete(answer: _Described) -> object:
             for group in answer.groups:
                 if group.authorized_operations != OPERATIONS_NOT_ASKED:
                     group.authorized_operations = rights.operations(
@@ -172,7 +178,7 @@ def _describe(ids_field: str, hides: Callable[..., None]) -> Guard:
                     )
                 hides(group, rights)
             refused = [row(group_id=id_, error_code=_GROUP_DENIED) for id_ in ids if id_ in denied]
-            answer.groups = refused + answer.groups
+            answer.groups[:0] = refused
             return answer
 
         rest = type(body)(
@@ -206,7 +212,12 @@ def _hide_topology(group: m.StreamsGroupDescribeResponse.DescribedGroup, rights:
         _hide(group, rights, _topics_of(group.topology), text)
 
 
-def _hide(group: Any, rights: Rights, topics: Iterable[str], text: str) -> None:
+def _hide(
+    group: _Assigned | m.StreamsGroupDescribeResponse.DescribedGroup,
+    rights: Rights,
+    topics: Iterable[str],
+    text: str,
+) -> None:
     """Leave only an error of a group that uses a topic that one may not DESCRIBE."""
     if not rights.denied(AclOperation.DESCRIBE, AclResource.TOPIC, topics):
         return

@@ -42,8 +42,9 @@ def on_group(operation: AclOperation) -> Guard:
     """The guard of an API that needs a right on one group."""
 
     def guard(broker: Broker, request: Request, rights: Rights) -> Result:
-        if rights.may(operation, AclResource.GROUP, request.body.group_id):
-            return None
+        group_id: str | None = request.body.group_id
+        if group_id is None or rights.may(operation, AclResource.GROUP, group_id):
+            return None  # the handler refuses a request without a group
         return call_of(broker, request).refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
     return guard

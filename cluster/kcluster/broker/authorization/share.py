@@ -21,7 +21,7 @@ from kcluster.protocol.features import SHARE_VERSION
 from kcluster.protocol.messages import Message
 from kcluster.security.acls import AclOperation, AclResource
 from kcluster.security.refusals import with_text
-from kcluster.security.rights import Admitted, Rights
+from kcluster.security.rights import Rights
 
 
 def _if_enabled(guard: Guard) -> Guard:
@@ -46,11 +46,8 @@ def _texted(guard: Guard) -> Guard:
 def _read_topics(broker: Broker, request: Request, rights: Rights) -> Result:
     """READ on each topic; denied ones have Kafka's message."""
     call = call_of(broker, request)
-    result = call.refused_topics(rights.denied(AclOperation.READ, AclResource.TOPIC, call.topics))
-    if isinstance(result, Admitted):
-        complete = result.complete
-        return Admitted(result.body, lambda answer: with_text(complete(answer)))
-    return None if result is None else with_text(result)
+    denied = rights.denied(AclOperation.READ, AclResource.TOPIC, call.topics)
+    return call.refused_topics(denied, with_text)
 
 
 def _state(broker: Broker, request: Request, rights: Rights) -> Result:

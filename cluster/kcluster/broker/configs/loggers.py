@@ -4,9 +4,9 @@ Owns: the names of the loggers, the rules for changing levels.  Never: logs anyt
 as long as the broker's process.
 Kafka: RuntimeLoggerManager, LoggingController; KIP-412.
 
-Kafka's loggers are named after its classes; the list here has those whose levels people change, so
-that their tools work.  Levels have no effect: `kcluster up --trace-requests` and the trace show
-more than loggers would.
+Kafka's loggers are named after its classes; the list here has the loggers whose levels people
+change, so that their tools work.  Levels have no effect: `kcluster up --trace-requests` and the
+trace show more than loggers would.
 """
 
 from __future__ import annotations

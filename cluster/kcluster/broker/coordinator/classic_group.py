@@ -223,7 +223,7 @@ class ClassicGroup(Group):
         self._note_joined(call, new_id)
 
     def _join_again(self, call: JoinCall, now_ms: int) -> None:
-        """Join a member with an id that this coordinator, or the one before it, has assigned."""
+        """Join a member with an id that this coordinator, or its predecessor, has assigned."""
         member_id = call.member_id
         error = self.roster.check_identity(member_id, call.instance_id)
         if error is ErrorCode.NONE and self.state is EMPTY:
@@ -400,7 +400,7 @@ class ClassicGroup(Group):
         return PREPARING_REBALANCE in TRANSITIONS[self.state]
 
     def rebalance(self, reason: AnyRebalanceReason, now_ms: int) -> None:
-        """Start the rebalance of a consumer group that became this classic group in the middle of
+        """Start a rebalance, because this classic group was a consumer group in the middle of
         one."""
         self._prepare(reason, now_ms)
 

@@ -189,8 +189,8 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         return kind.find(shard.groups.get(group_id), group_id, "group")
 
     def share_partitions(self, group_id: str) -> list[SharePartition] | ErrorCode:
-        """The initialized share partitions of a group, as far as their topics exist; none if there
-        is no such group."""
+        """A group's initialized share partitions, if their topics exist; none if there is no such
+        group."""
         group = self._group(group_id)
         if group is ErrorCode.NOT_COORDINATOR:
             return group

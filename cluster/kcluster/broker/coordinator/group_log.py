@@ -6,7 +6,7 @@ Never: decides on a write, keeps state, knows the records of another kind of gro
 GroupCoordinatorRecordSerde; OffsetCommitKey/Value, GroupMetadataKey/Value.
 
 A key starts with its kind (int16), a value with its version (int16).  A record class can encode
-itself; READERS has a reader per kind of key (group_records.py has those of all kinds).
+itself; READERS has a reader per kind of key (group_records.py has the readers of all kinds).
 """
 
 from __future__ import annotations

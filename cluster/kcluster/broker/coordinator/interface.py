@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
+from kcluster.broker.access import Access
 from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class CoordinatorBroker(Protocol):
     def timers(self) -> Timers: ...
     @property
     def persister(self) -> SharePersister: ...
+    @property
+    def access(self) -> Access | None: ...
 
     def reply(self, request: Request, body: object) -> None:
         """Answer a request that was parked."""

@@ -35,7 +35,7 @@ def decode_records(
     does not know are skipped, never lost: the log keeps them.
 
     DIFFERS: records that cannot be decoded are skipped, too.  Kafka's coordinator then fails for
-    good, and any client can cause that: one that is called __admin_client may write to internal
+    good, and any client can cause that: a client called __admin_client may write to internal
     topics.
     """
     if batch.is_control:

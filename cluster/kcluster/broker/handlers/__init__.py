@@ -42,7 +42,7 @@ from kcluster.broker.handlers.metadata import (
     describe_topic_partitions,
     metadata,
 )
-from kcluster.broker.handlers.security import acls, authentication, scram
+from kcluster.broker.handlers.security import acls, authentication, delegation_tokens, scram
 from kcluster.broker.handlers.share import (
     share_acknowledge,
     share_fetch,
@@ -66,6 +66,7 @@ __all__ = [
     "client_quotas",
     "config_resources",
     "consumer_groups",
+    "delegation_tokens",
     "delete_records",
     "describe_cluster",
     "describe_configs",

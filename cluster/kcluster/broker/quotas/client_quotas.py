@@ -48,7 +48,7 @@ DIFFERS: Kafka measures the time of its threads; a simulated broker has no clock
 costs the same."""
 
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
-"""APIs that the controller answers: the throttle time in their answers is that of the quota
+"""APIs that the controller answers: their answers have the throttle time of the quota
 controller_mutation_rate."""
 
 LENGTH_BYTES: Final = 4
@@ -187,8 +187,8 @@ class ClientQuotas:
     def _without_records(
         self, request: Request, body: m.FetchResponse, mute_ms: int
     ) -> m.FetchResponse:
-        """The answer in place of a too large one: an incremental session continues as if the fetch
-        had not been made, a full fetch creates no session."""
+        """The answer in place of one that is too large: an incremental session continues as if the
+        fetch had not been made, a full fetch creates no session."""
         sessions = self._sessions
         if request.body.session_epoch > 0:
             sessions.forget_answer(body.session_id)
@@ -265,7 +265,7 @@ def _request_bytes(request: Request) -> int:
 
 
 def _without_acquired(body: m.ShareFetchResponse) -> m.ShareFetchResponse:
-    """The answer in place of a too large one.  As in Kafka the member does not learn of its
+    """The answer in place of one that is too large.  As in Kafka the member does not learn of its
     acquired records, which are delivered again when the locks end."""
     for topic in body.responses:
         for partition in topic.partitions:

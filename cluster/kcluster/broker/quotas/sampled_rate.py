@@ -30,8 +30,8 @@ class _Sample:
 class SampledRate:
     """Amount per second over the last `window_count` windows of `window_ms`.  Kafka: Rate.
 
-    All windows but the current one count in full, even those before the first record: a client that
-    starts, or returns after a pause, may at once use the allowance of those windows.
+    All windows but the current one count in full, even windows before the first record: a client
+    that starts, or returns after a pause, may at once use the allowance of those windows.
     """
 
     __slots__ = ("_current", "_samples", "_window_count", "_window_ms")

@@ -89,7 +89,7 @@ class ReplicaFetcher:
         self._throttles = throttles
         self._replicas: dict[tuple[bytes, int], Replica] = {}
         self._named: dict[Replica, None] = {}
-        """The replicas to name in the next request: new ones, and those whose position has
+        """The replicas to name in the next request: new replicas, and replicas whose position has
         changed."""
         self._forgotten: dict[Replica, None] = {}
         self._in_session: dict[Replica, AskedPosition] = {}
@@ -309,7 +309,7 @@ class ReplicaFetcher:
             self._restart_session()
 
     def _restart_session(self) -> None:
-        """Make the next fetch a full one, with all partitions except the ones that are left out."""
+        """Make the next fetch a full one, with all partitions that are not left out."""
         self._is_unanswered = False
         self._session_id = 0
         self._session_epoch = 0

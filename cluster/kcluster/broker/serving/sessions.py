@@ -303,8 +303,8 @@ class FetchSessions:
         return session
 
     def _make_room(self, is_follower: bool, now_ms: int) -> bool:
-        """Evict the least recently used session that is stale or, to make room for a follower, that
-        of a consumer; returns whether there is room for another one.
+        """Evict the least recently used session that is stale; for a follower, a consumer's session
+        is evicted even if it is not stale. Returns whether there is room for another session.
 
         Kafka: FetchSessionCache.tryEvict.
         """

@@ -256,8 +256,8 @@ def without_aborted(
     fetched: Sequence[Batch],
     aborted: Sequence[AbortedTransaction],
 ) -> list[Acquired]:
-    """For a read_committed group: archive the records of aborted transactions among those just
-    acquired, and return the others."""
+    """For a read_committed group: archive the records of aborted transactions among the records
+    just acquired, and return the others."""
     for batch in _aborted_batches(fetched, aborted):
         window.archive(batch.base_offset, batch.last_offset, ACQUIRED)
         acquired = [

@@ -27,7 +27,7 @@ READ_COMMITTED: Final = "read_committed"
 DEAD_LETTERS_ENABLED: Final = "errors.deadletterqueue.group.enable"
 """The config of a topic that share groups may use as their dead letter queue (KIP-1191)."""
 DEAD_LETTERS_SINCE: Final = 2
-"""The level of share.version from which on dead letter queues exist."""
+"""The first level of share.version with dead letter queues."""
 _PART: Final = re.compile(r"\+?([0-9]+)(?:[.,]([0-9]*))?([DHMS])")
 _UNIT_MS: Final = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1_000}
 
@@ -95,8 +95,7 @@ def is_dead_letter_queue(image: MetadataImage, topic: str) -> bool:
 
 
 def reset_duration_ms(reset: str) -> int:
-    """The duration in ms of `by_duration:` and an ISO 8601 duration, as in
-    `by_duration:PT1H30M`."""
+    """The duration in ms in a value such as `by_duration:PT1H30M` (ISO 8601)."""
     return sum(
         int(number) * _UNIT_MS[unit] + (int(fraction.ljust(3, "0")[:3]) if fraction else 0)
         for number, fraction, unit in _PART.findall(reset.upper().partition(":")[2])

@@ -317,7 +317,7 @@ class DeadLetters:
 
 @final
 class _Copies:
-    """The original records of some offsets, as far as they fit into `limit` bytes.
+    """The original records of some offsets, as many as fit into `limit` bytes.
 
     `resolved_offset`: the offset up to which the copies are complete; the rest is copied in the
     next round.  A record that is too large by itself, or that cannot be read, has no copy.

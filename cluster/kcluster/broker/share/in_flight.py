@@ -86,8 +86,8 @@ class Transition:
         self.state_batches: list[StateBatch] = []
         self.dead_letters: list[DeadLetterBatch] = []
         self.runs: list[InFlightRun] = []
-        """The runs that this transition has changed, including the parts into which they were split
-        since then."""
+        """The runs that this transition has changed, including the parts into which they have since
+        been split."""
 
 
 @final

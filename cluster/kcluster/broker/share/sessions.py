@@ -82,7 +82,7 @@ class ShareSession:
         return SharePartition(self.group_id, named.topic_id, named.partition)
 
     def advance(self) -> None:
-        """Move to the next epoch, that of the next request."""
+        """Move to the epoch of the next request."""
         self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
 
 
@@ -94,7 +94,7 @@ class ShareSessions:
         self._view = view
         self._sessions: dict[tuple[str, str], ShareSession] = {}
         self._by_connection: dict[int, ShareSession] = {}
-        """The last session that each connection has opened, even if it has ended since then."""
+        """The last session that each connection has opened, even if it has since ended."""
 
     def __len__(self) -> int:
         return len(self._sessions)

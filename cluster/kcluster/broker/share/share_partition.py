@@ -348,7 +348,7 @@ class ShareLeader:
     # ----------------------------------------------------------------------------------- locks
 
     def _await_locks(self, deadline_ms: int) -> None:
-        """Set the one timer for all locks, not later than the first of them."""
+        """Set the timer for all locks, to the end of the first lock at the latest."""
         if deadline_ms < self._timer_ms and self.is_active:
             self._timer_ms = deadline_ms
             self._timers.set(self._timer, deadline_ms, self._on_timer)

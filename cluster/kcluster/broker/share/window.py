@@ -140,8 +140,8 @@ class InFlightWindow:
     @classmethod
     def load(cls, state: ReadState, start_offset: int) -> InFlightWindow | None:
         """The window of a new leader; None if the stored state makes no sense, because any client
-        may write one.  `start_offset`: the stored offset, or the one that share.auto.offset.reset
-        chose."""
+        may write one.  `start_offset`: the stored offset, or the choice of share.auto.offset.reset.
+        """
         window = cls(state.state_epoch, start_offset)
         expected = start_offset
         for stored in state.batches:

@@ -212,7 +212,7 @@ class RunAnomaly(AnomalyKind):
 
     @abstractmethod
     def find(self, run: RunHistory) -> Iterator[Finding]:
-        """The findings; each is an anomaly of its own."""
+        """The findings; each is a separate anomaly."""
 
 
 def in_transaction(history: TransactionHistory) -> InTransaction:

@@ -60,9 +60,8 @@ class CommittedOffsetBack(RunAnomaly):
 
 
 def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Note | None:
-    """The time at which a rule held the request of the older commit, if that commit was accepted
-    after the newer one.  Its client has given it up and committed again, which no broker can
-    know."""
+    """The time at which a fault rule delayed the older commit, if that commit was accepted after
+    the newer one. Its client had given it up and committed again, which no broker can know."""
     late = {
         (broker, reply.request.connection_id, reply.request.correlation_id)
         for answer in facts.recorder.answers

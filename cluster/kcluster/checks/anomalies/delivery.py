@@ -57,8 +57,8 @@ class Leaderships:
 
 
 class DeliveryAnomaly(RunAnomaly):
-    """An anomaly of deliveries to a share group.  Its story is the history of the partition until
-    then."""
+    """An anomaly of deliveries to a share group.  Its story is the history of the partition up to
+    the deliveries."""
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         began_ms = facts.recorder.began_ms

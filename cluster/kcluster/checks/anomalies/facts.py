@@ -14,7 +14,7 @@ from kcluster.events.base import kind_of
 
 
 class AnomalyFact(Struct, frozen=True, tag_field="kind", tag=kind_of):
-    """What else the text of an anomaly needs; neighbouring findings have it in common."""
+    """A further fact that the text of an anomaly needs; neighbouring findings share it."""
 
 
 class Acked(AnomalyFact, frozen=True):
@@ -44,7 +44,7 @@ class FailedForCertain(AnomalyFact, frozen=True):
 
 
 class InTransaction(AnomalyFact, frozen=True):
-    """The transaction of the record, by its number among those of the producer."""
+    """The transaction of the record, by its number among the producer's transactions."""
 
     number: int
     producer: str
@@ -105,8 +105,8 @@ class DeliveryCount(AnomalyFact, frozen=True):
 class Finding(Struct, frozen=True):
     """One record of an anomaly.
 
-    `offset`: the record's actual or expected offset, -1 if unknown.  `other`: a second offset: that
-    of the duplicate, or of the record sent or read before; for a lost record without an offset, its
+    `offset`: the record's actual or expected offset, -1 if unknown.  `other`: a second offset: of
+    the duplicate, or of the record sent or read before; for a lost record without an offset, its
     number among its producer's sends to the partition.  `other_value`: the value of a second
     record.  `allowed`: the setting that allows the anomaly.
     """
@@ -127,9 +127,9 @@ class AnomalyFacts(Struct, frozen=True):
     """The facts of `count` neighbouring findings of one kind, client, fact and setting.
 
     `name`: the anomaly's name in ANOMALIES; `first` and `last`: the offsets, -1 if unknown;
-    `values`: those of the first and the last record; `allowed`: the setting that allows the
-    anomaly, "" for none; `at_ms`: the time of the first send or read; `other`, `other_value`: those
-    of the first finding; `last_other`: that of the last.
+    `values`: the values of the first and the last record; `allowed`: the setting that allows the
+    anomaly, "" for none; `at_ms`: the time of the first send or read; `other`, `other_value`: from
+    the first finding; `last_other`: `other` of the last finding.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""phantom: the log holds a record that nobody sent.
+"""phantom: the log holds a record that no producer sent.
 
 Owns: the check; stories/offsets.py tells the story of the offset.  Never: looks into a
 node.  Kafka: no counterpart.

@@ -46,7 +46,7 @@ class PollSkip(PartitionAnomaly):
                     continue
                 if not (is_hidden and between in history.log.hidden):
                     if history.value_at(offset) != read.value:
-                        break  # the log was lost since then; other records have these offsets now
+                        break  # the log has been lost; other records have these offsets now
                     yield Finding(
                         name=self.NAME,
                         partition=read.partition,

@@ -154,9 +154,9 @@ class RequestName(Struct, frozen=True):
 
 
 class RecordAppended(ChainFact, frozen=True):
-    """A record was appended by a leader.  What its story does not need is left out: `epoch` -1,
-    `isr` and `request` None.  `is_again`: it was there before; `is_overtaking`: it was sent after
-    the record of which the story is told."""
+    """A record was appended by a leader.  Fields that its story does not need are left out: `epoch`
+    -1, `isr` and `request` None.  `is_again`: it was there before; `is_overtaking`: it was sent
+    after the record that the story is about."""
 
     value: Value
     offset: int
@@ -298,14 +298,15 @@ class OffsetAnswered(ChainFact, frozen=True):
 
 
 class PartitionGiven(ChainFact, frozen=True):
-    """A group gave a partition to a member: its holder, or another member meanwhile."""
+    """A group gave a partition to a member: to its holder, or meanwhile to another member."""
 
     group: str
     to_another: bool
 
 
 class Archived(ChainFact, frozen=True):
-    """A share group archived records after so many deliveries; answers with them were lost."""
+    """A share group archived records after this number of deliveries; answers with them were
+    lost."""
 
     group: str
     deliveries: int
@@ -315,7 +316,7 @@ class Archived(ChainFact, frozen=True):
 
 
 class TransactionBegan(ChainFact, frozen=True):
-    """A producer began a transaction.  `version`: of the protocol."""
+    """A producer began a transaction.  `version`: the protocol's version."""
 
     number: int
     producer: str

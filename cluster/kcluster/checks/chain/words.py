@@ -1,7 +1,7 @@
 """The words for the links of a chain: the one place where such a fact becomes a sentence.
 
 Owns: the sentence of each fact.  Never: decides anything; finds a fact.  Kafka: no counterpart.
-The words for events are those of events/words/.
+Events have their words in events/words/.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WAITS: Final = "acks=all waits until it has left"
 
 
 def fact_text(fact: f.Fact) -> str:
-    """The sentence of a fact, without its time: of an event, that of its own words."""
+    """The sentence of a fact, without its time; an event's sentence comes from events/words/."""
     return _of_cluster(fact) if isinstance(fact, f.ChainFact) else sentence_of(fact)
 
 

@@ -1,7 +1,7 @@
 """The records at an offset over time.
 
-Owns: the story of an offset that holds a record it should not.  Never: guesses: each link is an
-append, an answer or a note.  Kafka: no counterpart.
+Owns: the story of an offset that holds a record that should not be there.  Never: guesses: each
+link is an append, an answer or a note.  Kafka: no counterpart.
 """
 
 from __future__ import annotations

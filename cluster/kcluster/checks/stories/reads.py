@@ -61,7 +61,7 @@ def read_link(facts: Facts, read: ReadRecord, is_restart: bool = False) -> Itera
 
 
 def errors_between(facts: Facts, client: str, from_ms: int, to_ms: int) -> Iterator[Link]:
-    """The first errors of a client in that time, by its own ledger."""
+    """The first errors of a client between two times, by its own ledger."""
     errors = [
         error
         for error in facts.ledger.errors
@@ -72,7 +72,7 @@ def errors_between(facts: Facts, client: str, from_ms: int, to_ms: int) -> Itera
 
 
 def changes_between(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
-    """Changes of leader and truncations in that time, with their causes."""
+    """Changes of leader and truncations between two times, with their causes."""
     changes = facts.of_partition(partition, PartitionEvent)
     notes = [note for note, event in changes if isinstance(event, LeaderChange | LogTruncated)]
     for note in between(notes, from_ms, to_ms):

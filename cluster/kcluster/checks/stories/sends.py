@@ -60,7 +60,7 @@ def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterat
 def errors_of(
     facts: Facts, client: str, from_ms: int, to_ms: int, partition: Partition | None = None
 ) -> Iterator[Link]:
-    """A client's errors in that time, by its own ledger; equal errors once, with a count."""
+    """A client's errors between two times, by its own ledger; equal errors once, with a count."""
     errors: dict[tuple[str, str], list[int]] = {}
     for error in facts.ledger.errors:
         if (
@@ -75,7 +75,7 @@ def errors_of(
 
 
 def meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
-    """Changes of leader in that time with their causes, and operations on the cluster."""
+    """Changes of leader between two times, with their causes, and operations on the cluster."""
     changes = [note for note, _ in facts.of_partition(partition, LeaderChange)]
     for note in between(changes, from_ms, to_ms):
         yield from with_causes(facts, note)

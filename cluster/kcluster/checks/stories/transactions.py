@@ -87,7 +87,7 @@ def _error_of(transaction: ClientTransaction) -> str:
 def _end_requests(
     facts: Facts, transaction: ClientTransaction, from_ms: int, to_ms: int
 ) -> Iterator[Link]:
-    """The answers to EndTxn of the transaction's transactional id in that time."""
+    """The answers to EndTxn of the transaction's transactional id between two times."""
     for at_ms, broker, reply in facts.recorder.answers:
         request = reply.request
         if request.api_key != ApiKey.END_TXN or not from_ms <= at_ms <= to_ms:

@@ -51,7 +51,7 @@ class SimulateOptions(Struct, frozen=True):
 
 
 class SimulationSetting(Struct, frozen=True):
-    """The simulation to be run.  `shared`: programs that import one module of their own, by the
+    """The simulation to be run.  `shared`: programs that share a module of their own code, by the
     module's name; `scenario`: without steps if none is given.  `duration_s`: the time after which
     the simulation is over even if programs still run, or None; `limit_s`: the time by which they
     must have ended.  `compute`: None to draw it from the seed."""
@@ -147,8 +147,8 @@ def _check(program: Program) -> None:
 
 
 def _shared_modules(programs: Sequence[Program]) -> dict[str, list[str]]:
-    """The modules that several programs import, each with these programs.  Two modules of one name
-    cannot both be imported."""
+    """The modules that several programs import, by name, each with the names of these programs.
+    CommandError if two programs import different modules with one name."""
     found: dict[str, Path] = {}
     users: dict[str, list[str]] = {}
     for program in programs:

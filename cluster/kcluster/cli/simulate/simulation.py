@@ -37,7 +37,8 @@ from kcluster.world.waits import StuckThread
 from kcluster.world.world import START_MS, World
 
 PROGRAMS: Final = "programs"
-"""The name, shown like a check's, for: all programs ended, and none failed."""
+"""The name under which the output shows, like a check, whether all programs ended and none
+failed."""
 BOOTSTRAP_VARIABLE: Final = "KCLUSTER_BOOTSTRAP"
 _SUPERVISOR: Final = threading.main_thread().name
 

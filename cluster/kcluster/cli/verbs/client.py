@@ -77,7 +77,7 @@ def start(
 @command.command("list")
 @control_options
 def list_(name: str | None, as_json: bool) -> None:
-    """List the clients that were started, and those that were stopped."""
+    """List the clients that were started, running and stopped."""
     remote = Remote(name)
     answer = remote.get("clients")
     if as_json:

@@ -38,7 +38,7 @@ def command(
 ) -> None:
     """Show what has happened in the cluster, and why.
 
-    One event per line; with --follow those that happen from now on.
+    One event per line. With --follow, new events are shown as they happen.
     """
     if since is None and follow and last is None:
         since = "now"

@@ -59,9 +59,9 @@ def command(
     """Show what would follow from an action, beside what follows without it.
 
     ACTIONS are written as in scenario files: 'kill: leader(orders-0)'. The past of the running
-    cluster, with its seed, is played again in virtual time up to the moment, and from there on
-    twice. The cluster itself is left alone. Clients of the project's own stand in for those from
-    outside; the answer names what is not exactly as it was.
+    cluster is played again in virtual time, with its seed, up to the moment; from there, it
+    continues once with the actions and once without. The cluster itself is left alone. kcluster's
+    own clients stand in for outside clients; the answer names every difference from the real past.
     """
     if play is not None:
         from kcluster.cli.work.fork import fork_scenario
@@ -105,7 +105,7 @@ def milliseconds_of(option: str, typed: str) -> int:
 
 
 def answers(answer: JsonObject) -> list[str]:
-    """The answer of each future in a line: the last of its own lines."""
+    """The answer of each future in a line: the last line about it."""
     return [f"{title(answer, future)} {answer[future]['lines'][-1]}" for future in FUTURES]
 
 

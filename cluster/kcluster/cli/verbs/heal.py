@@ -19,7 +19,7 @@ from kcluster.cli.completion import complete_targets
 @wait_option
 @control_options
 def command(nodes: str | None, wait: bool, name: str | None, as_json: bool) -> None:
-    """Heal all links, or those of NODES: undo isolate, cut and slow.
+    """Heal all links, or the links of NODES: undo isolate, cut and slow.
 
     Returns when the brokers that were cut off are back in their ISRs.
     """

@@ -74,7 +74,7 @@ def command(
 
     What cannot be taken over is listed on stderr and in the file, with the reason. Files after
     --log FILE are more logs. The logs are played on the cluster of --topology, --bootstrap or
-    --topics; without these, on what they show of it themselves.
+    --topics; without these, on a cluster derived from the logs.
     """
     sources = (bootstrap, topics, topology, *properties[:1])
     _check_options(sources, topics, configs + brokers, log, logs, topology)

@@ -1,4 +1,4 @@
-"""`kcluster play SCENARIO`: a scenario in virtual time, looked at on the page.
+"""`kcluster play SCENARIO`: a scenario in virtual time, shown on the page.
 
 Owns: the verb's options.  Never: plays, serves the page (work/play.py).  Kafka: no counterpart.
 """

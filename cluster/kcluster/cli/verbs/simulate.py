@@ -82,8 +82,8 @@ def command(**options: Any) -> None:
 
     FILE.py is a Python program that uses kafka-python or aiokafka. It finds the brokers at
     localhost:9092, at brokers.kcluster:9092, and in the environment variable KCLUSTER_BOOTSTRAP.
-    The exit code is that of a program that fails, 1 if the verdict is not as expected, and 2 if a
-    file is wrong.
+    The exit code is a failed program's, 1 if the verdict is not as expected, and 2 if a file is
+    wrong.
     """
     from kcluster.cli.simulate.hash_seed import fix_hash_seed
 

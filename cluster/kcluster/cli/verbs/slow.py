@@ -25,8 +25,8 @@ def command(
 ) -> None:
     """Slow links down: kcluster slow 1 3 --latency 40ms.
 
-    Without OTHERS all links of NODES are slowed down, those among them too: kcluster slow all
-    --latency 40ms slows down replication as well.  kcluster heal undoes it.
+    Without OTHERS all links of NODES are slowed down, including links between them: kcluster slow
+    all --latency 40ms slows down replication as well.  kcluster heal undoes it.
     """
     keys = {"nodes": nodes, "others": others, "latency": latency, "jitter": jitter}
     typed = {"latency": "--latency", "jitter": "--jitter"}

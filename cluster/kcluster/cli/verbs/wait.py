@@ -31,7 +31,7 @@ def command(
 
     CONDITION is written as in scenario files: 'leader(orders-0) = 2', 'high_watermark(orders-0) >=
     100', 'event leader_elected', 'event leader_elected of orders-0', settled.  The exit code is 1
-    if it does not hold in time; the message says how it stands.
+    if it does not hold in time; the message shows the present state.
     """
     remote, wanted = Remote(name), {"until": condition, "within": within, "since": since}
     options = {"until": "", "within": "--within", "since": "--since"}

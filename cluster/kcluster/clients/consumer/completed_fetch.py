@@ -1,4 +1,4 @@
-"""The fetched records of a partition, without those hidden from the application.
+"""The fetched records of a partition, without records that are hidden from the application.
 
 Owns: decoding batches into records, skipping control batches and aborted transactions, advancing
 the position past the records returned.  Never: sends, handles errors (fetcher.py does).

@@ -5,8 +5,8 @@ processing and commit, which closes the consumer when poll() throws.  Never: doe
 (the other modules here, clients/connections.py).
 Kafka: ClassicKafkaConsumer and AsyncKafkaConsumer, 4.3.1.
 
-Kafka has two threads; here every turn does the work of the heartbeat thread, and also that of
-poll() while the application is in poll() and not processing records.
+Kafka has two threads; here every turn does the work of the heartbeat thread, and the work of poll()
+while the application is in poll() and not processing records.
 """
 
 from __future__ import annotations
@@ -309,8 +309,10 @@ class Consumer(ClientBase):
             self.commits.commit_sync(offsets, self.settings.default_api_timeout_ms, now_ms)
 
     def _login_failed(self, error: str, now_ms: int) -> None:
-        # Whatever it was for, poll() throws it (Metadata.fatalError).
+        # Whatever it was for, poll() throws it (Metadata.fatalError), and so does close().
         self._login_error = error
+        if self._is_closing and not self.is_done:
+            self._close()
 
     # --------------------------------------------------------------------------- closing
 

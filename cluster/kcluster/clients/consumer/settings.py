@@ -71,8 +71,7 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
         return self.auto_offset_reset != NO_RESET
 
     def problems(self) -> list[str]:
-        """The reasons for which Kafka's consumer would refuse these settings, one line per
-        problem."""
+        """The reasons why Kafka's consumer would refuse these settings, one line per problem."""
         problems = []
         for field, known in (
             ("auto_offset_reset", RESET_POLICIES),

@@ -42,7 +42,7 @@ _FAILURES: Final = {
     DISCONNECTED: ErrorCode.NETWORK_EXCEPTION,
     REQUEST_TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
 }
-"""The errors that stand for a missing response, by its reason."""
+"""The error that stands for a missing response, by the reason why it is missing."""
 
 _Data: Final = m.ProduceRequest.PartitionProduceData
 _Topic: Final = m.ProduceRequest.TopicProduceData

@@ -58,8 +58,7 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
         )
 
     def problems(self) -> list[str]:
-        """The reasons for which Kafka's producer would refuse these settings, one line per
-        problem."""
+        """The reasons why Kafka's producer would refuse these settings, one line per problem."""
         problems = []
         if self.acks not in (0, 1, ACKS_ALL):
             problems.append(f"acks: {self.acks} is not one of 0, 1, all")

@@ -27,8 +27,8 @@ class FileKind(Struct, frozen=True):
     least: str = ""
 
     def load(self, path: str | PathLike[str]) -> tuple[str, Node, list[Problem]]:
-        """Read a file: its text, its tree and its problems as YAML. Raises `error` if it has no
-        tree."""
+        """Read a file: its text, its tree, and its problems as a YAML document. Raises `error` if
+        it has no tree."""
         source = str(path)
         try:
             with open(source, "rb") as file:

@@ -400,8 +400,8 @@ class BrokerConfig(Struct, frozen=True):
     log_dir: Annotated[tuple[str, ...], _DIRECTORIES] = ("/tmp/kafka-logs",)
     log_dirs: Annotated[tuple[str, ...] | None, _DIRECTORIES] = None
     log_retention_ms: Annotated[int | None, _LOG_LONG] = None
-    """The retention in ms, which overrides that in minutes, which overrides that in hours; -1: no
-    limit."""
+    """The retention in ms, which overrides the value in minutes, which overrides the value in
+    hours; -1: no limit."""
     log_retention_minutes: Annotated[int | None, _INT] = None
     log_retention_hours: Annotated[int, _INT] = 168
     log_retention_bytes: Annotated[int, _LOG_LONG] = -1

@@ -61,8 +61,8 @@ CLIENT_METRICS_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(
 
 
 def client_metrics_problem(own: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
-    """The reason for which Kafka would refuse these configs, or None.  Unknown names and intervals
-    beyond their bounds are INVALID_REQUEST, any other problem is INVALID_CONFIG."""
+    """The reason why Kafka would refuse these configs, or None.  Unknown names and intervals beyond
+    their bounds are INVALID_REQUEST, any other problem is INVALID_CONFIG."""
     for name in own:
         if name not in CLIENT_METRICS_CONFIGS:
             return ErrorCode.INVALID_REQUEST, f"{name} is not a config of client metrics"

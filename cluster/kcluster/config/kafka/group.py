@@ -172,8 +172,8 @@ def broker_value(broker: BrokerConfig, name: str) -> Value:
 def group_config_problem(
     value_of: ValueOf, own: Mapping[str, str], release: ReleaseNumber = NEWEST
 ) -> str | None:
-    """The reason for which Kafka (of `release`) would refuse these configs of a group
-    (INVALID_CONFIG), or None."""
+    """The reason why Kafka (of `release`) would refuse these configs of a group (INVALID_CONFIG),
+    or None."""
     try:
         config = GroupConfig.resolve(value_of, own, release)
     except ConfigError as error:

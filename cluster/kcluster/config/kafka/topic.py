@@ -234,8 +234,8 @@ def check_topic_overrides(
     overrides: Mapping[str, str | bool | int | float],
     release: ReleaseNumber = NEWEST,
 ) -> str | None:
-    """The reason for which Kafka (of `release`) would refuse these configs of a topic
-    (INVALID_CONFIG), or None.  KIP-133."""
+    """The reason why Kafka (of `release`) would refuse these configs of a topic (INVALID_CONFIG),
+    or None.  KIP-133."""
     try:
         config = TopicConfig.resolve(broker, overrides, release)
     except ConfigError as error:

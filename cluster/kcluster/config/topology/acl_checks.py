@@ -6,11 +6,11 @@ Kafka: StandardAuthorizer.configure, AclControlManager.validateNewAcl.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
-from kcluster.config.files.fields import read_fields
+from kcluster.config.files.fields import read_struct
 from kcluster.config.files.problems import join
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Map, Node
@@ -35,11 +35,13 @@ _ONE_OF: Final = "topic, group, transactional_id or cluster"
 
 
 def check_authorization(
-    reading: TreeReader, values: Mapping[str, Any], path: str
+    reading: TreeReader,
+    path: str,
+    super_users: tuple[str, ...],
+    wanted: bool | None,
+    node: Node | None,
 ) -> AuthorizationSpec:
-    """The authorization in the values of `security`: super_users, authorizer, acls."""
-    super_users, wanted = values.get("super_users") or (), values.get("authorizer")
-    node: Node | None = values.get("acls")
+    """The authorization under `security`: super_users, authorizer (`wanted`), acls (`node`)."""
     acls = () if node is None else tuple(_read_acls(reading, node, join(path, "acls")))
     if wanted is False and node is not None:
         text = "goes with an authorizer; take out `authorizer: false`"
@@ -51,40 +53,47 @@ def check_authorization(
 def _read_acls(reading: TreeReader, node: Node, path: str) -> Iterator[Acl]:
     for index, item in enumerate(reading.items(node, path, "ACLs")):
         at = join(path, index)
-        before = len(reading.problems)
-        values = read_fields(reading, item, at, AclKeys, "key of an ACL")
-        if len(reading.problems) == before:
-            yield from _read_acl(reading, item, at, values)
+        keys = read_struct(reading, item, at, AclKeys, "key of an ACL")
+        if keys is not None:
+            yield from _read_acl(reading, item, at, keys)
 
 
-def _read_acl(
-    reading: TreeReader, node: Node, path: str, values: Mapping[str, Any]
-) -> Iterator[Acl]:
-    permissions = [each for each in ("allow", "deny") if each in values]
-    if len(permissions) != 1:
-        text = "says both allow and deny" if permissions else "it needs allow, or deny"
-        reading.wrong(node, path, f"{text}; write an ACL for each" if permissions else text)
+def _read_acl(reading: TreeReader, node: Node, path: str, keys: AclKeys) -> Iterator[Acl]:
+    problem = acl_problem(keys)
+    if problem is None:
+        yield from acls_of(keys)
         return
-    kinds = [each for each in _RESOURCES if values.get(each)]
+    key, text = problem
+    at = node.entries[key].value if key and isinstance(node, Map) else node
+    reading.wrong(at, join(path, key) if key else path, text)
+
+
+def acl_problem(keys: AclKeys) -> tuple[str, str] | None:
+    """What is wrong with the keys of an ACL together: the key at fault, "" for all, and why."""
+    if keys.allow and keys.deny:
+        return "", "says both allow and deny; write an ACL for each"
+    if not (keys.allow or keys.deny):
+        return "", "it needs allow, or deny"
+    kinds = _kinds(keys)
     if not kinds:
-        reading.wrong(node, path, f"names no resource: {_ONE_OF}")
-        return
-    operations = [AclOperation(each) for each in values["to"]]
+        return "", f"names no resource: {_ONE_OF}"
     for kind in kinds:
-        for operation in operations:
+        for operation in map(AclOperation, keys.to):
             if operation not in (AclOperation.ALL, *OPERATIONS[kind]):
                 known = ", ".join(OPERATIONS[kind])
                 name = kind.replace("_", " ")
-                text = f"{operation} means nothing for a {name}; it knows {known}, all"
-                at = node.entries["to"].value if isinstance(node, Map) else node
-                reading.wrong(at, join(path, "to"), text)
-                return
-        names = (CLUSTER_NAME,) if kind is AclResource.CLUSTER else values[kind]
-        permission = permissions[0]
-        hosts = values.get("hosts") or (WILDCARD,)
-        for principal, operation, name, host in product(
-            values[permission], operations, names, hosts
-        ):
+                return "to", f"{operation} means nothing for a {name}; it knows {known}, all"
+    return None
+
+
+def acls_of(keys: AclKeys) -> Iterator[Acl]:
+    """The ACLs that keys without a problem stand for."""
+    permission = AclPermission.ALLOW if keys.allow else AclPermission.DENY
+    principals, hosts = keys.allow or keys.deny or (), keys.hosts or (WILDCARD,)
+    for kind in _kinds(keys):
+        names = (CLUSTER_NAME,) if kind is AclResource.CLUSTER else getattr(keys, kind)
+        operations = map(AclOperation, keys.to)
+        for principal, operation, name, host in product(principals, operations, names, hosts):
             is_prefix = name != WILDCARD and name.endswith(WILDCARD)
             yield Acl(
                 kind,
@@ -93,5 +102,10 @@ def _read_acl(
                 principal,
                 host,
                 operation,
-                AclPermission(permission),
+                permission,
             )
+
+
+def _kinds(keys: AclKeys) -> list[AclResource]:
+    """The kinds of resources that an ACL names."""
+    return [each for each in _RESOURCES if getattr(keys, each)]

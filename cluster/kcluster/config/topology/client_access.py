@@ -17,9 +17,11 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.problems import unknown
+from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.sasl import enabled_mechanisms
 from kcluster.config.topology.specs import ListenerSpec, UserSpec
+from kcluster.security.certificate_names import certificate_subject, mapping_rules, principal_name
 from kcluster.security.client_access import ClientAccess
 from kcluster.security.sasl.mechanisms import OAUTHBEARER, PLAIN, SCRAM_CODES
 
@@ -51,7 +53,7 @@ def find_access(
         if user is None:
             return ClientAccess(chosen.name, chosen.protocol)
         if chosen.protocol.has_tls:
-            return ClientAccess(chosen.name, chosen.protocol, user=user)
+            return _by_certificate(topology, chosen, user)
         text = f"{user} cannot log in: the listener {chosen.name} is {chosen.protocol.name}"
         return AccessProblem("user", text)
     return _by_sasl(topology, chosen, user)
@@ -112,6 +114,22 @@ def _by_sasl(
         text = f"{name} has no mechanism of the listener {listener.name}, which has {wanted}"
         return AccessProblem("user", text)
     return _access(listener, mechanism, known)
+
+
+def _by_certificate(
+    topology: Topology, listener: ListenerSpec, user: str
+) -> ClientAccess | AccessProblem:
+    broker = next(spec for spec in topology.brokers if listener in spec.all_listeners)
+    texts = TlsTexts(listener.name, listener.protocol, topology.config_texts(broker.id), {})
+    if texts.get("ssl.client.auth") == "none":
+        text = f"{user} stays unknown: the listener {listener.name} asks for no certificate"
+        return AccessProblem("user", f"{text}; set ssl.client.auth")
+    rules = mapping_rules(texts.get("ssl.principal.mapping.rules") or "DEFAULT")
+    name = principal_name(rules, certificate_subject(user))
+    if name is None:
+        text = f"no rule of ssl.principal.mapping.rules applies to {certificate_subject(user)}"
+        return AccessProblem("user", text)
+    return ClientAccess(listener.name, listener.protocol, user=user, certified_name=name)
 
 
 def _mechanism(user: UserSpec, enabled: Sequence[str]) -> str | None:

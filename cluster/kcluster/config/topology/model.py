@@ -83,6 +83,11 @@ class Topology(Struct, frozen=True):
     """The places of values in the file, by path, for problems that appear only later (a port in
     use)."""
 
+    def __repr__(self) -> str:
+        # Configs may have passwords.
+        counts = f"{len(self.brokers)} brokers, {len(self.topics)} topics"
+        return f"<topology {self.name}: {counts}, profile {self.profile}>"
+
     @classmethod
     def load(cls, path: str | PathLike[str], **overrides: object) -> Topology:
         """Read a YAML file.  `overrides` replace top-level keys: `profile="fast"`, `brokers=5`."""
@@ -159,6 +164,11 @@ class Topology(Struct, frozen=True):
         """Whether a listener of any broker encrypts."""
         listeners = (one for spec in self.brokers for one in spec.all_listeners)
         return any(listener.protocol.has_tls for listener in listeners)
+
+    @property
+    def makes_any_certificate(self) -> bool:
+        """Whether certificates are made for any broker, so that clients need their CA."""
+        return self.has_tls and any(self.makes_certificates(spec.id) for spec in self.brokers)
 
     def makes_certificates(self, broker_id: int) -> bool:
         """Whether a broker's certificates are made here, and not in a keystore of the user."""

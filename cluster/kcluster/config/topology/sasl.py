@@ -23,6 +23,7 @@ from kcluster.extras import how_to_install
 from kcluster.security.sasl.mechanisms import OAUTHBEARER, PASSWORD_MECHANISMS, PLAIN, SCRAM_CODES
 from kcluster.security.sasl.oauthbearer import TokenRules, UnsecuredTokens, Validator
 from kcluster.security.sasl.settings import SaslSettings
+from kcluster.security.tokens import TokenSettings
 
 _JAAS: Final = "sasl.jaas.config"
 _MECHANISMS: Final = "sasl.enabled.mechanisms"
@@ -46,6 +47,18 @@ def enabled_mechanisms(
     """The mechanisms of a broker's SASL listeners together."""
     names = [each.name for each in listeners if each.protocol.has_sasl]
     return tuple(dict.fromkeys(one for name in names for one in _mechanisms(name, texts)))
+
+
+def token_settings(texts: Mapping[str, str]) -> TokenSettings | None:
+    """The settings of delegation tokens in a broker's configs; None without a secret key."""
+    secret = texts.get("delegation.token.secret.key", "").strip()
+    if not secret:
+        return None
+    max_lifetime_ms, expiry_ms, check_interval_ms = (
+        _number(f"delegation.token.{name}.ms", "", texts)
+        for name in ("max.lifetime", "expiry.time", "expiry.check.interval")
+    )
+    return TokenSettings(secret.encode(), max_lifetime_ms, expiry_ms, check_interval_ms)
 
 
 def scram_users(users: Iterable[UserSpec], mechanisms: Iterable[str]) -> list[tuple[UserSpec, str]]:

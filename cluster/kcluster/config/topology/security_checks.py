@@ -38,7 +38,13 @@ def read_security(reading: TreeReader, node: Node | None) -> SecurityNodes:
     return SecurityNodes(
         check_tls(reading, values.get("tls")),
         values.get("users"),
-        check_authorization(reading, values, "security"),
+        check_authorization(
+            reading,
+            "security",
+            values.get("super_users") or (),
+            values.get("authorizer"),
+            values.get("acls"),
+        ),
     )
 
 

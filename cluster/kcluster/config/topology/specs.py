@@ -58,6 +58,9 @@ class BrokerSpec(Struct, frozen=True):
     listeners: tuple[ListenerSpec, ...] = ()
     """Its listeners, if the topology names them; otherwise it has one, a plaintext one."""
 
+    def __repr__(self) -> str:
+        return f"<broker {self.id} of a topology>"  # configs may have passwords
+
     @property
     def all_listeners(self) -> tuple[ListenerSpec, ...]:
         """Its listeners, at least one; clients are given the first one to start with."""

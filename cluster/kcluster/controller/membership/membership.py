@@ -341,7 +341,7 @@ class Membership:
 
     def expire_sessions(self, now_ms: int) -> None:
         """Fence every broker that has been silent for the session timeout, the longest silent one
-        first; each decision sees the effects of those before it."""
+        first; each decision sees the effects of earlier ones."""
         sessions = self.sessions
         while (session := sessions.expired(now_ms)) is not None:
             registration = self._metadata.image.brokers[session.broker_id]

@@ -110,7 +110,7 @@ class IsrProposals:
 
     def _is_ineligible(self, state: m.AlterPartitionRequest.BrokerState) -> bool:
         """Whether a broker must stay out of the ISR: it is not registered, fenced, in controlled
-        shutdown, or of another incarnation than the one named."""
+        shutdown, or of an incarnation other than the named one."""
         registration = self._image.brokers.get(state.broker_id)
         return (
             registration is None

@@ -1,4 +1,4 @@
-"""Elections on request or by the clock, apart from those that follow a broker's arrival or
+"""Elections on request or by the clock, apart from elections that follow a broker's arrival or
 departure.
 
 Owns: ElectLeaders (API 43, v0-2), the input MoveLeader, and two periodic checks: of partitions not

@@ -1,4 +1,4 @@
-"""Partitions by broker (leader, ISR, ELR), and those without leader, imbalanced or reassigning.
+"""Partitions by broker (leader, ISR, ELR), and the leaderless, imbalanced and reassigning ones.
 
 Owns: these sets, updated with each record.  So fencing a broker, or waiting until it leads nothing
 or is in sync, costs in proportion to its own partitions, not to all.  Never: decides. Kafka:

@@ -17,7 +17,8 @@ from kcluster.metadata.records import PartitionRegistration
 
 
 class Assignment(Struct, frozen=True, gc=False):
-    """The assignment of a partition: all its replicas, and those being added and removed."""
+    """The assignment of a partition: all its replicas, and which of them are being added or
+    removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -94,7 +95,7 @@ def completed(assignment: Assignment, isr: tuple[int, ...]) -> Completed | None:
 
 
 def reverted(partition: PartitionRegistration) -> Reverted:
-    """The partition without the replicas that its reassignment adds, and with those that it
+    """The partition without the replicas that its reassignment adds, and with the replicas that it
     removes."""
     adding = partition.adding_replicas
     replicas = tuple(broker for broker in partition.replicas if broker not in adding)

@@ -194,7 +194,7 @@ class Reassignments:
         image = self._metadata.image
         wanted: list[tuple[TopicImage, list[int]]] = []
         if request.topics is None:
-            # DIFFERS: in order of their start; Kafka's order of topics is that of a hash table.
+            # DIFFERS: in order of their start; Kafka's topics are in the order of a hash table.
             moving: dict[bytes, list[int]] = {}
             for topic_id, partition in self._partitions.index.reassigning:
                 moving.setdefault(topic_id, []).append(partition)

@@ -49,7 +49,9 @@ class InMemoryDriver(SocketDriver):
         self, plan: Plan, log: Callable[[str], None] | None = None, *, start_ms: int = 0
     ) -> None:
         self.trace: list[Note | str] = []
-        self.time = VirtualTime(plan.fabric, plan.processes, plan.endpoints, self.trace)
+        self.time = VirtualTime(
+            plan.fabric, plan.processes, plan.endpoints, self.trace, plan.certificates
+        )
         super().__init__(plan, log)
         self.thread_id: int | None = None
         self.ports = virtual_ports(plan.topology)

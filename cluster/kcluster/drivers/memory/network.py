@@ -144,7 +144,7 @@ class StreamConnection(CarriedConnection):
 
 
 class MemoryNetwork:
-    """All connections of one run.  `acceptors`: those of running processes."""
+    """All connections of one run.  `acceptors`: the ports of running processes."""
 
     def __init__(
         self, clock: MemoryClock, dispatcher: Dispatcher, acceptors: Mapping[Door, MemoryAcceptor]

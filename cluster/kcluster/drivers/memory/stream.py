@@ -193,8 +193,8 @@ class StreamEnd:
             self._changed()
 
     def close_read(self) -> None:
-        """End waiting for bytes: a reader gets arrived bytes, or the end of the stream.  The other
-        end is not notified.  Raises the errors of `close_write`."""
+        """Stop waiting for bytes: a reader gets the bytes that have arrived, or the end of the
+        stream.  The other end is not notified.  Raises the errors of `close_write`."""
         self._check_connected()
         self._read_is_closed = True
         self._changed()

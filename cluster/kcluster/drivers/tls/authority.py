@@ -19,11 +19,11 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kcluster.drivers.tls.credentials import Credentials
+from kcluster.drivers.tls.credentials import Credentials, PrivateKey
 from kcluster.security.certificates import CertificateState
 
 ORGANIZATION: Final = "kcluster"
@@ -35,20 +35,19 @@ _EXPIRED: Final = datetime(2001, 1, 1, tzinfo=UTC)
 
 
 class Authority:
-    """A CA.  `fixed_size`: Ed25519 keys, whose signatures have one size; without it ECDSA P-256,
-    which older clients (Java 8 to 14) know too, and whose signatures take 70 to 72 bytes."""
+    """A CA.
 
-    def __init__(self, *, fixed_size: bool = False) -> None:
+    `fixed_size`: Ed25519 keys, whose signatures have one size; without it ECDSA P-256, which older
+    clients (Java 8 to 14) know too, and whose signatures take 70 to 72 bytes.  `kept`: the key and
+    the certificate of a CA that exists.
+    """
+
+    def __init__(self, *, fixed_size: bool = False, kept: Credentials | None = None) -> None:
         self._fixed_size = fixed_size
-        self._key = self._new_key()
-        self._name = _name(f"{ORGANIZATION} CA")
-        public = self._key.public_key()
-        self.certificate: Final = (
-            _builder(self._name, self._name, public, _UNTIL)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(is_ca=True), critical=True)
-            .sign(self._key, self._hash)
-        )
+        own = kept or new_ca(self._new_key())
+        self._key = own.key
+        self._name = own.certificate.subject
+        self.certificate: Final = own.certificate
 
     def for_broker(
         self, names: Iterable[str], state: CertificateState = CertificateState.VALID
@@ -84,16 +83,33 @@ class Authority:
             builder = builder.add_extension(
                 x509.SubjectAlternativeName(alternatives), critical=False
             )
-        return Credentials(key, builder.sign(self._key, self._hash), (self.certificate,))
+        signed = builder.sign(self._key, _hash_for(self._key))
+        return Credentials(key, signed, (self.certificate,))
 
     def _new_key(self) -> ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey:
         if self._fixed_size:
             return ed25519.Ed25519PrivateKey.generate()
         return ec.generate_private_key(ec.SECP256R1())
 
-    @property
-    def _hash(self) -> hashes.SHA256 | None:
-        return None if self._fixed_size else hashes.SHA256()
+
+def new_ca(key: PrivateKey) -> Credentials:
+    """The key and the certificate of a new CA."""
+    name, public = _name(f"{ORGANIZATION} CA"), key.public_key()
+    builder = (
+        _builder(name, name, public, _UNTIL)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(is_ca=True), critical=True)
+    )
+    return Credentials(key, builder.sign(key, _hash_for(key)))
+
+
+def new_kept_ca() -> Credentials:
+    """A CA to be kept.  Its RSA signatures have one size, and every client knows them."""
+    return new_ca(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+
+
+def _hash_for(key: PrivateKey) -> hashes.SHA256 | None:
+    return None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
 
 
 def _builder(

@@ -8,6 +8,7 @@ Kafka: the truststores and keystores that its documentation makes with keytool.
     truststore.p12, truststore.jks      Java
     alice.pem                           key, certificate and CA of user alice; also Java's PEM type
     alice.p12, alice.jks                Java
+    ca-key.pem                          the CA itself, in a directory that the topology names
 
 The stores of type JKS are written only where Java's keytool is installed.
 """
@@ -15,12 +16,16 @@ The stores of type JKS are written only where Java's keytool is installed.
 from __future__ import annotations
 
 import os
+import tempfile
+import threading
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from kcluster.drivers.tls.authority import Authority
-from kcluster.drivers.tls.credentials import certificates_pem, truststore_pkcs12
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.tls.authority import Authority, new_kept_ca
+from kcluster.drivers.tls.credentials import PEM, certificates_pem, read_keystore, truststore_pkcs12
 from kcluster.drivers.tls.keytool import convert_store, find_keytool
 from kcluster.security.certificates import CertificateState
 from kcluster.security.client_settings import LoginFiles
@@ -29,7 +34,10 @@ STORE_PASSWORD: Final = "changeit"
 """The password of all stores, which is Java's own default: the permissions of the files protect
 them, and their CA is trusted by nobody else."""
 CA_FILE: Final = "ca.pem"
+CA_KEY: Final = "ca-key.pem"
 TRUSTSTORE: Final = "truststore"
+ANY_CLIENT: Final = "client"
+"""The user whose certificate is written where the topology names no users."""
 
 
 class CertificateFolder:
@@ -70,6 +78,25 @@ class CertificateFolder:
         self._write(f"{name}.p12", credentials.pkcs12(user, STORE_PASSWORD))
         return self._write(f"{name}.pem", credentials.pem())
 
+    def write_users(self, topology: Topology) -> Path:
+        """Write the certificate of each user of a topology; returns the folder.  Without users, one
+        for `client` if a listener asks for certificates."""
+        users = [user.name for user in topology.security.users]
+        texts = [text for name, text in topology.config.items() if name.endswith("ssl.client.auth")]
+        if not users and any(text != "none" for text in texts):
+            users = [ANY_CLIENT]
+        for user in users:
+            self.add_user(user)
+        return self.folder
+
+    def add_jks_in_background(self) -> None:
+        """Write the JKS stores in a thread of their own."""
+        threading.Thread(target=self._add_jks_unless_removed, daemon=True).start()
+
+    def _add_jks_unless_removed(self) -> None:
+        with suppress(OSError):  # the cluster was stopped meanwhile
+            self.add_jks()
+
     def add_jks(self) -> tuple[Path, ...]:
         """Write each PKCS12 store as JKS, too; nothing without keytool, which takes half a second
         per store."""
@@ -82,10 +109,29 @@ class CertificateFolder:
 
     def _write(self, name: str, data: bytes) -> Path:
         path = self.folder / name
-        path.unlink(missing_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
+        os.replace(_private_file(self.folder, data), path)  # at once: others may read it
         return path
+
+
+def kept_authority(folder: str | os.PathLike[str], *, fixed_size: bool) -> Authority:
+    """The CA of a directory, which is made at the first use: clients trust it in later runs, too,
+    and in runs at the same time."""
+    Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = Path(folder, CA_KEY)
+    if not path.exists():
+        made = _private_file(Path(folder), new_kept_ca().pem())
+        with suppress(FileExistsError):
+            os.link(made, path)
+        os.unlink(made)
+    return Authority(fixed_size=fixed_size, kept=read_keystore(path.read_bytes(), PEM, None))
+
+
+def _private_file(folder: Path, data: bytes) -> str:
+    """A new file that only its user may read."""
+    descriptor, path = tempfile.mkstemp(dir=folder, prefix=".new-")
+    with open(descriptor, "wb") as file:
+        file.write(data)
+    return path
 
 
 def _file_name(user: str) -> str:

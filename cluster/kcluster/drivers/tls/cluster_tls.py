@@ -10,7 +10,11 @@ handshake (tls_socket.py).  Kafka: SslFactory with its reconfiguration; SslChann
 from __future__ import annotations
 
 import errno
+import shutil
+import socket
 import ssl
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -25,12 +29,14 @@ from kcluster.config.topology.values import EVERYWHERE
 from kcluster.drivers.sockets.connection import ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.tls.authority import Authority
-from kcluster.drivers.tls.certificate_folder import CertificateFolder
+from kcluster.drivers.tls.certificate_folder import CertificateFolder, kept_authority
+from kcluster.drivers.tls.client_socket import TlsClientSocket
 from kcluster.drivers.tls.contexts import server_context
-from kcluster.drivers.tls.credentials import Credentials
+from kcluster.drivers.tls.credentials import Credentials, KeystoreError
 from kcluster.drivers.tls.listener_stores import ListenerStores, TlsConfigError, open_stores
 from kcluster.drivers.tls.tls_acceptor import TlsAcceptor
 from kcluster.metadata.records import BROKER_RESOURCE
+from kcluster.operations.errors import ClusterError
 from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.security.certificate_names import principal_name, subject_name
 from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
@@ -58,8 +64,35 @@ class ClusterTls:
         self.topology = topology
         self.shown = shown
         self.log = log
-        self.authority: Final = Authority(fixed_size=fixed_size)
+        self.authority: Final = _authority(topology, fixed_size)
         self._names = names
+        self._remove: Callable[[], object] = lambda: None
+        self._folder: CertificateFolder | None = None
+        self._is_closed = False
+        self._own_clients: dict[str | None, ssl.SSLContext] = {}
+        """The contexts of the project's own clients, by user."""
+        if topology.security.certificate_folder is not None:
+            self.folder.write_users(topology)  # programs know the path
+
+    @property
+    def folder(self) -> CertificateFolder:
+        """The files of clients, which are written at the first use: in the directory that the
+        topology names, or in one that `close` removes."""
+        if self._is_closed:
+            raise ClusterError("the cluster was stopped")
+        if self._folder is None:
+            path = self.topology.security.certificate_folder
+            if path is None:
+                path = tempfile.mkdtemp(prefix="kcluster-tls-")
+                # Also at the end of the process, and of a cluster that nobody has closed.
+                self._remove = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+            self._folder = CertificateFolder(path, self.authority)
+        return self._folder
+
+    def close(self) -> None:
+        """Remove the files of clients, unless the topology names their directory."""
+        self._is_closed = True
+        self._remove()
 
     def listener(self, view: BrokerView, endpoint: BrokerEndpoint, channel: Channel) -> ListenerTls:
         """The TLS of a listener of a broker that starts."""
@@ -73,9 +106,19 @@ class ClusterTls:
             [name for name in names if name not in EVERYWHERE or name in _THIS_MACHINE], state
         )
 
-    def folder_for_clients(self, folder: str) -> CertificateFolder:
-        """The files with which clients connect, in this folder."""
-        return CertificateFolder(folder, self.authority)
+    def client_socket(self, sock: socket.socket, host: str, user: str | None) -> TlsClientSocket:
+        """The end of one of the project's own clients, with the user's certificate.  It trusts this
+        cluster's CA; where the certificates are not made here, every broker."""
+        context = self._own_clients.get(user)
+        if context is None:
+            if self.topology.security.makes_certificates:
+                context = self.client_context(self.folder.files_of(user))
+            else:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            self._own_clients[user] = context
+        return TlsClientSocket(sock, context, host)
 
     @staticmethod
     def client_context(files: LoginFiles) -> ssl.SSLContext:
@@ -89,6 +132,13 @@ class ClusterTls:
     def store_problems(topology: Topology) -> list[Problem]:
         """A problem for each config of TLS that cannot be used, once."""
         found: dict[tuple[str, str], Problem] = {}
+        try:
+            _authority(topology, fixed_size=True)
+        except (OSError, KeystoreError) as error:
+            reason = str(error.strerror if isinstance(error, OSError) else error)
+            text = f"{topology.security.certificate_folder}: {reason}"
+            path = "security.tls.files"
+            found[path, text] = topology.problem(path, text)
         for index, spec in enumerate(topology.brokers):
             static = topology.texts_without_effect(spec.id)
             for listener in spec.all_listeners:
@@ -106,6 +156,13 @@ class ClusterTls:
                     path = _path_of(topology, index, texts.full_name("ssl.enabled.protocols"))
                     found.setdefault((path, str(error)), topology.problem(path, str(error)))
         return list(found.values())
+
+
+def _authority(topology: Topology, fixed_size: bool) -> Authority:
+    folder = topology.security.certificate_folder
+    if folder is None:
+        return Authority(fixed_size=fixed_size)
+    return kept_authority(folder, fixed_size=fixed_size)
 
 
 class ListenerTls:

@@ -36,11 +36,9 @@ def tls_of(
     fixed_size: bool,
     log: Callable[[str], None],
 ) -> ClusterTls | None:
-    """The TLS of a cluster, with the arguments of ClusterTls; None if no listener has it.  Raises
-    TopologyError as `require_stores`."""
+    """The TLS of a cluster, with the arguments of ClusterTls; None if no listener has it."""
     if not topology.has_tls:
         return None
-    require_stores(topology)
     return _loaded(topology)(topology, shown, names=names, fixed_size=fixed_size, log=log)
 
 

@@ -120,7 +120,7 @@ class TlsSocket:
 
     def recv_into(self, buffer: memoryview, /) -> int:
         """Read the plaintext that has arrived, and return its size in bytes; 0 at the end of the
-        stream.  BlockingIOError: nothing has arrived.  Any other OSError ends the connection."""
+        stream.  BlockingIOError: nothing has arrived.  Other OSErrors end the connection."""
         size_bytes = -1
         while size_bytes < 0:
             if self._failure is not None:

@@ -16,13 +16,13 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import gevent
 import gevent.monkey
 from msgspec import Struct
 
-from kcluster.clients.logins import with_logins
+from kcluster.clients.logins import SSL_HANDSHAKE_FAILED, refuse, with_logins
 from kcluster.clients.wire import ClientStateMachine, broker_of
 from kcluster.drivers.live import LiveDriver
 from kcluster.network.fabric import Link
@@ -33,6 +33,9 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import FrameReader, decode_response_frame, encode_request_frame
 from kcluster.protocol.messages import Message
 from kcluster.security.client_access import ClientAccess
+
+if TYPE_CHECKING:
+    from kcluster.drivers.tls.client_socket import TlsClientSocket
 
 READ_SIZE_BYTES: Final = 256 << 10
 MAX_FRAME_BYTES: Final = 100 << 20
@@ -203,6 +206,18 @@ class LiveClients:
         """Take note that the broker has closed its end of a socket, or never opened it."""
         self._transit.close_from_broker(sock)
 
+    def secure(self, sock: socket.socket, client: ClientSocket) -> TlsClientSocket:
+        """Begin TLS on a connected socket."""
+        tls = self.driver.tls
+        assert tls is not None, "a listener has it"
+        return tls.client_socket(sock, client.host, client.user)
+
+    def on_refused(self, sock: ClientSocket) -> None:
+        """Report that a TLS handshake has failed."""
+        client = self.clients[sock.client_id]
+        sock.is_open = sock.broker_end_is_open = False
+        refuse(client, sock.name, SSL_HANDSHAKE_FAILED, self.now_ms)
+
     def at_broker(self, connection: ClientSocket, message: _SentRequest) -> bool:
         """Write a request that has passed the link.  Part of Ends."""
         connection.write(message.data, message.expected)
@@ -294,10 +309,13 @@ class ClientSocket(CarriedConnection):
         "_readable",
         "_reader",
         "_socket",
+        "_tls",
         "_unsent",
         "_writable",
         "client_id",
+        "host",
         "name",
+        "user",
     )  # fmt: skip
 
     def __init__(
@@ -305,6 +323,7 @@ class ClientSocket(CarriedConnection):
     ) -> None:
         super().__init__((client_id,), broker_of(name))
         self._access = access
+        self.user = access.user
         self.client_id = client_id
         self.name = name
         """The broker's id, plus SECOND_CONNECTION for the client's second connection to it."""
@@ -314,9 +333,13 @@ class ClientSocket(CarriedConnection):
         """(correlation id, API, version) of the requests that the broker has not answered."""
         self._unsent = bytearray()
         self._closes_when_sent = False
+        self.host = ""
+        """The address of the broker, once the socket connects."""
         self._socket: Any = None
         """The socket; None before the first request has passed the link.  It is kept after it is
         closed."""
+        self._tls: TlsClientSocket | None = None
+        """The same socket, once it is connected to a listener with TLS."""
         self._readable: Any = None
         self._writable: Any = None
 
@@ -336,7 +359,7 @@ class ClientSocket(CarriedConnection):
         clients = self._clients
         at = clients.driver.plan.listeners_of(self.broker_id).index(self._access.listener)
         port = clients.driver.ports[self.broker_id][at]
-        host = ANY_ADDRESS.get(port.host, port.host)
+        host = self.host = ANY_ADDRESS.get(port.host, port.host)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = self._socket = _PlainSocket(family, socket.SOCK_STREAM)
         clients.sockets[self] = None
@@ -357,13 +380,36 @@ class ClientSocket(CarriedConnection):
             return
         self._clients.enter()
         self._writable.stop()
-        if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        if self._tls is None and self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.on_closed()
-        else:
+        elif self._is_secured():
             if not self._readable.active:
                 self._readable.start(self._on_readable)
             self._flush()
         self._clients.leave()
+
+    def _is_secured(self) -> bool:
+        """Whether the connection may carry requests; begins or continues its TLS handshake if it
+        has not ended."""
+        if not self._access.protocol.has_tls:
+            return True
+        if self._tls is None:
+            self._tls = self._socket = self._clients.secure(self._socket, self)
+        if self._tls.is_secured:
+            return True
+        try:
+            self._tls.handshake()
+        except BlockingIOError:
+            if self._tls.waits_to_write:
+                self._writable.start(self._on_writable)
+            elif not self._readable.active:
+                self._readable.start(self._on_readable)
+            return False
+        except OSError:  # SSLError too
+            self.close()
+            self._clients.on_refused(self)
+            return False
+        return True
 
     def _write_again(self) -> None:
         if self in self._clients.sockets:
@@ -391,22 +437,31 @@ class ClientSocket(CarriedConnection):
             clients.driver.on_resumed(self._read_again)
             return
         clients.enter()
-        room = clients.read_buffer
+        if self._tls is not None and not self._tls.is_secured:
+            if self._is_secured():
+                self._flush()
+        else:
+            while self._read() and self._tls is not None and self._tls.has_unread:
+                pass
+        clients.leave()
+
+    def _read(self) -> bool:
+        """Take what has arrived; False if the connection has ended."""
+        room = self._clients.read_buffer
         try:
             size_bytes = self._socket.recv_into(room)
         except BlockingIOError:
-            clients.leave()
-            return
+            return True
         except OSError:
             size_bytes = 0
-        if size_bytes:
-            frames: list[memoryview] = []
-            self._reader.feed(room[:size_bytes], frames)
-            for frame in frames:
-                self._take(frame)
-        else:
+        if not size_bytes:
             self.on_closed()
-        clients.leave()
+            return False
+        frames: list[memoryview] = []
+        self._reader.feed(room[:size_bytes], frames)
+        for frame in frames:
+            self._take(frame)
+        return self in self._clients.sockets
 
     def _read_again(self) -> None:
         if self in self._clients.sockets:

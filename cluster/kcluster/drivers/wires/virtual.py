@@ -33,8 +33,8 @@ class ClientConnection(CarriedConnection):
     """One connection of a simulated client; its requests are served one at a time."""
 
     __slots__ = (
-        "client_id", "connection_id", "identity", "in_broker", "is_accepted", "name", "unanswered",
-        "waiting",
+        "client_id", "connection_id", "identity", "in_broker", "is_accepted", "is_refused", "name",
+        "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +49,8 @@ class ClientConnection(CarriedConnection):
         """The broker's id, plus SECOND_CONNECTION for the client's second connection to it."""
         self.is_accepted = False
         """Whether the broker's process accepted the connection when its first message arrived."""
+        self.is_refused = False
+        """Whether the client refused the broker's certificate."""
         self.waiting: deque[Request] = deque()
         """Requests that have arrived and wait while the broker handles another one."""
         self.in_broker: Request | None = None

@@ -52,8 +52,8 @@ class Appended:
 
     `log_append_time_ms`: -1 unless the topic has message.timestamp.type=LogAppendTime.
     `record_errors`: (index in the batch, reason). `duplicate`: the batch was appended before.  The
-    offsets are those of the first append, `batches` is empty, and the error is NONE, so that
-    acks=all still waits for `last_offset` to be committed.
+    offsets are the first append's, `batches` is empty, and the error is NONE, so that acks=all
+    still waits for `last_offset` to be committed.
     """
 
     __slots__ = (

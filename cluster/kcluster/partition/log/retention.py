@@ -25,7 +25,7 @@ NO_LIMIT: Final = 1 << 62
 
 
 def size_limit(config: TopicConfig) -> int:
-    """The size from which on a log is shortened at once (`limit_size`)."""
+    """The size at which a log is shortened at once (`limit_size`)."""
     if config.retention_bytes < 0 or "delete" not in config.cleanup_policy:
         return NO_LIMIT
     return config.retention_bytes + EXCESS_BYTES
@@ -57,8 +57,9 @@ def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> i
 
 
 def next_expiry_ms(log: Log, now_ms: int, config: TopicConfig) -> int:
-    """The time from which on `expire`, which has just run, may delete something although neither
-    the log nor its config nor its high watermark changes; NEVER_MS if time changes nothing."""
+    """The earliest time at which `expire`, which has just run, may delete something although
+    neither the log nor its config nor its high watermark changes; NEVER_MS if time changes nothing.
+    """
     if not log.segments or config.retention_ms < 0 or "delete" not in config.cleanup_policy:
         return NEVER_MS
     due_ms = log.segments[0].largest_timestamp + config.retention_ms + 1

@@ -336,8 +336,8 @@ class _Job:
 
 
 class _LogState(Struct):
-    """The state of the logs at the end of a batch; `rests`: losses found between batches since
-    then."""
+    """The state of the logs at the end of a batch; `rests`: the number of times that losses were
+    recorded since then, between batches."""
 
     known: dict[str, KnownTopic] = {}
     rests: int = 0

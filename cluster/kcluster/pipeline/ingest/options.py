@@ -22,7 +22,7 @@ STARTING: Final = ("earliest", "latest")
 UNTIL: Final = ("stopped", "idle", "once")
 ISOLATIONS: Final = ("read_uncommitted", "read_committed")
 ISOLATION_LEVEL: Final = "kafka.isolation.level"
-"""The option of both sources."""
+"""The option of both sources that sets the isolation level."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _BROKER: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):(\d{1,5})")

@@ -121,8 +121,8 @@ class KclusterIngestSource:
 
 
 def source_of(spark: SparkSession, options: IngestOptions, storage: SparkStorage) -> Source:
-    """The source named by the options; `storage`: that of the table.  BadInput if this session
-    lacks the connector."""
+    """The source named by the options; `storage`: the table's.  BadInput if this session lacks the
+    connector."""
     if options.source == "kafka":
         if not has_connector(spark):
             raise BadInput(HELP)

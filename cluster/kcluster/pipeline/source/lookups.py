@@ -26,7 +26,7 @@ from kcluster.protocol.messages import Message
 _CONSUMER: Final = -1
 _GONE_RETRY_MS: Final = 100
 _EPOCHS_MIN_VERSION: Final = 3
-"""The oldest version of OffsetForLeaderEpoch that needs no more permissions than reading."""
+"""The oldest version of OffsetForLeaderEpoch that needs no permissions besides reading."""
 
 
 class Lookups:
@@ -129,7 +129,7 @@ class Lookups:
         return marks | self.list_offsets(after)
 
     def latest(self, keys: Iterable[Key]) -> dict[Key, Mark]:
-        """The ends of what may be read: high watermarks, or last stable offsets."""
+        """The ends of the readable records: high watermarks, or last stable offsets."""
         return self.list_offsets(dict.fromkeys(keys, LATEST))
 
     def list_offsets(

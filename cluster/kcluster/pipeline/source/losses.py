@@ -56,10 +56,12 @@ class Wanted(Struct, frozen=True):
 
 class LogNow(Struct, frozen=True):
     """A partition's log as its leader describes it: log start offset and high watermark.  The last
-    stable offset would be wrong: it limits the offsets that may be read, not those that exist.
+    stable offset would be wrong: it limits the offsets that may be read, not the offsets that
+    exist.
 
     `epoch_end`: the answer of OffsetForLeaderEpoch for `Wanted.epoch`, which is the end of that
-    epoch in the log, or of the highest one before it; NO_OFFSET if not asked or unknown.
+    epoch in the log, or of the highest epoch before it; NO_OFFSET if it was not requested, or is
+    unknown.
     """
 
     start: int
@@ -79,8 +81,8 @@ def decide(wanted: Wanted, log: LogNow | None) -> Decision:
     """The lost part of `wanted`, and the offset at which to continue.  `log` None: the partition
     does not exist.
 
-    A truncated log is read from the truncation offset: the records there differ from those that
-    were read before.
+    A truncated log is read from the truncation offset: the records there differ from the records
+    that were read before.
     """
     if log is None:
         return Decision(

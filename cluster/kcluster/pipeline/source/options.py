@@ -2,7 +2,7 @@
 
 Owns: names, kinds, bounds, the options that exclude each other.  Never: asks a broker.
 Kafka: of Spark's connector KafkaSourceProvider and its validation; ConsumerConfig, ProducerConfig
-(defaults are those of kafka-clients 3.9, which Spark 4.2 uses).
+(with the defaults of kafka-clients 3.9, which Spark 4.2 uses).
 
 DIFFERS: the connector ignores unknown options, so a job with `startingOffset` would silently read
 from another offset.  Here unknown options are refused, with the closest name.

@@ -40,7 +40,7 @@ _NEEDS: Final = ("kcluster.pipeline.source.loading", "numpy", "pyarrow")
 
 def register(spark: SparkSession, ship_env: bool = False) -> None:
     """Register `format("kcluster")` with a session.  Workers of a cluster get the package;
-    `ship_env`: and its dependencies, with those of the source."""
+    `ship_env`: also its dependencies, and the source's."""
     if is_local(str(spark.sparkContext.master)):
         spark.dataSource.register(source_class())
     else:

@@ -43,10 +43,11 @@ _RECORD_OVERHEAD_BYTES: Final = 24
 _BATCH_OVERHEAD_BYTES: Final = 61
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _BUFFER_BATCHES: Final = 8
-"""The number of buffered bytes before a flush, in batches."""
+"""The size of the buffer at which it is flushed, in batches."""
 _SEQUENCES: Final = 1 << 31
 _VERSION_OF_NAMES: Final = 12
-"""The last version of Produce with topic names, so that a topic may be created again."""
+"""The last version of Produce with topic names: with names, a record also reaches a topic that was
+created again."""
 
 
 def check_columns(types: Mapping[str, str], settings: WriteSettings) -> None:

@@ -94,7 +94,7 @@ def interval_of(interval: tuple[float, float], digits: int = TABLE_DIGITS) -> st
 
 
 def _number(share: float, digits: int) -> str:
-    """A share as a percentage without its sign.  What is below 1 is never rounded up to 100."""
+    """A share as a percentage without its sign.  A share below 1 is never shown as 100 %."""
     value = share * 100
     if not value:
         return "0"

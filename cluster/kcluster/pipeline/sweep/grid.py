@@ -57,7 +57,7 @@ class Grid(Struct, frozen=True):
     """Keys of the columns that have more than one value, in the file's order."""
     seeds: tuple[int, ...]
     left_out: int = 0
-    """The number of impossible combinations, such as ones with more replicas than brokers."""
+    """The number of impossible combinations, such as those with more replicas than brokers."""
     source: str = ""
     reasons: tuple[str, ...] = ()
     """The reasons why combinations are impossible, each once."""

@@ -283,7 +283,8 @@ def write_report(
     mtbf_ms: float = MTBF_MS,
 ) -> list[Path]:
     """Write all files of the report: cells.csv, cells.parquet, losses.csv, losses/, the plots if
-    matplotlib is installed, report.md, report.html.  Returns the files except those in losses/."""
+    matplotlib is installed, report.md, report.html.  Returns the files, without the content of
+    losses/."""
     count, shown = write_losses(grid, losses, out)
     plots = tuple(write_plots(grid, sums, out)) if can_draw() else ()
     content = SweepReport(grid, sums, command, mtbf_ms, count, shown, plots)

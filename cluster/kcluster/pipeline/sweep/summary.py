@@ -144,7 +144,7 @@ def summarize(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> l
 
 
 def successful_runs(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> DataFrame:
-    """The grid's runs without those that ended with an error."""
+    """The grid's runs that did not end with an error."""
     from pyspark.sql import functions as F
 
     keys = [cell.key for cell in grid.cells]
@@ -198,7 +198,7 @@ def losses_of(
 def pair_of(
     spark: SparkSession, grid: Grid, out: str | os.PathLike[str], cell_a: int, cell_b: int
 ) -> Pair:
-    """Two cells compared over the seeds of which both have runs."""
+    """Two cells compared over the seeds for which both have runs."""
     from pyspark.sql import functions as F
 
     runs = successful_runs(spark, grid, out)

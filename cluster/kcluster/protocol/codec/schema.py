@@ -1,7 +1,7 @@
 """The schema table: every version of every message, read from schema/*.txt.
 
 Owns: our notation and its parser.  Never: handles bytes on the wire (compiler.py, primitives.py).
-Kafka: common/message/*.json and MessageSpec; tools/read_schemas.py writes the files from those.
+Kafka: common/message/*.json and MessageSpec; tools/read_schemas.py generates the files from them.
 
 `schema/index.txt` has one line per API.  Each file `schema/<Api>.txt` begins with that line:
 
@@ -100,7 +100,7 @@ class MessageSchema(Struct, frozen=True):
 
     name: str
     versions: Versions
-    """All versions in the table: those of 4.4.0 and of 3.9.1."""
+    """All versions in the table, which has the versions of 4.4.0 and 3.9.1."""
     flexible: Versions
     """The versions with compact lengths and tagged fields (KIP-482)."""
     top: StructSchema

@@ -1,7 +1,7 @@
 """A record batch that is built record by record, as by a producer.
 
-Owns: the batch's bytes until it is sent.  The layout is that of records.py; each record is encoded
-once.  Never: decides that the batch is full.  Kafka: MemoryRecordsBuilder.
+Owns: the batch's bytes until it is sent.  The layout is the one of records.py; each record is
+encoded once.  Never: decides that the batch is full.  Kafka: MemoryRecordsBuilder.
 """
 
 from __future__ import annotations

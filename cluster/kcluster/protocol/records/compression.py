@@ -143,32 +143,35 @@ def decompress(
         return opened
     import cramjam
 
+    failed = cramjam.DecompressionError
     if codec == GZIP:
-        return _decompress_growing(cramjam.gzip.decompress_into, data, size_max, allowance)
+        return _decompress_growing(cramjam.gzip.decompress_into, failed, data, size_max, allowance)
     if codec == LZ4:
-        return _decompress_growing(cramjam.lz4.decompress_into, data, size_max, allowance)
+        return _decompress_growing(cramjam.lz4.decompress_into, failed, data, size_max, allowance)
     if codec == ZSTD:
         if not len(data):
             return b""
-        return _decompress_growing(cramjam.zstd.decompress_into, data, size_max, allowance)
+        return _decompress_growing(cramjam.zstd.decompress_into, failed, data, size_max, allowance)
     raise CompressionError(f"unknown compression codec {codec}")
 
 
 def _decompress_growing(
-    decompress_into: Callable[..., int], data: Buffer, size_max: int, allowance: Allowance | None
+    decompress_into: Callable[..., int],
+    failed: type[Exception],
+    data: Buffer,
+    size_max: int,
+    allowance: Allowance | None,
 ) -> memoryview:
     """Decompress into a growing buffer.  The codecs raise one exception for "does not fit" and "is
     damaged", so the output grows until it fits or the limit is reached; the last exception then
     shows which case it was.  The output grows fourfold, so all attempts together write at most a
-    third more than the last one."""
-    import cramjam
-
+    third more than the last one.  `failed`: the exception of the codecs."""
     size = max(0, min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max))
     while True:
         output = bytearray(size)
         try:
             written = decompress_into(data, output)
-        except cramjam.DecompressionError as problem:
+        except failed as problem:
             # A larger output helps only against "failed to write whole buffer".
             if "write" not in str(problem):
                 raise CompressionError(str(problem)) from problem

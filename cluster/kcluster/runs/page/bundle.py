@@ -7,7 +7,7 @@ Kafka: no counterpart.
 
 Each module becomes a function that returns the module's exports, and comes after the modules that
 it imports.  So their scopes stay apart, as in a browser.  The functions' results are variables of
-the page, where a script that runs later finds the modules of the one before it.
+the page, where a later script finds the modules of an earlier one.
 """
 
 from __future__ import annotations

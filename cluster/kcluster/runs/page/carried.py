@@ -66,7 +66,8 @@ def packed(data: bytes) -> str:
 
 
 def packed_run(record: RunRecord) -> tuple[str, str]:
-    """What the page opens with, and what other views than the timeline draw."""
+    """The data with which the page opens, and the data that only views other than the timeline
+    draw."""
     values = (carried_values(record), later_tables(record))
     first, later = (packed(msgspec.json.encode(each)) for each in values)
     return first, later
@@ -108,7 +109,7 @@ def carried_values(record: RunRecord) -> JsonObject:
 
 
 def later_tables(record: RunRecord) -> JsonObject:
-    """The tables that only other views than the timeline draw."""
+    """The tables that only views other than the timeline draw."""
     names = set(STREAMED) - {"notes", "commits", *_drawn_first(record)}
     commits = _thinned_commits(_changed_commits(record), record)
     tables = {name: _columns(_rows(record, name)) for name in sorted(names)}
@@ -116,12 +117,13 @@ def later_tables(record: RunRecord) -> JsonObject:
 
 
 def _drawn_first(record: RunRecord) -> tuple[str, ...]:
-    """Without the epochs of replicas, the page reads them from the appends."""
+    """The tables that the timeline needs. A record without replicas' epochs also needs the appends,
+    from which the page then reads the epochs."""
     return DRAWN_FIRST if record.epochs else (*DRAWN_FIRST, "appends")
 
 
 def _rows(record: RunRecord, name: str) -> Sequence[Struct]:
-    """The rows of a table, without what is too much."""
+    """The rows of a table, thinned or cut to its limit."""
     if name == "moves":
         length_ms = record.info.ended_ms - record.info.began_ms
         return thinned(record.moves, length_ms, _replica, _is_lower_move)
@@ -130,7 +132,7 @@ def _rows(record: RunRecord, name: str) -> Sequence[Struct]:
 
 
 def _notes(record: RunRecord) -> list[JsonObject]:
-    """The events, without what the page does not read."""
+    """The events, reduced to the fields that the page reads."""
     notes = notes_values(record.notes, record.info.began_ms)
     for note in notes:
         del note["kind"], note["sentence"]
@@ -141,8 +143,8 @@ def _notes(record: RunRecord) -> list[JsonObject]:
 
 
 def _problems(record: RunRecord) -> list[JsonObject]:
-    """What the application did wrong.  `from_ms`, `to_ms`: the times at which the first and the
-    last of these records were appended, the last time; None if that was not recorded."""
+    """The problems of the application. `from_ms`, `to_ms`: the times at which the first and the
+    last of these records were last appended; None if that was not recorded."""
     partitions = {(row.topic, row.partition) for row in record.problems}
     appends: dict[Partition, list[AppendRow]] = {each: [] for each in partitions}
     for append in reversed(record.appends if partitions else ()):

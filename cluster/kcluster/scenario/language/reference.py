@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kcluster.checks.anomalies import ANOMALIES
 from kcluster.config.files.fields import fields_of
+from kcluster.config.topology.acl_keys import AclKeys
 from kcluster.config.topology.keys import BrokerKeys, LinkKeys, NetworkKeys, TopicKeys, TopologyKeys
 from kcluster.config.topology.security_keys import SecurityKeys, UserKeys
 from kcluster.events import EVENT_TYPES
@@ -96,6 +97,7 @@ def _parts() -> Iterator[Page]:
             _keys("brokers, in a list", BrokerKeys),
             _keys("security", SecurityKeys),
             _keys("security.users, by name", UserKeys),
+            _keys("security.acls, in a list", AclKeys),
             _keys("topics: {name: ...}", TopicKeys),
             _keys("network", NetworkKeys),
             _keys("network: {links: [...]}", LinkKeys),

@@ -37,7 +37,7 @@ class Future(Struct, frozen=True):
     problems: tuple[str, ...]
 
     def rows_after(self, at_ms: int) -> Rows:
-        """The rows of the stream (those of `Cluster.recorded_since`) after this moment."""
+        """The rows of the stream (as in `Cluster.recorded_since`) after this moment."""
         return rows_after(self.record, at_ms)
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from kcluster.checks.refusals import SECURITY_ERRORS
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.checks.verdict_facts import UNKNOWN
 from kcluster.clients.consumer.settings import READ_COMMITTED
@@ -341,7 +342,8 @@ class ScenarioRun:
             self.recorder,
             stage.ledger,
             healed=scenario.heal and is_quiet,
-            drained=is_quiet,
+            # A consumer that security refused did not have the time to read to the end.
+            drained=is_quiet and not any(x.failed in SECURITY_ERRORS for x in self._consumers),
             began_ms=self._began_ms,
             clients=stage.client_ids(),
             late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,

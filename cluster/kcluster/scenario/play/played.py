@@ -22,7 +22,7 @@ from kcluster.scenario.predicting import questions_on
 
 
 class PlayedRun:
-    """The result of a run in virtual time.  Times are those of the run's clock."""
+    """The result of a run in virtual time.  Times are on the run's clock."""
 
     def __init__(self, result: RunResult) -> None:
         self._result = result

@@ -1,7 +1,7 @@
 """The stage on a cluster that is already running: the part that is independent of the clock.
 
-Owns: clients that stand for those from outside.  Never: lets
-time pass, waits.  Kafka: no counterpart.
+Owns: clients that stand in for outside clients.  Never: lets time pass, waits.  Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RunningStage(ScenarioStage):
     def add_outside_client(
         self, name: str, client: ClientStateMachine, access: ClientAccess | None = None
     ) -> None:
-        """Start a client whose client.id is its name.  The client counts as one from outside: it
+        """Start a client whose client.id is its name.  The client counts as an outside client: it
         keeps no ledger for the verdict.  Targets may name it."""
         wire = self._clients.add_client(client, kafka_id=name, access=access)
         self.clients[name] = wire.client_id

@@ -77,8 +77,8 @@ def _nothing_to_watch(stage: ScenarioStage) -> None:
 
 class VirtualRun:
     """A run of a scenario on its own cluster in virtual time, from its start: `advance`, then
-    `finish`.  `watch` is called when the cluster serves, before the first client starts: it may ask
-    the stage for calls at certain times."""
+    `finish`.  `watch` is called when the cluster serves, before the first client starts: it may
+    schedule calls on the stage."""
 
     def __init__(
         self,

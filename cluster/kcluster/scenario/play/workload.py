@@ -41,7 +41,7 @@ _DIRECT: Final = {
     "retry_backoff_ms": "retry_backoff_ms",
     "batch_size_bytes": "batch_size_bytes",
 }
-"""A producer's keys in a scenario file that set one of its settings, and that setting."""
+"""The settings that a producer's keys in a scenario file set, by key."""
 
 
 class WorkloadProducer(ClientStateMachine, Protocol):
@@ -64,6 +64,10 @@ class WorkloadConsumer(ClientStateMachine, Protocol):
     @property
     def is_done(self) -> bool:
         """Whether the consumer is closed."""
+
+    @property
+    def failed(self) -> str:
+        """The error that ended the consumer; "" for none."""
 
     @property
     def is_idle(self) -> bool:

@@ -261,7 +261,8 @@ class SaslAuthenticator:
             return LoginStep(None, LoginFailure(LoginProblem.INVALID_TOKEN, accepted.user))
         self.state, self._server = SaslState.COMPLETE, None
         self.identity = replace(self.identity, principal=principal, by_token=accepted.by_token)
-        self.session_ends_ms = now_ms + lifetime_ms if limits_ms else None
+        # A session that is over when it begins ends within its first millisecond.
+        self.session_ends_ms = now_ms + (lifetime_ms or -1) if limits_ms else None
         return LoginStep(
             m.SaslAuthenticateResponse(auth_bytes=accepted.data, session_lifetime_ms=lifetime_ms)
         )

@@ -87,12 +87,12 @@ class HealParameters(Struct):
 
 
 class ActionAnswer(Struct, frozen=True):
-    """An action. `brokers`: the nodes that it names, if any; `left_alone`: the nodes among them on
-    which it had nothing to do; `states`: the present states of the others.  `alone`: partitions
-    that are offline, because their only replica is on one of these brokers.  `notice_s`: how long
-    the controller takes at most to miss a broker.  `waits_s`: how long the request waits at most
-    for the consequences; 0 if it does not wait, as while the clock is paused.  `events`: the events
-    until the answer, oldest first."""
+    """An action. `brokers`: the nodes that it names, if any; `left_alone`: the named nodes on which
+    it had nothing to do; `states`: the present states of the others.  `alone`: partitions that are
+    offline, because their only replica is on one of these brokers.  `notice_s`: how long the
+    controller takes at most to miss a broker.  `waits_s`: how long the request waits at most for
+    the consequences; 0 if it does not wait, for example while the clock is paused.  `events`: the
+    events until the answer, oldest first."""
 
     action: int
     text: str

@@ -1,4 +1,4 @@
-"""The addresses for clients, if they differ from those of the listeners.
+"""The addresses for clients, if they differ from the listeners' addresses.
 
 Owns: this route.  Never: forwards a connection.
 Kafka: advertised.listeners.

@@ -57,7 +57,7 @@ class NewCluster(Struct):
 
 class DeletedCluster(Struct, frozen=True):
     """The answer to a deletion.  `run`: the cluster's run directory, if one was requested;
-    `outcome`, `reason`: of its verdict."""
+    `outcome`, `reason`: from its verdict."""
 
     id: str
     run: str | None = None
@@ -178,7 +178,7 @@ def delete_cluster(call: ApiCall) -> DeletedCluster:
 
 def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObject]:
     """The run directory that was written, and its verdict; a refusal if it cannot be written.
-    `path`: that of the directory in the request."""
+    `path`: the path of the directory in the request."""
     parent = place_of_file(call, directory, path)
     with writing(path, parent):
         run = write_run(parent, record_of_run(call.held)).resolve()
@@ -186,8 +186,8 @@ def saved_run(call: ApiCall, directory: str, path: str) -> tuple[Path, JsonObjec
 
 
 def finished_run(own: OwnRun, out: str | None) -> tuple[Path, dict[str, Any]]:
-    """The complete run directory of a cluster that is keeping one, and its verdict.  A run is
-    written to one place: a refusal if another place is requested."""
+    """The complete run directory of a cluster whose run directory is kept current, and its verdict.
+    A run is written to one place: a refusal if another place is requested."""
     if out not in (None, str(own.path.parent.resolve())):
         text = (
             f"up --out writes this run to {own.path.resolve()}; leave out --out here, or copy the"
@@ -201,8 +201,8 @@ def finished_run(own: OwnRun, out: str | None) -> tuple[Path, dict[str, Any]]:
 
 @contextmanager
 def writing(path: str, place: Path) -> Iterator[None]:
-    """A context for writing files below `place`; a refusal if that is not possible.  `path`: that
-    of the place in the request."""
+    """A context for writing files below `place`; a refusal if that is not possible.  `path`: the
+    path of the place in the request."""
     try:
         yield
     except OSError as error:

@@ -42,7 +42,7 @@ class EventParameters(Struct):
     ] = ""
     last: Annotated[int, Meta(ge=0, description="Of these only the newest.")] | None = None
     follow: Annotated[
-        bool, Meta(description="Go on with those that happen from now on, until either side ends.")
+        bool, Meta(description="Continue with new events as they happen, until either side ends.")
     ] = False
     kind: Annotated[
         str, Meta(description="Only events of these kinds: leader_elected,isr_shrunk.")

@@ -55,7 +55,7 @@ class SaveWanted(Struct):
 
 
 class SavedRun(Struct, frozen=True, omit_defaults=True):
-    """A run directory and the verdict in it, and a scenario file, as far as they were asked for."""
+    """A run directory and the verdict in it, and a scenario file, as far as they were requested."""
 
     run: str = ""
     outcome: str = ""

@@ -38,7 +38,7 @@ _MEANINGS: Final = {
     HTTPStatus.FORBIDDEN: "This server creates no clusters, or writes no files.",
     HTTPStatus.NOT_FOUND: "There is no such thing.",
     HTTPStatus.REQUEST_TIMEOUT: "Not in time: what was waited for, or the body; `state` and"
-    " `detail` say how it stands.",
+    " `detail` show the present state.",
     HTTPStatus.CONFLICT: "The cluster cannot do this in its present state.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is neither JSON nor YAML.",

@@ -29,7 +29,7 @@ from kcluster.web.routes import Runs, route
 )
 def show_replicas(call: ApiCall) -> PartitionLogs:
     """The log of each replica of a partition, such as orders-0: where it ends, its leader epochs,
-    how it stands beside the leader's."""
+    how it compares with the leader's."""
     cluster = call.held.cluster
     try:
         return cluster.logs(*partition_in(call.named["partition"]))

@@ -38,7 +38,7 @@ class ClockBrief(Struct, frozen=True):
 
 
 class ClusterAnswer(Struct, frozen=True):
-    """A cluster and how it stands.  `lease`: None if it stays until it is deleted; `page`: empty if
+    """A cluster and its state.  `lease`: None if it stays until it is deleted; `page`: empty if
     none is served; `without_effect`: configs in its topology that have no effect here."""
 
     id: str

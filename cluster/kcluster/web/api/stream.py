@@ -102,9 +102,9 @@ def rows_text(rows: Rows, until_ms: int, began_ms: int) -> bytes | None:
 def stream_rows(call: ApiCall) -> ApiAnswer:
     """What happens in a cluster as server-sent events, for the page.
 
-    `rows`: rows of the record by table, first all so far, then, about every 100 ms, those that are
-    new; the id is the time up to which they are complete.  `clock`: the cluster's clock, when it is
-    set and every second.  `verdict`: when somebody has asked for it.  `lesson`: what
+    `rows`: rows of the record by table, first all rows so far, then the new ones about every 100
+    ms; the id is the time up to which they are complete.  `clock`: the cluster's clock, when it is
+    set and every second.  `verdict`: after a request for one.  `lesson`: what
     `kcluster learn --page` shows beside the cluster.
     """
     after_ms = call.query.after_ms

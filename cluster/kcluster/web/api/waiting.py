@@ -78,8 +78,8 @@ def wait_for_condition(
     since: int | None = None,
     action: int | None = None,
 ) -> None:
-    """Wait until a condition holds.  `path`: that of the condition in the request; `action`: the
-    number of the action before the wait."""
+    """Wait until a condition holds.  `path`: the path of the condition in the request; `action`:
+    the number of the action before the wait."""
     words = " ".join(text.split())
     try:
         condition(words)

@@ -45,7 +45,7 @@ _UNCLEAN: Final = (ElectionKind.UNCLEAN, ElectionKind.LAST_KNOWN_LEADER)
 
 
 class Sample(NamedTuple):
-    """One value of a metric.  `name`: the metric's name in names.py; `labels`: those besides
+    """One value of a metric.  `name`: the metric's name in names.py; `labels`: the labels besides
     cluster and broker; `quantile`: the quantile of a summary; -1 for its count."""
 
     name: str

@@ -23,7 +23,7 @@ EPOCH_S: Final = 1_767_225_600
 """The beginning of every world, in seconds: 2026-01-01, 00:00 UTC.  The cluster's clock shows this
 time, too."""
 MONOTONIC_AT_START_NS: Final = 1_000_000_000_000
-"""The first reading of the monotonic clock, like that of a machine that has been up for a while."""
+"""The first reading of the monotonic clock, as on a machine that has been up for a while."""
 
 _BACK_NS: Final = EPOCH_S * 1_000_000_000 - MONOTONIC_AT_START_NS
 _sleep: Final = time.sleep

@@ -48,8 +48,8 @@ ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": assign_uniformly, "range": a
 
 
 DEADLINES: Final = {"join": Departure.NOT_JOINED, "sync": Departure.NOT_SYNCED}
-"""The timers of a classic member, each with the reason for which the member is removed at its
-end."""
+"""The timers of a classic member, each with the reason why the member is removed when the timer
+ends."""
 
 
 class ConsumerGroupState(StrEnum):
@@ -183,8 +183,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return member.topics if resolved is None else resolved.topics.union(member.topics)
 
     def subscribed_topics(self, *changes: tuple[ConsumerMember, int]) -> set[str]:
-        """The topics to which any member subscribes, by name and by regular expression, if the
-        subscriptions given as 1 had come and those given as -1 had gone."""
+        """The topics to which any member subscribes, by name and by regular expression, after these
+        changes: 1 adds a subscription, -1 removes it."""
         by_name, by_regex = Counter(self.topic_counts), Counter(self.regex_counts)
         for member, by in changes:
             for name in member.topics:
@@ -332,8 +332,8 @@ class ConsumerGroup(PartitionGroup[ConsumerMember]):
         return _stale(member) if epoch > member.epoch else ErrorCode.NONE
 
     def check_commit_of(self, committer: Committer, topic_id: bytes, partition: int) -> ErrorCode:
-        """Check a commit: one of an older epoch may commit partitions that the member has kept
-        since then (KIP-1251)."""
+        """Check a commit. With an older epoch, it may commit the partitions that the member has
+        kept since that epoch (KIP-1251)."""
         member = self.members.get(committer.member_id)
         if member is None or committer.generation >= member.epoch:
             return ErrorCode.NONE

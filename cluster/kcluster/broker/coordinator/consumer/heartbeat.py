@@ -40,7 +40,8 @@ class ConsumerChange(MemberChange[ConsumerGroup, ConsumerMember, Assignment]):
     """The partitions that the member reports as its own; None if it does not report them."""
 
     def update_member(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
-        """Write the member if it has changed; returns whether the names of its topics have."""
+        """Write the member if it has changed; returns whether the names of its topics have
+        changed."""
         if not updated.has_metadata_of(member):
             self.records.append(self.group.member_record(updated))
         return updated.topics != member.topics
@@ -131,7 +132,7 @@ class ConsumerHeartbeat(Heartbeat[ConsumerGroup, ConsumerMember, Assignment], Co
         regex_change = change_regex(group, member, updated, self.records)
         if isinstance(regex_change, RequestRefused):
             return regex_change
-        resolve_if_due(group, member, updated, self.now_ms)
+        resolve_if_due(group, member, updated, self.request, self.now_ms)
         bump = names_changed or regex_change is RegexChange.CHANGED_AND_RESOLVED
         if group.is_of_4_4 and not bump:
             bump = group.assignor_name() != group.assignor_name((member, -1), (updated, 1))

@@ -186,8 +186,8 @@ def _stored(assigned: AssignedPartitions) -> list[StoredPartitions]:
 
 
 def _restored(stored: Iterable[StoredPartitions], member_epoch: int) -> AssignedPartitions:
-    """Partitions from a record; before 4.3 records had no assignment epochs, and the member's own
-    stands for them."""
+    """Partitions from a record; before 4.3 records had no assignment epochs, so the member's own
+    epoch is used."""
     default = max(member_epoch, 0)
     restored: dict[bytes, dict[int, int]] = {}
     for entry in stored:

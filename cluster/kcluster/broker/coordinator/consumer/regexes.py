@@ -11,7 +11,7 @@ broker does so; the heartbeat that brings an expression is answered without its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import Final
 
@@ -20,9 +20,11 @@ from kcluster.broker.coordinator.consumer.member import ConsumerMember
 from kcluster.broker.coordinator.group_log import LogRecord
 from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.modern.records import ConsumerGroupRegularExpression
+from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.patterns import InvalidPattern, Pattern, compile_pattern
+from kcluster.security.acls import AclOperation, AclResource
 
 REFRESH_MIN_MS: Final = 10_000
 """The least time between two look-ups of topics.  Kafka: REGEX_BATCH_REFRESH_MIN_INTERVAL_MS."""
@@ -64,10 +66,15 @@ def change_regex(
 
 
 def resolve_if_due(
-    group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, now_ms: int
+    group: ConsumerGroup,
+    before: ConsumerMember,
+    after: ConsumerMember,
+    request: Request,
+    now_ms: int,
 ) -> None:
     """Look the topics up in the next turn, if an expression is new, if there are new topics, or
-    after a long time."""
+    after a long time.  Whatever the client of `request` may not DESCRIBE does not match, for the
+    whole group."""
     new = after.regex
     counts = Counter(group.regex_counts)
     is_new = bool(new) and before.regex != new and not counts[new or ""]
@@ -93,12 +100,26 @@ def resolve_if_due(
         def resolve(at_ms: int) -> None:
             current = home.groups.get(group_id)
             if isinstance(current, ConsumerGroup):
-                current.write_alone(resolution(current, regexes, at_ms), at_ms)
+                visible = visible_topics(current, request)
+                current.write_alone(resolution(current, regexes, visible, at_ms), at_ms)
 
         group.timers.start_phase(RESOLVE, now_ms, resolve)
 
 
-def resolution(group: ConsumerGroup, regexes: Iterable[str], now_ms: int) -> list[LogRecord]:
+def visible_topics(group: ConsumerGroup, request: Request) -> list[str]:
+    """The topics that the client of a request may DESCRIBE.  Kafka:
+    filterTopicDescribeAuthorizedTopics."""
+    topics, access = group.broker.image.topics, group.broker.access
+    if access is None:
+        return list(topics)
+    rights = access.rights_of(request)
+    hidden = rights.denied(AclOperation.DESCRIBE, AclResource.TOPIC, topics, silently=True)
+    return [name for name in topics if name not in hidden]
+
+
+def resolution(
+    group: ConsumerGroup, regexes: Iterable[str], visible: Sequence[str], now_ms: int
+) -> list[LogRecord]:
     """The records with the topics that match now, and the next group epoch if they have changed."""
     image = group.broker.image
     group.note_topics()
@@ -108,7 +129,7 @@ def resolution(group: ConsumerGroup, regexes: Iterable[str], now_ms: int) -> lis
     for regex in regexes:
         if not group.regex_counts[regex]:
             continue
-        topics = frozenset(matching(regex, image.topics))
+        topics = frozenset(matching(regex, visible))
         before = group.regexes.get(regex)
         bump = bump or topics != (frozenset() if before is None else before.topics)
         resolved[regex] = ResolvedRegex(topics, image.offset, now_ms)

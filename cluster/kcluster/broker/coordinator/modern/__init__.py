@@ -15,7 +15,7 @@ leadership: the next leader loads the rest of the log.  Timers are the only othe
 
     epoch             increases when subscriptions, members or the topics' partitions change
     target            the assignment that the group moves to, with the epoch that it was made for
-    members           each with its own epoch: that of the target it has reached, and its partitions
+    members           each with its partitions, and the epoch of the target that it has reached
 
 group.py: ModernGroup, for a kind to extend; partition_group.py: one that assigns partitions.
 heartbeat.py: the steps of a heartbeat in every kind.  records.py: the records of all kinds.

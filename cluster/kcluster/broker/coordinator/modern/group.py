@@ -100,8 +100,8 @@ class Member(Protocol):
         deleted next."""
 
     def away(self) -> Self:
-        """The static member as away, to come back under another id: it keeps its partitions, and
-        then has them from the beginning."""
+        """The static member while it is away and may come back under another id: it keeps its
+        partitions, and then has them from the beginning."""
 
     def back_as(self, member_id: str) -> Self:
         """The static member that has come back."""
@@ -191,7 +191,7 @@ class ModernGroup(Group, Generic[M, T]):
         raise AssertionError(record)
 
     def replay_group(self, value: Any) -> None:
-        """Replay the group's own record, as far as the kinds differ."""
+        """Replay the part of the group's own record that differs between kinds."""
 
     def on_enter(self, member: M) -> None:
         """Count a member from now on."""
@@ -324,7 +324,7 @@ class ModernGroup(Group, Generic[M, T]):
     # --------------------------------------------------------------------------- records
 
     def epoch_record(self, epoch: int, hash_of_topics: int) -> GroupMetadata:
-        """The group's own record in another epoch."""
+        """The group's own record, with another epoch."""
         kind = self.record_types.group
         return kind(self.group_id, kind.value_type()(epoch=epoch, metadata_hash=hash_of_topics))
 

@@ -106,7 +106,7 @@ class RecordTypes(Struct, frozen=True):
     target_member: type[TargetMember]
     current: type[CurrentMember]
     others: tuple[type[MessageRecord], ...]
-    """Those that only this kind of group has."""
+    """The records that only this kind of group has."""
 
     @property
     def all(self) -> tuple[type[MessageRecord], ...]:

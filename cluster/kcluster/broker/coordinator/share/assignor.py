@@ -1,15 +1,15 @@
-"""The simple assignor of share groups: every partition goes to as many members as it takes.
+"""The simple assignor of share groups: several members may get one partition.
 
 Owns: that decision.  Never: knows a group's records.
 Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAssignmentBuilder.
 
 A partition has several members if there are more members than partitions; a member has several
-partitions if there are more partitions.  Members keep their partitions, as far as the balance
-allows.  If all members subscribe to the same topics, the partitions of all topics are balanced
-together; otherwise each topic is balanced by itself.
+partitions if there are more partitions.  Members keep their partitions if the balance allows it.
+If all members subscribe to the same topics, the partitions of all topics are balanced together;
+otherwise each topic is balanced by itself.
 
-DIFFERS: Kafka's order of members and partitions is that of its hash maps; here it is the order in
-which members joined, and that of the topics' names.
+DIFFERS: Kafka iterates over members and partitions in the order of its hash maps; here members are
+in the order in which they joined, and topics in the order of their names.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class StatePartitions(Struct, frozen=True):
         return {topic_id: one.partitions for topic_id, one in self.initialized.items()}
 
     def missing(self, image: MetadataImage, names: Iterable[str], retries: bool) -> Topics:
-        """The partitions of these topics that are not initialized.  `retries`: including those that
-        are initializing."""
+        """The partitions of these topics that are not initialized.  `retries`: including partitions
+        that are initializing."""
         known = self.initialized if retries else _united(self.initialized, self.initializing)
         found: dict[bytes, TopicStates] = {}
         for name in names:

@@ -60,8 +60,8 @@ class StateBatch(NamedTuple):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The progress of a batch.  Of two batches with one record, the batch with more progress is
-        right."""
+        """The progress of a batch.  If two batches contain one record, the batch with more progress
+        is right."""
         return self.delivery_count, self.delivery_state
 
     def part(self, first_offset: int, last_offset: int) -> StateBatch:
@@ -72,9 +72,9 @@ class StateBatch(NamedTuple):
 class ShareState(Struct, frozen=True):
     """The stored state of one share partition.
 
-    `state_epoch`: the epoch of its initialization.  `leader_epoch`: that of the share-partition
-    leader that wrote last.  `delivery_complete_count`: the number of records from `start_offset` on
-    that need no further delivery; -1 if unknown.
+    `state_epoch`: the epoch of its initialization.  `leader_epoch`: the epoch of the
+    share-partition leader that wrote last.  `delivery_complete_count`: the number of records from
+    `start_offset` on that need no further delivery; -1 if unknown.
     """
 
     snapshot_epoch: int

@@ -5,7 +5,7 @@ waits for a task to be free (reconciliation.py), reads a config.
 Kafka: StickyTaskAssignor, ProcessState; KIP-1071.
 
 An active task goes, in this order: to the member that had it, unless that member has its share
-already; to the least loaded member that had them as standby, unless it has its share; to the least
+already; to the least loaded member that had it as standby, unless it has its share; to the least
 loaded process.  Standbys go to the member that had the task, then to the least loaded process,
 never to a process that has the task already.  The load of a process is its number of tasks per
 member.  Ties are broken by the order of Java's collections, so that a group's assignment is equal

@@ -32,7 +32,7 @@ PartitionCounts = Mapping[str, int]
 
 
 class StreamsStatus(IntEnum):
-    """A status that a member is told besides its tasks.  Kafka:
+    """A status that a member gets besides its tasks. Kafka:
     StreamsGroupHeartbeatResponse.Status."""
 
     STALE_TOPOLOGY = 0
@@ -246,8 +246,8 @@ def _enforce_copartitioning(
     decided: dict[str, int],
     existing: PartitionCounts,
 ) -> None:
-    """Set the repartition topics of each group to one number, or return the reason why that is
-    impossible."""
+    """Give the repartition topics of each copartition group one common number of partitions, or
+    return the reason why that is impossible."""
     fixed: set[str] = set()
     flexible: set[str] = set()
     for each in subtopologies:

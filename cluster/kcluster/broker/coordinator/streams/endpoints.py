@@ -63,8 +63,9 @@ def _partitions(
     image: MetadataImage,
     is_of_4_4: bool,
 ) -> list[TopicRow] | None:
-    """The partitions that the tasks read; a smaller topic does not have all of them.  Before 4.4
-    the last of the tasks' partitions were left out, whatever their numbers."""
+    """The partitions that the tasks read; of a topic with fewer partitions than its subtopology has
+    tasks, only the partitions that exist. Before 4.4 the last tasks were left out for such a topic,
+    whatever their numbers."""
     row = m.StreamsGroupHeartbeatResponse.TopicPartition
     rows: list[TopicRow] = []
     for subtopology_id, partitions in by_subtopology(tasks).items():

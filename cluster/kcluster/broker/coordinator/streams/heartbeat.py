@@ -41,6 +41,7 @@ from kcluster.broker.coordinator.streams.topology import StreamsTopology, is_wel
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.security.acls import AclOperation, AclResource
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import (
@@ -390,6 +391,13 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         self, configured: ConfiguredTopology, answer: StreamsGroupHeartbeatResponse, now_ms: int
     ) -> None:
         """Request the missing topics, and add the errors of earlier requests to the answer."""
+        denied = self._uncreatable(configured)
+        if denied:
+            detail = f"Unauthorized to CREATE on topics {', '.join(denied)}."
+            for status in answer.status or ():
+                if status.status_code == StreamsStatus.MISSING_INTERNAL_TOPICS:
+                    status.status_detail += f"; {detail}"
+            return
         interval_ms = self.group.config_ms(self.group.heartbeat_config)
         errors_ms = interval_ms * _HEARTBEATS_OF_AN_ERROR
         self._topics.create(configured.missing_topics, errors_ms, now_ms)
@@ -402,6 +410,19 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         for status in answer.status or ():
             if status.status_code == StreamsStatus.MISSING_INTERNAL_TOPICS:
                 status.status_detail += f"; could not create {shown}"
+
+    def _uncreatable(self, configured: ConfiguredTopology) -> list[str]:
+        """The missing topics that the member's client may not create; if there are any, none is
+        created."""
+        access = self.group.broker.access
+        if access is None:
+            return []
+        rights = access.rights_of(self.request)
+        if rights.may_on_cluster(AclOperation.CREATE, silently=True):
+            return []
+        names = list(configured.missing_topics)
+        denied = rights.denied(AclOperation.CREATE, AclResource.TOPIC, names)
+        return [name for name in names if name in denied]
 
 
 def _rows(tasks: Iterable[Task]) -> list[StreamsGroupHeartbeatResponse.TaskIds]:

@@ -31,7 +31,7 @@ NO_TASKS: Final[TaskSet] = frozenset()
 
 
 class TaskIds(Protocol):
-    """Tasks of one subtopology, in the form of all messages and records."""
+    """Tasks of one subtopology, in the form that all messages and records use."""
 
     subtopology_id: str
     partitions: list[int]

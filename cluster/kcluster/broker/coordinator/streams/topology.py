@@ -85,7 +85,7 @@ class StreamsTopology(Struct, frozen=True):
         return cls(declared.epoch, tuple(map(_subtopology, declared.subtopologies)))
 
     def same_as(self, other: StreamsTopology) -> bool:
-        """Whether both declare one topology, in any order of subtopologies."""
+        """Whether both declare equal topologies, in any order of subtopologies."""
         return self.epoch == other.epoch and self._by_id == other._by_id
 
     @property

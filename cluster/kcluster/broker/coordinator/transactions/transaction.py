@@ -332,8 +332,8 @@ def fence(
     known: Transaction, server_version: int, new_producer_id: int | None, now_ms: int
 ) -> Transaction | NeedsProducerId:
     """PrepareAbort by the coordinator itself: the epoch is incremented, so that the producer of the
-    open transaction can do no more.  With V2, a producer that calls InitProducerId with its old
-    epoch (KIP-360) goes on in the new epoch."""
+    open transaction is fenced.  With V2, a producer that calls InitProducerId with its old epoch
+    (KIP-360) goes on in the new epoch."""
     assert known.state is ONGOING, known
     if server_version >= FIRST_OF_V2:
         return _prepare_v2(known, False, server_version, new_producer_id, now_ms)

@@ -27,8 +27,8 @@ _INT16: Final = Layout(">h")
 
 
 class TransactionRecord(Struct, frozen=True):
-    """A transactional id with its transaction.  `transaction` None: a tombstone.  `version`: that
-    of the value; version 1 has tagged fields (transaction.version 1 and above)."""
+    """A transactional id with its transaction.  `transaction` None: a tombstone.  `version`: the
+    version of the value; version 1 has tagged fields (transaction.version 1 and above)."""
 
     transactional_id: str
     transaction: Transaction | None

@@ -88,7 +88,7 @@ def incremental_alter_configs(broker: Broker, request: Request, now_ms: int) -> 
 
 @handles(ApiKey.ALTER_CONFIGS, versions=(0, 2))
 def alter_configs(broker: Broker, request: Request, now_ms: int) -> Answer:
-    """Replace all configs of a resource: those not named return to their defaults.
+    """Replace all configs of a resource: configs that are not named return to their defaults.
 
     Behaviour:
     - checked like IncrementalAlterConfigs; loggers are refused.

@@ -31,7 +31,8 @@ PartitionAnswer = m.DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 @handles(ApiKey.DELETE_RECORDS, versions=(0, 2))
 def delete_records(broker: Broker, request: Request, now_ms: int) -> registry.Answer:
-    """Move the log starts here at once; answer when the followers have moved theirs."""
+    """Move the starts of this broker's logs at once; answer when the followers have moved
+    theirs."""
     response = m.DeleteRecordsResponse(topics=[])
     delayed = DelayedDeleteRecords(broker, request, response)
     for topic in request.body.topics:

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (API 23, v2-4): the end of an epoch in the leader's log.
 
-Owns: the answer for one partition.  Never: truncates anything; the asker does.
+Owns: the answer for one partition.  Never: truncates anything; the requester does.
 Kafka: Partition.lastOffsetForLeaderEpoch; KIP-101, KIP-320.
 Versions:
 - v3: replica id (KIP-392)

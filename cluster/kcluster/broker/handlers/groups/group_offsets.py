@@ -1,8 +1,8 @@
 """Committing and deleting offsets: OffsetCommit 8 (v2-10), OffsetDelete 47 (v0).
 
-Owns: which of the offsets are of partitions that exist, what is stored of them, also for a
-TxnOffsetCommit, and the results in the order of Kafka.  Never: decides who may commit or stores an
-offset (coordinator/ does), reads one for a client (offset_fetch.py does).
+Owns: which offsets belong to existing partitions, what is stored of them (for a TxnOffsetCommit
+too), and the results in Kafka's order.  Never: decides who may commit or stores an offset
+(coordinator/ does), reads one for a client (offset_fetch.py does).
 Kafka: KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset, deleteOffsets; the
 Builders of OffsetCommitResponse and TxnOffsetCommitResponse.
 Behaviour:
@@ -208,8 +208,8 @@ class OffsetsToCommit(Generic[Sent, Cell, Row]):
         ]
 
     def results(self, error: ErrorCode = ErrorCode.NONE) -> list[Row]:
-        """`error` for each partition that exists, or what became of each.  As in Kafka a topic that
-        was named twice is merged only if something does not exist."""
+        """`error` for each partition that exists, or each partition's own outcome.  As in Kafka a
+        topic that was named twice is merged only if something does not exist."""
         found = [
             (name, sent_id, [self._outcome(one, error) for one in partitions])
             for name, sent_id, _, partitions in self.known

@@ -43,9 +43,9 @@ DESCRIBE_OPERATIONS_SINCE: Final = 3
 MemberResponse = m.LeaveGroupResponse.MemberResponse
 
 GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""The operations on a group that every client may do without an authorizer: READ, DELETE, DESCRIBE,
-DESCRIBE_CONFIGS, ALTER_CONFIGS. Kafka: AclEntry.supportedOperations(GROUP), as a bit field of
-AclOperation codes."""
+"""The operations on a group that every client may perform if there is no authorizer: READ, DELETE,
+DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS. Kafka: AclEntry.supportedOperations(GROUP), as a bit
+field of AclOperation codes."""
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 
 

@@ -29,7 +29,7 @@ def describe_topic_partitions(
     """Describe topics, all if none is named, from the cursor on.
 
     Behaviour:
-    - topics in alphabetical order; the cursor's must be one of those named;
+    - topics in alphabetical order; the cursor's topic must be among the named topics;
     - at most the smaller of response_partition_limit and max.request.partition.size.limit
       partitions, at least one, and the cursor to continue from;
     - authorized operations are always included.

@@ -210,7 +210,7 @@ def _resolve(
 ) -> tuple[list[bytes], Iterable[TopicImage], list[str]]:
     """(unknown ids, known topics, unknown names), each once, in the order of the request."""
     if requested is None or (version == 0 and not requested):
-        # DIFFERS: in order of creation; Kafka's order is that of a hash table.
+        # DIFFERS: in order of creation; Kafka's is the order of a hash table.
         return [], image.topics.values(), []
     ids = dict.fromkeys(t.topic_id for t in requested if t.topic_id != NO_TOPIC_ID)
     if ids:

@@ -1,7 +1,7 @@
-"""SaslHandshake 17 and SaslAuthenticate 36; delegation tokens 38-41, as a listener without
-authentication answers them.
+"""SaslHandshake (API 17, v0-1) and SaslAuthenticate (API 36, v0-2).
 
-Owns: these refusals.  Never: decides about a login (security/sasl/authenticator.py does).
+Owns: the answers on a listener without SASL.  Never: decides about a login
+(security/sasl/authenticator.py does).
 Kafka: KafkaApis.handleSaslHandshakeRequest, handleSaslAuthenticateRequest, ControllerApis (tokens
 are forwarded there, but refused before: allowTokenRequests); KIP-43, KIP-48, KIP-152.
 Versions:
@@ -71,47 +71,3 @@ def sasl_authenticate(broker: Broker, request: Request, now_ms: int) -> Answer:
 
 def _login(broker: Broker, request: Request) -> SaslAuthenticator | None:
     return None if broker.logins is None else broker.logins.get(request.connection_id)
-
-
-@handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=(1, 3))
-def create_token(broker: Broker, request: Request, now_ms: int) -> m.CreateDelegationTokenResponse:
-    """Refuse with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, after a check of the token's owner: an
-    owner name without a type (null) is Kafka's UNKNOWN_SERVER_ERROR.
-    """
-    body: m.CreateDelegationTokenRequest = request.body
-    owner, error = ANONYMOUS, _NOT_HERE
-    principal_type, name = body.owner_principal_type, body.owner_principal_name
-    if name and principal_type is None:
-        error = ErrorCode.UNKNOWN_SERVER_ERROR
-    elif name and principal_type is not None:
-        owner = (principal_type, name)
-    return m.CreateDelegationTokenResponse(
-        error_code=error,
-        principal_type=owner[0],
-        principal_name=owner[1],
-        token_requester_principal_type=ANONYMOUS[0],
-        token_requester_principal_name=ANONYMOUS[1],
-        issue_timestamp_ms=_NO_TOKEN_MS,
-        expiry_timestamp_ms=_NO_TOKEN_MS,
-        max_timestamp_ms=_NO_TOKEN_MS,
-    )
-
-
-@handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=(1, 2))
-def renew_token(broker: Broker, request: Request, now_ms: int) -> m.RenewDelegationTokenResponse:
-    """Refuse with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
-    return m.RenewDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
-
-
-@handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=(1, 2))
-def expire_token(broker: Broker, request: Request, now_ms: int) -> m.ExpireDelegationTokenResponse:
-    """Refuse with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
-    return m.ExpireDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
-
-
-@handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=(1, 3))
-def describe_tokens(
-    broker: Broker, request: Request, now_ms: int
-) -> m.DescribeDelegationTokenResponse:
-    """Refuse with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
-    return m.DescribeDelegationTokenResponse(error_code=_NOT_HERE)

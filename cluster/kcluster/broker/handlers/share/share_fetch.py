@@ -392,7 +392,8 @@ class PendingShareFetch(ParkedShareFetch):
         )
 
     def _to_be_named(self, epoch: int) -> dict[TopicIdPartition, PartitionData]:
-        """The partitions for the answer: all if the session begins, later only those with news.
+        """The partitions for the answer: all at the beginning of the session, later only partitions
+        with news.
 
         Kafka: CachedSharePartition.maybeUpdateResponseData.
         """

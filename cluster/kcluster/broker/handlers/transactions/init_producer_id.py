@@ -88,7 +88,7 @@ def init_producer_id(
 
 
 def refuse(request: m.InitProducerIdRequest, config: BrokerConfig) -> ErrorCode:
-    """The error for which `request` gets no producer id, or NONE."""
+    """The error because of which `request` gets no producer id, or NONE."""
     has_id = request.producer_id != NO_PRODUCER_ID
     has_epoch = request.producer_epoch != NO_PRODUCER_EPOCH
     if has_id != has_epoch:

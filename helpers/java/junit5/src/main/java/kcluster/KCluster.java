@@ -1,7 +1,10 @@
 package kcluster;
 
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -118,6 +121,18 @@ public final class KCluster
     public String bootstrap() {
         running();
         return bootstrap;
+    }
+
+    /** The properties with which a client comes in: as the first user, where clients must log in. */
+    public Map<String, Object> clientConfig() {
+        return clientConfig("");
+    }
+
+    /** The properties with which a client comes in as a user, with the user's password. */
+    public Map<String, Object> clientConfig(String user) {
+        String query = "?library=java&user=" + URLEncoder.encode(user, StandardCharsets.UTF_8);
+        JsonNode settings = call("GET", "/client-config" + query, null).get("settings");
+        return Server.JSON.convertValue(settings, new TypeReference<Map<String, Object>>() {});
     }
 
     /** Brokers, partitions and links, as they are now. */
