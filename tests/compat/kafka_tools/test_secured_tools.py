@@ -25,6 +25,7 @@ pytestmark = [
 ]
 
 ACLS = f"{TOOLS}.AclCommand"
+TOKENS = f"{TOOLS}.DelegationTokenCommand"
 PRODUCE = f"{TOOLS}.ConsoleProducer"
 CONSUME = f"{TOOLS}.consumer.ConsoleConsumer"
 SENT = 300
@@ -49,7 +50,10 @@ def administered() -> Iterator[Cluster]:
         profile="fast",
         listeners={"PASSWORD": {"protocol": "SASL_SSL"}},
         security={"tls": "auto", "users": {"admin": "admin-secret"}, "super_users": ["admin"]},
-        config={"sasl.enabled.mechanisms": "SCRAM-SHA-512"},
+        config={
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "delegation.token.secret.key": "of-the-test",
+        },
     )
     with Cluster(topology) as cluster:
         yield cluster
@@ -102,6 +106,28 @@ def test_tools__make_a_user_give_it_rights_and_take_them(
     assert "ClusterAuthorizationException" in refused
     run_as(admin, CONFIGS, *user, "--alter", "--delete-config", "SCRAM-SHA-512")
     gone = run_as(bob, TOPICS, "--list", code=1)
+    assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in gone
+
+
+def test_tools__a_delegation_token_logs_in_until_it_expires(
+    administered: Cluster, run_as: RunAs, tmp_path: Path
+) -> None:
+    path = tmp_path / "admin.properties"
+    admin = properties(administered, "admin", path)
+    made = run_as(admin, TOKENS, "--create", "--max-life-time-period", "-1")
+    row = made.splitlines()[-1].split()
+    key, secret = row[0], row[1]
+    mine = ("--describe", "--owner-principal", "User:admin")  # without an owner it names nobody's
+    assert key in run_as(admin, TOKENS, *mine)
+    by_token = tmp_path / "token.properties"
+    login = f'username="{key}" password="{secret}" tokenauth="true"'
+    text = path.read_text().replace('username="admin" password="admin-secret"', login)
+    by_token.write_text(text)
+    run_as(by_token, TOPICS, "--create", "--topic", "by-token", "--partitions", "1")
+    run_as(admin, TOKENS, "--renew", "--hmac", secret, "--renew-time-period", "-1")
+    run_as(admin, TOKENS, "--expire", "--hmac", secret, "--expiry-time-period", "-1")
+    assert key not in run_as(admin, TOKENS, *mine)
+    gone = run_as(by_token, TOPICS, "--list", code=1)
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in gone
 
 
