@@ -117,7 +117,7 @@ def test_tools__a_delegation_token_logs_in_until_it_expires(
     made = run_as(admin, TOKENS, "--create", "--max-life-time-period", "-1")
     row = made.splitlines()[-1].split()
     key, secret = row[0], row[1]
-    mine = ("--describe", "--owner-principal", "User:admin")  # without an owner it names nobody's
+    mine = ("--describe", "--owner-principal", "User:admin")  # without an owner it names none
     assert key in run_as(admin, TOKENS, *mine)
     by_token = tmp_path / "token.properties"
     login = f'username="{key}" password="{secret}" tokenauth="true"'
