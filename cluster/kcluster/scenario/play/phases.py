@@ -21,6 +21,7 @@ from kcluster.checks.verdict_facts import UNKNOWN
 from kcluster.clients.consumer.settings import READ_COMMITTED
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.share_consumer import ShareConsumer
+from kcluster.config.files.secrets import text_without_secrets
 from kcluster.contract import Note
 from kcluster.evidence.recorder import Recorder
 from kcluster.runs.build_record import record_of
@@ -134,7 +135,7 @@ class RunResult(Struct):
             version=__version__,
         )
         record = record_of(info, self.recorder, self.ledger, self.verdict)
-        record.scenario = scenario.text
+        record.scenario = text_without_secrets(scenario.text)
         return record
 
 
