@@ -14,7 +14,7 @@ from kcluster import Cluster
 from kcluster.config.topology.model import Topology
 from tests.compat.kafka_tools.conftest import CONFIGS, TOOLS, TOPICS, ToolHost, java, missing
 from tests.compat.kafka_tools.test_programs import events
-from tests.compat.programs.processes import Program, break_along, committed_values
+from tests.compat.programs.processes import Program, committed_values, ends, has_reached, wait_until
 from tests.foreign_clients.secured import USERS, listener_of, secured, settings
 
 pytestmark = [
@@ -28,7 +28,7 @@ ACLS = f"{TOOLS}.AclCommand"
 TOKENS = f"{TOOLS}.DelegationTokenCommand"
 PRODUCE = f"{TOOLS}.ConsoleProducer"
 CONSUME = f"{TOOLS}.consumer.ConsoleConsumer"
-SENT = 300
+SENT = 50
 LIMIT_S = 60
 
 RunAs = Callable[..., str]
@@ -132,6 +132,7 @@ def test_tools__a_delegation_token_logs_in_until_it_expires(
 
 
 def test_java__a_leader_dies_under_a_producer_of_each_login(tmp_path: Path) -> None:
+    """The producers send until they are stopped, so that each of them has its part of the story."""
     if reason := missing():
         pytest.skip(reason)
     with Cluster(secured(("orders",), {})) as cluster, ExitStack() as stack:
@@ -141,16 +142,30 @@ def test_java__a_leader_dies_under_a_producer_of_each_login(tmp_path: Path) -> N
             patient = {"retries": 2**31 - 1, "retry.backoff.ms": 20}
             command = java(
                 f"{TOOLS}.VerifiableProducer",
-                *("--topic", f"{user}-orders", "--acks", -1),
-                *("--max-messages", SENT, "--throughput", 100),
+                *("--topic", f"{user}-orders", "--acks", -1, "--throughput", 100),
                 *("--command-config", properties(cluster, user, path, **patient)),
                 *("--bootstrap-server", cluster.bootstrap_of(listener_of(user))),
             )
             producers.append(stack.enter_context(Program(command, tmp_path)))
-        break_along(cluster, producers, f"{USERS[0]}-orders", 1, [(SENT // 4, "1")])
+
+        def all_reach(count: int) -> None:
+            topics = [f"{user}-orders" for user in USERS]
+            wait_until(
+                lambda: all(has_reached(cluster, topic, 1, count) for topic in topics),
+                f"{count} of each topic",
+                producers,
+            )
+
+        all_reach(SENT)
+        cluster.start(cluster.kill(1))
+        all_reach(max(ends(cluster, f"{user}-orders", 1) for user in USERS) + SENT)
         for user, producer in zip(USERS, producers, strict=True):
-            producer.wait(LIMIT_S)
+            producer.stop()
+            producer.wait(LIMIT_S, codes=(143,))
             acked = {int(event["value"]) for event in events(producer, "producer_send_success")}
-            assert acked == set(range(SENT)), events(producer, "producer_send_error")[:3]
-            read = committed_values(cluster.bootstrap, f"{user}-orders", 1)
-            assert sorted(map(int, read)) == list(range(SENT))
+            read = [
+                int(value) for value in committed_values(cluster.bootstrap, f"{user}-orders", 1)
+            ]
+            assert len(read) == len(set(read)) >= 2 * SENT
+            assert acked <= set(read)
+            assert len(acked) >= 2 * SENT
