@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from tests.foreign_clients.real_clients import LIMIT_S, Load, Read
+
+T = TypeVar("T")
 
 QUICK = {"retry_backoff_ms": 10, "metadata_max_age_ms": 200}
 
@@ -48,7 +51,14 @@ class AiokafkaLoad(Load):
 
 def aiokafka_read(topic: str, **settings: Any) -> list[Read]:
     """All records of a topic's first partition, up to where it ends now."""
-    return asyncio.run(_read(topic, settings))
+    return run_async(_read(topic, settings))
+
+
+def run_async(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread of its own: the browser of other tests leaves a running loop in
+    the main thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, main).result()
 
 
 async def _read(topic: str, settings: dict[str, Any]) -> list[Read]:

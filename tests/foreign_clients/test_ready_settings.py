@@ -3,7 +3,6 @@ both clocks; in virtual time twice the same."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
 from kcluster.world.trace import WireTrace
+from tests.foreign_clients.aiokafka_clients import run_async
 from tests.rig.patience import PATIENCE_S
 from tests.world.rig import in_virtual_time
 
@@ -36,7 +36,7 @@ def through_a_leaders_death(cluster: Any) -> None:
     cluster.kill("leader(orders-0)")
     producer.send("orders", b"after").get(PATIENCE_S)
     producer.close()
-    asyncio.run(by_asyncio(cluster.client_config("aiokafka", user="alice")))
+    run_async(by_asyncio(cluster.client_config("aiokafka", user="alice")))
     consumer = KafkaConsumer("orders", auto_offset_reset="earliest", **settings)
     assert [next(consumer).value for _ in range(3)] == [b"python", b"after", b"asyncio"]
     consumer.close()
