@@ -50,7 +50,9 @@ export class Cluster {
     const query = `library=librdkafka&user=${encodeURIComponent(user)}`;
     const { settings } = await this.#call("GET", `/client-config?${query}`);
     const options = { brokers: settings["bootstrap.servers"].split(",") };
-    const [ca, cert, key] = ["ca", "certificate", "key"].map((file) => settings[`ssl.${file}.location`]);
+    const [ca, cert, key] = ["ca", "certificate", "key"].map(
+      (file) => settings[`ssl.${file}.location`],
+    );
     if (ca) options.ssl = { ca: [readFileSync(ca)] };
     if (cert) Object.assign(options.ssl, { cert: readFileSync(cert), key: readFileSync(key) });
     if (settings["sasl.mechanism"]) {
