@@ -23,9 +23,15 @@ import (
 func main() {
 	stopping, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := run(stopping, os.Args[1:]); err != nil {
-		fmt.Println("failed:", err)
-		os.Exit(1)
+	// As a supervised service does: a transaction whose end could not be sent to a dead broker is
+	// for the next run to settle.
+	for err := run(stopping, os.Args[1:]); err != nil; err = run(stopping, os.Args[1:]) {
+		if stopping.Err() != nil {
+			fmt.Println("failed:", err)
+			os.Exit(1)
+		}
+		fmt.Println("starts over:", err)
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 
