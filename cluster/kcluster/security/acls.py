@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum, auto
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from kcluster.protocol import messages as m
 
 WILDCARD: Final = "*"
 """Every resource (as a literal name), every host, or every user (in `User:*`)."""
@@ -181,6 +184,19 @@ class AclFilter(Struct, frozen=True):
         if acl.pattern_type is PatternType.PREFIXED:
             return name.startswith(acl.resource_name)
         return acl.resource_name in (name, WILDCARD)
+
+
+def filter_of(wanted: m.DescribeAclsRequest | m.DeleteAclsRequest.DeleteAclsFilter) -> AclFilter:
+    """The filter in a request."""
+    return AclFilter(
+        from_code(AclResource, wanted.resource_type_filter),
+        wanted.resource_name_filter,
+        from_code(PatternType, wanted.pattern_type_filter),
+        wanted.principal_filter,
+        wanted.host_filter,
+        from_code(AclOperation, wanted.operation),
+        from_code(AclPermission, wanted.permission_type),
+    )
 
 
 _Patterns = dict[str, dict[Acl, None]]

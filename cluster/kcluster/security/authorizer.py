@@ -1,7 +1,7 @@
 """Whether a client may do something: decided from the ACLs alone, with the reason.
 
 Owns: the decision and its reason.  Never: knows a request (broker/authorization/ and
-controller/authorization/ do), notes an event, or holds ACLs: each node passes those of its image.
+controller/security/ do), notes an event, or holds ACLs: each node passes those of its image.
 Kafka: StandardAuthorizer, StandardAuthorizerData; Authorizer.authorizeByResourceType; KIP-801.
 
 A denial is stronger than any permission, and without a permission everything is denied, unless no

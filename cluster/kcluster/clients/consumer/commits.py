@@ -164,7 +164,7 @@ class Commits:
     # ------------------------------------------------------------------------- committing
 
     def send(self, offsets: Offsets, now_ms: int, on_committed: OnCommitted) -> None:
-        """Send an OffsetCommit to the coordinator, which is ready."""
+        """Send an OffsetCommit to the coordinator, whose connection is ready."""
         member = self._member
         generation: tuple[int, str] = NO_GENERATION, NO_MEMBER_ID
         instance_id = None

@@ -17,14 +17,14 @@ from kcluster.config.files.problems import join, show
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.topology.config_checks import read_broker_configs
-from kcluster.config.topology.keys import MAX_BROKERS, MAX_PORT, BrokerKeys
+from kcluster.config.topology.keys import MAX_BROKERS, BrokerKeys
 from kcluster.config.topology.listener_checks import (
     address_of,
     check_listeners,
     of_broker,
     take_kafka_listeners,
 )
-from kcluster.config.topology.specs import BrokerSpec, ListenerSpec
+from kcluster.config.topology.specs import MAX_PORT, BrokerSpec, ListenerSpec
 from kcluster.contract import CONTROLLER_ID
 
 TWICE: Final = "the listeners stand beside the configs, too; write them once"

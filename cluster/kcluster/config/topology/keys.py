@@ -25,6 +25,7 @@ from kcluster.config.files.fields import (
 from kcluster.config.files.tree import Node
 from kcluster.config.kafka.broker import PROFILES
 from kcluster.config.topology.security_keys import security_schema
+from kcluster.config.topology.specs import MAX_PORT
 from kcluster.config.topology.values import advertised_of, host_of, release_of
 from kcluster.principals import SecurityProtocol
 from kcluster.protocol.features import FEATURES
@@ -33,7 +34,6 @@ DEFAULT_NAME: Final = "kcluster"
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PROFILE: Final = PROFILES[0]
 MAX_BROKERS: Final = 1_000
-MAX_PORT: Final = 65_535
 MAX_LATENCY_MS: Final = 3_600_000
 MAX_PARTITIONS: Final = 100_000
 """The most partitions of one topic, and of all topics of a topology together."""

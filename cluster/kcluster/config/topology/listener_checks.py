@@ -17,8 +17,8 @@ from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import join, nearest, show
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
-from kcluster.config.topology.keys import MAX_PORT, ListenerKeys
-from kcluster.config.topology.specs import ListenerSpec, split_address
+from kcluster.config.topology.keys import ListenerKeys
+from kcluster.config.topology.specs import MAX_PORT, ListenerSpec, split_address
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.principals import DEFAULT_LISTENER, SecurityProtocol
 

@@ -16,6 +16,7 @@ from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import show
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node, Scalar
+from kcluster.config.kafka.catalog import listener_prefix
 from kcluster.config.topology.security_keys import AUTO, TlsKeys
 from kcluster.config.topology.specs import BrokerSpec
 
@@ -96,7 +97,7 @@ def check_tls_listeners(
         for listener in spec.all_listeners:
             if not listener.protocol.has_tls:
                 continue
-            prefix = f"listener.name.{listener.name.lower()}."
+            prefix = listener_prefix(listener.name)
             names = [f"{before}{name}" for before in ("", prefix) for name in KEYSTORES]
             if not any(name in config or name in spec.config for name in names):
                 text = (

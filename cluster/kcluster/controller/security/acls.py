@@ -29,6 +29,7 @@ from kcluster.security.acls import (
     AclPermission,
     AclResource,
     PatternType,
+    filter_of,
     from_code,
 )
 
@@ -95,7 +96,7 @@ class AclControl:
             if problem is not None:
                 results.append(response.DeleteAclsFilterResult(problem.code, problem.message))
                 continue
-            found = self._found_by(_filter_of(wanted))
+            found = self._found_by(filter_of(wanted))
             deleted |= found
             if len(deleted) > MAX_RECORDS:
                 return _too_many(request)
@@ -186,21 +187,9 @@ def _problem(acl: Acl) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, text) if text else _OK
 
 
-def _filter_of(wanted: _Filter) -> AclFilter:
-    return AclFilter(
-        from_code(AclResource, wanted.resource_type_filter),
-        wanted.resource_name_filter,
-        from_code(PatternType, wanted.pattern_type_filter),
-        wanted.principal_filter,
-        wanted.host_filter,
-        from_code(AclOperation, wanted.operation),
-        from_code(AclPermission, wanted.permission_type),
-    )
-
-
 def _filter_problem(wanted: _Filter) -> ApiError | None:
     """Why a filter is refused: a code of a later version."""
-    found = _filter_of(wanted)
+    found = filter_of(wanted)
     if found.resource_type is AclResource.UNKNOWN or found.pattern_type is PatternType.UNKNOWN:
         return ApiError(ErrorCode.INVALID_REQUEST, "Unknown patternFilter.")
     if found.operation is AclOperation.UNKNOWN or found.permission is AclPermission.UNKNOWN:

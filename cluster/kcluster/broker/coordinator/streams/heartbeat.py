@@ -256,7 +256,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
 
     @property
     def _starts_delay(self) -> bool:
-        """Whether the group, which is empty, begins to wait for more members."""
+        """Whether the empty group begins to wait for more members."""
         group = self.group
         return not group.members and not group.is_delayed and group.initial_delay_ms > 0
 

@@ -23,15 +23,7 @@ from kcluster.contract import CloseConnection, Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.security.acls import (
-    Acl,
-    AclFilter,
-    AclOperation,
-    AclPermission,
-    AclResource,
-    PatternType,
-    from_code,
-)
+from kcluster.security.acls import Acl, filter_of
 
 UNKNOWN: Final = 0
 """Code 0 in ResourceType, PatternType, AclOperation and AclPermissionType."""
@@ -56,16 +48,9 @@ def describe_acls(
         return m.DescribeAclsResponse(
             error_code=ErrorCode.SECURITY_DISABLED, error_message=_ON_THE_BROKER
         )
-    wanted = AclFilter(
-        from_code(AclResource, body.resource_type_filter),
-        body.resource_name_filter,
-        from_code(PatternType, body.pattern_type_filter),
-        body.principal_filter,
-        body.host_filter,
-        from_code(AclOperation, body.operation),
-        from_code(AclPermission, body.permission_type),
+    return m.DescribeAclsResponse(
+        resources=_by_resource(broker.image.acls.found_by(filter_of(body)))
     )
-    return m.DescribeAclsResponse(resources=_by_resource(broker.image.acls.found_by(wanted)))
 
 
 def _by_resource(acls: list[Acl]) -> list[m.DescribeAclsResponse.DescribeAclsResource]:
