@@ -17,6 +17,9 @@ USER_TYPE: Final = "User"
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
 
+MAX_SHOWN_CHARS: Final = 100
+"""The length of a client's names as they are reported: it may send any."""
+
 
 class SecurityProtocol(IntEnum):
     """How a listener's clients encrypt and authenticate.  Kafka: SecurityProtocol, with its

@@ -32,7 +32,6 @@ from kcluster.events.brokers import (
     RegistrationRefused,
 )
 from kcluster.events.clients import (
-    AuthenticationFailed,
     ClientThrottled,
     GroupAssigned,
     GroupMemberExpired,
@@ -64,7 +63,14 @@ from kcluster.events.partitions import (
     ReassignmentCompleted,
     ReassignmentStarted,
 )
-from kcluster.events.security import AclsApplied, AclsChanged, AuthorizationDenied
+from kcluster.events.security import (
+    AclsApplied,
+    AclsChanged,
+    AuthenticationFailed,
+    AuthorizationDenied,
+    CredentialsApplied,
+    TlsHandshakeFailed,
+)
 from kcluster.events.share_groups import (
     DeadLettersDropped,
     DeadLettersWritten,
@@ -104,6 +110,8 @@ AnyEvent = (
     | AclsChanged
     | AclsApplied
     | AuthorizationDenied
+    | TlsHandshakeFailed
+    | CredentialsApplied
     | LeaderElected
     | PartitionOffline
     | ReassignmentStarted
@@ -176,6 +184,7 @@ __all__ = [
     "ControlledShutdown",
     "ControllerDown",
     "ControllerElected",
+    "CredentialsApplied",
     "DeadLettersDropped",
     "DeadLettersWritten",
     "DiskFull",
@@ -208,6 +217,7 @@ __all__ = [
     "ShareLocksExpired",
     "SharePartitionLoaded",
     "StepSkipped",
+    "TlsHandshakeFailed",
     "TopicCreated",
     "TopicDeleted",
     "TransactionCompleted",

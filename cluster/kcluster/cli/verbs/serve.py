@@ -92,6 +92,4 @@ def command(
     if key is not None and certificate is None:
         raise click.UsageError("--tls-key goes with --tls-cert")
     tls = None if certificate is None else (certificate, key)
-    serve_clusters(
-        port, host, names, token, runs, tls, allows_plain_http, exit_with_stdin, as_json
-    )
+    serve_clusters(port, host, names, token, runs, tls, allows_plain_http, exit_with_stdin, as_json)

@@ -27,6 +27,7 @@ from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.drivers.sockets.connection import ByteSocket, Tap
+from kcluster.drivers.sockets.handshake import HandshakeError
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.certificate_folder import CertificateFolder, kept_authority
@@ -39,7 +40,12 @@ from kcluster.metadata.records import BROKER_RESOURCE
 from kcluster.operations.errors import ClusterError
 from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.security.certificate_names import principal_name, subject_name
-from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
+from kcluster.security.certificates import (
+    FIRST,
+    BrokerCertificate,
+    CertificateState,
+    HandshakeProblem,
+)
 from kcluster.security.client_settings import LoginFiles
 
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
@@ -214,13 +220,14 @@ class ListenerTls:
     def secured(self, connection_id: int, certificate: bytes | None) -> None:
         """Name the client of a connection by its certificate; OSError if no rule applies to it."""
         if certificate is None or self._endpoint.protocol.has_sasl or self._stores is None:
+            self._channel.secured()
             return
         subject = x509.load_der_x509_certificate(certificate).subject
         name = subject_name(subject.public_bytes())
         mapped = principal_name(self._stores.rules, name)
         if mapped is None:
-            text = f"no rule of ssl.principal.mapping.rules applies to {name}"
-            raise OSError(errno.EPROTO, text)
+            raise HandshakeError(HandshakeProblem.NO_RULE, name)
+        self._channel.secured()
         self._channel.certified(connection_id, Principal(USER_TYPE, mapped))
 
     def check(self, level: Mapping[str, str]) -> str | None:
