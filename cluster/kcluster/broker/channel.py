@@ -219,9 +219,12 @@ class Channel:
         if self._secured_clients is not None:
             self._secured_clients.secured(self.identity)
 
-    def certified(self, connection_id: int, principal: Principal) -> None:
-        """Take note of the principal that a client's certificate gives it."""
-        self._certified[connection_id] = structs.replace(self.identity, principal=principal)
+    def certified(self, connection_id: int, principal: Principal, until_ms: int) -> None:
+        """Take note of the principal that a client's certificate gives it.  `until_ms`: the
+        certificate's end, in ms since 1970."""
+        self._certified[connection_id] = structs.replace(
+            self.identity, principal=principal, certificate_until_ms=until_ms
+        )
 
     def identity_of(self, connection_id: int) -> ClientIdentity:
         """Who the client of a connection is, as far as the listener knows."""

@@ -52,5 +52,16 @@ class BrokerCertificate(Struct, frozen=True):
     number: int = 0
 
 
+MADE_FROM_MS: Final = 946_684_800_000
+"""The beginning of every certificate that is made here, in ms since 1970: the year 2000."""
+_VALID_UNTIL_MS: Final = 2_524_521_600_000
+_EXPIRED_MS: Final = 978_307_200_000
+
+
+def made_until_ms(state: CertificateState) -> int:
+    """The end of a certificate that is made here, in ms since 1970: the year 2049, or 2001."""
+    return _EXPIRED_MS if state is CertificateState.EXPIRED else _VALID_UNTIL_MS
+
+
 FIRST: Final = BrokerCertificate()
 """The certificate of a broker that nobody has replaced."""

@@ -55,6 +55,7 @@ class ClusterTls:
     """TLS for all brokers of a cluster.
 
     `shown`: the certificates that have replaced those of brokers, by broker id.
+    `shown_until_ms`: filled with the end of each listener's own certificate.
     `names`: further names of the brokers.  `fixed_size`: whether handshakes must have one size.
     """
 
@@ -62,6 +63,7 @@ class ClusterTls:
         self,
         topology: Topology,
         shown: Mapping[int, BrokerCertificate],
+        shown_until_ms: dict[tuple[int, str], int],
         *,
         names: Callable[[], Iterable[str]] = tuple,
         fixed_size: bool = False,
@@ -69,6 +71,7 @@ class ClusterTls:
     ) -> None:
         self.topology = topology
         self.shown = shown
+        self.shown_until_ms = shown_until_ms
         self.log = log
         self.authority: Final = _authority(topology, fixed_size)
         self._names = names
@@ -201,9 +204,17 @@ class ListenerTls:
             self._seen = now
             if self._stores is not None:
                 self._context = self._made(self._stores, shown.state)
+                self._show_end()
         if self._context is None:
             raise OSError(errno.EPROTO, "the listener has no certificate")
         return self._context
+
+    def _show_end(self) -> None:
+        """Let readers know when the certificate of a keystore ends."""
+        own = None if self._stores is None else self._stores.credentials
+        if own is not None:
+            key = self._view.node_id, self._endpoint.listener
+            self._cluster.shown_until_ms[key] = _end_ms(own.certificate)
 
     def _opened(self) -> ListenerStores | None:
         """What the configs name now; None, with a line in the log, if it cannot be used."""
@@ -222,13 +233,13 @@ class ListenerTls:
         if certificate is None or self._endpoint.protocol.has_sasl or self._stores is None:
             self._channel.secured()
             return
-        subject = x509.load_der_x509_certificate(certificate).subject
-        name = subject_name(subject.public_bytes())
+        shown = x509.load_der_x509_certificate(certificate)
+        name = subject_name(shown.subject.public_bytes())
         mapped = principal_name(self._stores.rules, name)
         if mapped is None:
             raise HandshakeError(HandshakeProblem.NO_RULE, name)
         self._channel.secured()
-        self._channel.certified(connection_id, Principal(USER_TYPE, mapped))
+        self._channel.certified(connection_id, Principal(USER_TYPE, mapped), _end_ms(shown))
 
     def check(self, level: Mapping[str, str]) -> str | None:
         """Why the listener could not use these dynamic configs of its broker; None if it could."""
@@ -272,6 +283,11 @@ def _incompatible(old: Credentials, new: Credentials | None, texts: TlsTexts) ->
     if texts.get("ssl.allow.san.changes") != "true" and not _names_of(was) <= _names_of(now):
         return "the certificate would lack a name that it had; ssl.allow.san.changes is false"
     return None
+
+
+def _end_ms(certificate: x509.Certificate) -> int:
+    """The end of a certificate, in ms since 1970."""
+    return round(certificate.not_valid_after_utc.timestamp() * 1_000)
 
 
 def _names_of(certificate: x509.Certificate) -> frozenset[x509.GeneralName]:

@@ -46,6 +46,7 @@ from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
     PartitionsAdded,
+    ResourceType,
     TopicCreated,
     TopicDeleted,
 )
@@ -108,6 +109,8 @@ def short_text(event: Event) -> str:
             return f"{counted_nodes(nodes)} cut off"
         case NetworkShaped():
             return shape_text(event)
+        case ConfigChanged(resource_type=ResourceType.USER):
+            return f"{event.subject}: password"
         case RuleAdded(effect=effect):
             return f"{event.subject}: {effect_text(effect)}"
     words = _SHORT.get(type(event))

@@ -5,6 +5,7 @@ Owns: these words.  Never: decides anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kcluster.events.security import (
@@ -73,6 +74,14 @@ def _(event: CredentialsApplied) -> str:
     rest = len(event.users) - _SHOWN_USERS
     more = f" and {rest:,} more" if rest > 0 else ""
     return f"broker {event.broker} knows the changed credentials of {users}{more} now"
+
+
+def unknown_text(broker: int, acl_count: int, users: Sequence[str]) -> str:
+    """Changes that a broker has not applied: `broker 1 decides by older metadata: it does not know
+    2 changes of ACLs and the credentials of billing`."""
+    parts = [f"{counted(acl_count, 'change')} of ACLs"] if acl_count else []
+    parts += [f"the credentials of {', '.join(users[:_SHOWN_USERS])}"] if users else []
+    return f"broker {broker} decides by older metadata: it does not know {' and '.join(parts)}"
 
 
 def _client(client_id: str, host: str, times: int, *more: str) -> str:

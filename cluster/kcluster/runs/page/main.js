@@ -5,6 +5,7 @@ import "./moments.js";
 import { addressOf } from "./connection.js";
 import { Controls } from "./controls.js";
 import { Page, start } from "./page.js";
+import "./secured.js";
 
 const address = addressOf(location);
 const page = new Page(false, address?.id === "play");

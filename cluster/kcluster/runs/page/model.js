@@ -4,7 +4,7 @@
 // Any moment is looked up by binary search, so looking back costs no more than looking at now.
 // Everything is bounded: what is oldest is thinned or dropped first.
 
-/** @import { AppendRow, At, Batch, BeliefRow, Broker, Client, CommitRow, Controller, EpochsRow, EventFields, ExchangeRow, GroupRow, LeaderRow, Link, MoveRow, Note, NoteRow, Process, Registration, Rows, Runs, TransactionStateRow } from "./types.js" */
+/** @import { AppendRow, At, Batch, BeliefRow, Broker, Client, CommitRow, Controller, CredentialRow, EpochsRow, EventFields, ExchangeRow, GroupRow, LeaderRow, Link, LoginRow, MoveRow, Note, NoteRow, Process, Registration, Rows, Runs, TransactionStateRow } from "./types.js" */
 
 const MAX_POINTS = 400_000;
 const MAX_NOTES = 40_000;
@@ -202,6 +202,10 @@ export class Model {
     this.transactions = new Map();
     /** @type {Map<string, At<CommitRow>[]>} */
     this.commits = new Map();
+    /** @type {Map<string, At<LoginRow>[]>} */
+    this.logins = new Map();
+    /** @type {Map<string, At<CredentialRow>[]>} */
+    this.credentials = new Map();
     this.points = 0;
     /** @type {Partition | null} */
     this.last = null;
@@ -229,6 +233,16 @@ export class Model {
       this.#keep(this.transactions, row.transactional_id, row);
     }
     for (const row of rows.commits ?? []) this.#commit(row);
+    for (const row of rows.logins ?? []) {
+      this.#keep(
+        this.logins,
+        `${row.client_id} ${row.broker} ${row.listener} ${row.principal}`,
+        row,
+      );
+    }
+    for (const row of rows.credentials ?? []) {
+      this.#keep(this.credentials, `${row.kind} ${row.owner} ${row.name}`, row);
+    }
     this.until = Math.max(this.until, until);
     this.#bound(this.notes, MAX_NOTES);
     if (this.noteById.size > 2 * MAX_NOTES) {
@@ -293,6 +307,11 @@ export class Model {
    */
   isFenced(id, at) {
     return rowAt(this.brokers.get(id)?.fenced ?? [], at)?.fenced ?? false;
+  }
+
+  /** Whether its clients come by TLS or SASL, or are asked for rights. */
+  get isSecured() {
+    return this.logins.size > 0 || this.credentials.size > 0;
   }
 
   /** The node of the controller, which is no broker to show. */
