@@ -45,7 +45,7 @@ from kcluster.security.sasl.settings import SaslSettings
 from kcluster.timers import Timers
 
 
-class Session(Struct, frozen=True):
+class ClientSession(Struct, frozen=True):
     """A connected client that has been let in.
 
     `client_id`, `host`: its name, as it says, and its address; `mechanism`: empty without SASL;
@@ -143,14 +143,14 @@ class Logins:
 
     # ------------------------------------------------------------------------ for the readers
 
-    def sessions(self) -> Iterator[Session]:
+    def sessions(self) -> Iterator[ClientSession]:
         """The clients that are let in now."""
         for connection_id, client in self.clients.by_connection.items():
             identity, login = client.identity, self._logins.get(connection_id)
             if login is None:
-                yield Session(client.name, client.host, identity)
+                yield ClientSession(client.name, client.host, identity)
             elif login.is_complete or login.identity.principal != ANONYMOUS:
-                yield Session(
+                yield ClientSession(
                     client.name, client.host, login.identity, login.mechanism, login.session_ends_ms
                 )
 

@@ -6,12 +6,11 @@ Kafka: kafka-topics.sh --describe.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kcluster.cli.table import TextTable
-from kcluster.events.words.security import unknown_text
-from kcluster.evidence.client_names import client_name
 from kcluster.json_types import JsonObject
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, has_internal_prefix
 
@@ -117,10 +116,10 @@ def tables_of(status: Status, topic: str | None) -> list[TextTable]:
 def security_tables(status: Status) -> Iterator[TextTable]:
     """Who is logged in where, and what expires."""
     security, now_ms = status["security"], status["at_ms"]
-    clients = {int(node): name for node, name in status["clients"].items()}
+    names = {f"client-{node}": name for node, name in status["clients"].items()}
     logins = [
         [
-            client_name(one["client_id"], clients) or "-",
+            names.get(one["client_id"], one["client_id"]) or "-",
             one["principal"],
             str(one["broker"]),
             one["listener"],
@@ -141,13 +140,11 @@ def security_tables(status: Status) -> Iterator[TextTable]:
 
 def _end_of(credential: JsonObject, now_ms: int) -> str:
     """A certificate's end as a date, a token's by the cluster's clock."""
-    from datetime import UTC, datetime
-
     until_ms = credential["until_ms"]
     if until_ms is None:
         return "-"
     if credential["kind"] == CERTIFICATE:
-        return datetime.fromtimestamp(until_ms / 1_000, UTC).date().isoformat()
+        return time.strftime("%Y-%m-%d", time.gmtime(until_ms / 1_000))
     return f"{(until_ms - now_ms) / 1_000:.0f} s"
 
 
@@ -173,7 +170,7 @@ def notices(status: Status, topic: str | None) -> list[str]:
             calls = f"; applied to {rule['hits']:,} of {rule['calls']:,} requests"
         lines.append(f"rule {rule['name']}: {rule['text']}{calls}")
     for unknown in (status.get("security") or {}).get("unknown", ()):
-        lines.append(unknown_text(unknown["broker"], unknown["acl_count"], unknown["users"]))
+        lines.append(unknown["text"])
     paused = [str(broker["id"]) for broker in status["brokers"] if broker["state"] == "paused"]
     if paused:
         lines.append(f"paused: broker {', '.join(paused)}")

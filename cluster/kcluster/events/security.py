@@ -35,14 +35,14 @@ class AuthenticationFailed(TaggedEvent, frozen=True):
 
 class TlsHandshakeFailed(TaggedEvent, frozen=True):
     """A client refused a broker's certificate, or was refused for its own, or did not speak TLS.
-    Equal failures within a second are one event, `times`.  `detail`: what TLS said of a problem
-    that has no name here."""
+    Equal failures within a second are one event, `times`.  `refusal`: what TLS answered, if
+    the problem has no name here."""
 
     broker: int
     listener: str
     client_host: str
     problem: HandshakeProblem
-    detail: str
+    refusal: str
     times: int = 1
 
     @property

@@ -14,6 +14,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from kcluster.contract import NoteId
+from kcluster.events.words.security import unknown_text
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import (
     AccessControlEntryRecord,
@@ -68,12 +69,13 @@ class CredentialStatus(Struct, frozen=True):
 
 class UnknownChanges(Struct, frozen=True):
     """Changes of ACLs and of users' SCRAM credentials that a broker has not applied yet, so that it
-    decides by older ones.  `causes`: the notes of the changes."""
+    decides by older ones.  `causes`: the notes of the changes; `text`: the changes in words."""
 
     broker: int
     acl_count: int
     users: tuple[str, ...]
     causes: tuple[NoteId, ...]
+    text: str
 
 
 class SecurityStatus(Struct, frozen=True):
@@ -176,7 +178,8 @@ def unknown_to(
             causes[record.cause] = None
     if not causes:
         return None
-    return UnknownChanges(broker, acl_count, tuple(users), tuple(causes))
+    text = unknown_text(broker, acl_count, tuple(users))
+    return UnknownChanges(broker, acl_count, tuple(users), tuple(causes), text)
 
 
 def security_status(

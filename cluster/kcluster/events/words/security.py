@@ -64,7 +64,7 @@ def _(event: AuthenticationFailed) -> str:
 @text_of.register
 def _(event: TlsHandshakeFailed) -> str:
     client = _client("", event.client_host, event.times)
-    problem = handshake_text(event.problem, event.detail)
+    problem = handshake_text(event.problem, event.refusal)
     return f"broker {event.broker}: TLS handshake at {event.listener} failed ({client}): {problem}"
 
 
