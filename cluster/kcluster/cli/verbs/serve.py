@@ -40,7 +40,8 @@ from kcluster.cli.click_tools import Section, section
 @click.option(
     "--token",
     envvar="KCLUSTER_TOKEN",
-    help="The token that requests must carry.  [default: $KCLUSTER_TOKEN, else drawn]",
+    help="The token that requests must carry. A list of processes shows it; $KCLUSTER_TOKEN is not"
+    " in it.  [default: $KCLUSTER_TOKEN, else drawn]",
 )
 @click.option(
     "--runs",
