@@ -335,6 +335,7 @@ export class Controls {
       state.futures = {
         here: futureOf(answer.here),
         there: futureOf(answer.there),
+        difference: answer.difference,
         assumptions: answer.assumptions,
       };
       state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);

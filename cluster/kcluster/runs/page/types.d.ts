@@ -494,7 +494,7 @@ export interface Fork {
   busy?: boolean;
   error?: string;
   moment?: number;
-  futures?: { here: Future; there: Future; assumptions?: string[] };
+  futures?: { here: Future; there: Future; difference: string; assumptions?: string[] };
 }
 export interface Prediction {
   questions: Question[];
