@@ -124,6 +124,8 @@ def test_fork__a_past_that_cannot_be_played_again_is_refused(
     cluster.wait_for("leader(orders-0) = 2")
     cluster.pause_clock()
     cluster.call(cluster.recorder.notes.clear)  # as if the oldest events were no longer kept
-    here = "orders-0 is led by 2 with ISR 2, 3 in the cluster, and is led by 1 with ISR 1, 2, 3 when"
+    here = (
+        "orders-0 is led by 2 with ISR 2, 3 in the cluster, and is led by 1 with ISR 1, 2, 3 when"
+    )
     with pytest.raises(ClusterError, match=f"played again as it was: {here} the past is played"):
         fork_cluster(cluster, [], None, 500)

@@ -18,10 +18,12 @@ counterpart.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.actions.kinds import PARTITION
 from kcluster.config.files.fields import (
@@ -145,7 +147,22 @@ def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
         problems.append(Problem(str(path), 0, 0, "parts", text_))
     if problems:
         raise ScenarioError(problems)
-    return Lesson(number, name or path.parent.name, keys, scenario)
+    parts = tuple(_with_drawn_order(part, scenario.first_seed()) for part in keys.parts)
+    return Lesson(number, name or path.parent.name, replace(keys, parts=parts), scenario)
+
+
+def _with_drawn_order(part: LessonPart, seed: int) -> LessonPart:
+    """A part with its choices in an order that the seed draws, so that students learn nothing from
+    where authors put right answers."""
+    if part.ask is None:
+        return part
+
+    def drawn(choice: Choice) -> bytes:
+        text_ = f"{seed}\n{part.title}\n{choice.text}"
+        return hashlib.sha256(text_.encode()).digest()
+
+    choices = tuple(sorted(part.ask.choices, key=drawn))
+    return replace(part, ask=replace(part.ask, choices=choices))
 
 
 def read_keys(path: Path, struct: Any, word: str) -> Any:

@@ -44,7 +44,9 @@ the other."""
 )
 @click.option("--play", metavar="SCENARIO", help="Fork a scenario instead of the running cluster.")
 @click.option("--seed", type=click.IntRange(0), help="With --play: the seed of its run.")
-@click.option("-q", "--quiet", is_flag=True, help="Show only the difference, and the answer of each future.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Show only the difference, and the answer of each future."
+)
 @control_options
 def command(
     actions: tuple[str, ...],

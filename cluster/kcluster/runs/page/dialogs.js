@@ -12,7 +12,7 @@ import { clock } from "./words.js";
 /** @import { Controls } from "./controls.js" */
 /** @import { Model, Partition } from "./model.js" */
 /** @import { Page } from "./page.js" */
-/** @import { Action, ActionItem, Fork, Future, PartitionAt, Question, Scale, StartedClient, Tree } from "./types.js" */
+/** @import { Action, ActionItem, Fork, Future, PartitionAt, Question, Scale, StartedClient, Tree, Verdict } from "./types.js" */
 
 // ------------------------------------------------------------------------------------ clients
 
@@ -205,11 +205,13 @@ export function openForkDialog(controls, state) {
         ),
       ),
     ),
-    h(
-      "p",
-      { class: "dim" },
-      "Both are played in virtual time with the project's own clients. The cluster itself is not touched.",
-    ),
+    state.futures
+      ? null
+      : h(
+          "p",
+          { key: "how", class: "dim" },
+          "Both are played in virtual time with the project's own clients. The cluster itself is not touched.",
+        ),
     state.error ? h("p", { class: "bad-text", role: "alert" }, state.error) : null,
     state.futures ? futuresTree(controls, state, state.futures) : null,
   ]);
@@ -234,7 +236,7 @@ function futuresTree(controls, state, futures) {
     return partition && { partition, at: partitionAt(model, partition, state.shown) };
   });
   const replicas = shown.flatMap((each) => each?.at.replicas ?? []);
-  const wide = Math.max(160, Math.min(560, innerWidth - (innerWidth > 800 ? 480 : 90)));
+  const wide = innerWidth > 1100 ? 360 : Math.max(160, Math.min(480, innerWidth - 90));
   const scale = replicas.length ? scaleOf(replicas, wide) : null;
   return h(
     "div",
@@ -269,7 +271,7 @@ function futuresTree(controls, state, futures) {
       h(
         "section",
         { key: name, class: "future", "data-future": name, "aria-label": title },
-        h("h3", null, title),
+        h("h3", null, title, " ", outcomeTree(verdict)),
         problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
         h(
           "div",
@@ -284,13 +286,20 @@ function futuresTree(controls, state, futures) {
           h(
             "div",
             { key: "events" },
+            verdict?.outcome === "invalid" ? verdictTree(verdict) : null,
             eventsTree(model, state),
-            verdictTree(verdict ?? { outcome: "unknown" }),
           ),
         ),
       ),
     ),
   );
+}
+
+/** @param {Verdict | null} verdict */
+function outcomeTree(verdict) {
+  const outcome = verdict?.outcome ?? "unknown";
+  const mood = { valid: "good", invalid: "bad" }[outcome] ?? "";
+  return h("span", { class: `badge ${mood}` }, outcome);
 }
 
 /**
@@ -352,7 +361,12 @@ function replicasTree(model, partition, shown, scale, wide) {
         logTree(still, partition, shown, each, scale, wide + labelWidth() + 12),
       ),
     ),
-    axisTree(scale, wide),
+    h(
+      "div",
+      { key: "axis", class: "replica" },
+      h("span", { class: "label" }),
+      axisTree(scale, wide),
+    ),
   );
 }
 
@@ -366,7 +380,7 @@ function axisTree(scale, wide) {
   const offsets = [...new Set([scale.start, scale.first, scale.end])];
   return h(
     "svg",
-    { key: "axis", class: "axis", width: wide, height: 18, "aria-hidden": "true" },
+    { class: "axis", width: wide, height: 18, "aria-hidden": "true" },
     offsets.map((offset, index) =>
       h(
         "text",
