@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def test_course__each_question_has_one_right_answer_in_the_run(lesson: Lesson) -
     asked = [each for each in played.parts if each.part.ask is not None]
     assert asked
     assert all(each.right is not None for each in asked)
+    assert played.untrue == (), "the script for teachers says what the run does not show"
 
 
 @pytest.mark.parametrize("folder", lesson_folders(), ids=lambda folder: folder.name)
@@ -45,6 +47,14 @@ def test_course__a_lesson_is_found_by_number_and_by_name() -> None:
 def test_course__a_wrong_name_gets_the_nearest_one() -> None:
     with pytest.raises(LookupError, match=r"leder: no such lesson; did you mean leader\?"):
         lesson_of("leder")
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_course__words_before_a_part_do_not_tell_it_as_past(lesson: Lesson) -> None:
+    """On the page they stand beside a cluster for which all of it is still to come."""
+    for part in lesson.parts:
+        before = f"{part.text} {'' if part.ask is None else part.ask.question}".lower()
+        assert not re.search(r"\bnow\b|\bhas been\b|\bjust (died|happened)", before), part.title
 
 
 def test_course__choices_stand_in_a_drawn_order() -> None:

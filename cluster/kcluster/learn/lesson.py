@@ -44,22 +44,46 @@ from kcluster.operations.names import PartitionName
 from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.language.words import CONDITION
+from kcluster.scenario.language.words import CONDITION, COUNT, CountCheck
 
 MIN_CHOICES: Final = 2
 MAX_CHOICES: Final = 9
 """The most choices of a question: each is chosen by a single digit."""
 EVENTS: Final = "events"
+GROUPS: Final = "groups"
+"""The events with those of each rebalance of a group."""
 LOGS: Final = "logs"
 ERRORS: Final = "errors"
 COUNTS: Final = "counts"
 VERDICT: Final = "verdict"
-SHOWN: Final = (EVENTS, LOGS, ERRORS, COUNTS, VERDICT)
+SHOWN: Final = (EVENTS, GROUPS, LOGS, ERRORS, COUNTS, VERDICT)
+
+
+class Search(Struct, frozen=True):
+    """Many runs of a scenario, one for each seed from 1 on: a search for schedules that fail."""
+
+    runs: Annotated[int, Whole(2, 200), "The number of runs."]
+    scenario: Annotated[str, text(), "Their file, beside this one; without it, the lesson's."] = ""
+
+
+class Sight(Struct, frozen=True):
+    """A moment of a lesson's script for teachers: what the class sees, and a question that it must
+    be able to answer from the picture alone."""
+
+    at_ms: Annotated[int, duration(0), "The time of the scenario."]
+    sees: Annotated[str, StoryText(), "What the class sees."]
+    ask: Annotated[str, text(), "The question."] = ""
+    answer: Annotated[str, text(), "Its answer."] = ""
+    when: Annotated[
+        tuple[Condition, ...],
+        ListOf(CONDITION, "conditions"),
+        "All of these hold at that time, so that the answer is true.",
+    ] = ()
 
 
 class Choice(Struct, frozen=True):
     """A possible answer to a question.  The answer is right if its conditions hold at the end of
-    the part, or its checks hold for the whole run."""
+    the part, if its checks hold for the whole run, or if so many runs of the search fail."""
 
     text: Annotated[str, text(), "The answer, as students read it."]
     when: Annotated[
@@ -70,6 +94,11 @@ class Choice(Struct, frozen=True):
     checks: Annotated[
         Checks | None, StructOf(Checks, "check"), "It is right if these hold for the run."
     ] = None
+    failing: Annotated[
+        tuple[CountCheck, ...],
+        ListOf(COUNT, "numbers"),
+        "It is right if so many runs of the part's search fail.",
+    ] = ()
 
 
 class Question(Struct, frozen=True):
@@ -98,6 +127,9 @@ class LessonPart(Struct, frozen=True):
         "What is shown of the run.",
     ] = (EVENTS, LOGS)
     requests_of: Annotated[str, text(), "The client whose requests are shown."] = ""
+    search: Annotated[
+        Search | None, StructOf(Search, "key of a search"), "Runs with other seeds."
+    ] = None
 
 
 class LessonKeys(Struct, frozen=True):
@@ -116,6 +148,12 @@ class LessonKeys(Struct, frozen=True):
         tuple[PartitionName, ...], ListOf(PARTITION, "partitions"), "Those whose logs are drawn."
     ] = (("orders", 0),)
     summary: Annotated[str, StoryText(), "What to remember."] = ""
+    notes: Annotated[str, StoryText(), "What helps the teacher to tell it."] = ""
+    script: Annotated[
+        tuple[Sight, ...],
+        ListOf(StructOf(Sight, "key of a sight"), "sights", alone=False),
+        "What the class sees on the page, second by second, for teachers.",
+    ] = ()
 
 
 class Lesson(Struct, frozen=True):
@@ -126,6 +164,8 @@ class Lesson(Struct, frozen=True):
     name: str
     keys: LessonKeys
     scenario: Scenario
+    searched: dict[str, Scenario] = {}
+    """The scenarios of searches, by their files."""
 
     @property
     def title(self) -> str:
@@ -148,7 +188,13 @@ def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
     if problems:
         raise ScenarioError(problems)
     parts = tuple(_with_drawn_order(part, scenario.first_seed()) for part in keys.parts)
-    return Lesson(number, name or path.parent.name, replace(keys, parts=parts), scenario)
+    searched = {
+        part.search.scenario: Scenario.load(path.parent / (part.search.scenario or keys.scenario))
+        for part in parts
+        if part.search is not None
+    }
+    keys = replace(keys, parts=parts)
+    return Lesson(number, name or path.parent.name, keys, scenario, searched)
 
 
 def _with_drawn_order(part: LessonPart, seed: int) -> LessonPart:
@@ -194,7 +240,11 @@ def _problems(path: Path, keys: LessonKeys) -> list[Problem]:
             text_ = f"{count} choices; there must be {MIN_CHOICES} to {MAX_CHOICES}"
             found.append((f"{where}.ask.choices", text_))
         for number, choice in enumerate(part.ask.choices):
-            if bool(choice.when) == (choice.checks is not None):
+            ways = (bool(choice.when), choice.checks is not None, bool(choice.failing))
+            if ways.count(True) != 1:
                 text_ = f"{show(choice.text)} needs either when or checks"
                 found.append((f"{where}.ask.choices[{number}]", text_))
+            elif choice.failing and part.search is None:
+                text_ = "failing counts runs of a search, and this part has none"
+                found.append((f"{where}.ask.choices[{number}].failing", text_))
     return [Problem(str(path), 0, 0, at, words) for at, words in found]
