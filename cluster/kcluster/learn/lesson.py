@@ -72,6 +72,11 @@ class Sight(Struct, frozen=True):
 
     at_ms: Annotated[int, duration(0), "The time of the scenario."]
     sees: Annotated[str, StoryText(), "What the class sees."]
+    view: Annotated[
+        str,
+        OneOf("view", ("partition", "cluster", "client", "groups")),
+        "The view of the page that is open.",
+    ] = "partition"
     ask: Annotated[str, text(), "The question."] = ""
     answer: Annotated[str, text(), "Its answer."] = ""
     when: Annotated[

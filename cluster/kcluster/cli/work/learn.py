@@ -57,9 +57,9 @@ def tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = 
     lesson = played.lesson
     line = terminal_line if stage is None else stage.line
     right = asked = 0
-    _print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
+    print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
     for number, each in enumerate(played.parts, 1):
-        _print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
+        print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
         if stage is not None:
             if number > 1 and not shows_answers:
                 _pause(line)  # the page still shows the answer of the part before
@@ -77,8 +77,8 @@ def tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = 
             stage.show(number, each, True)
         _show(each, played)
         _answer(each, given)
-        _print_markdown(each.part.after)
-    _print_markdown(f"## What to remember\n\n{lesson.keys.summary}")
+        print_markdown(each.part.after)
+    print_markdown(f"## What to remember\n\n{lesson.keys.summary}")
     if asked:
         print(f"You answered {right} of {asked} questions correctly.")
     if lesson.number:
@@ -126,10 +126,10 @@ def _answer(each: PartPlayed, given: int | None) -> None:
         return
     print()
     print(answer_line(question, each.right, given))
-    _print_markdown(question.because)
+    print_markdown(question.because)
 
 
-def _print_markdown(text: str) -> None:
+def print_markdown(text: str) -> None:
     """Print Markdown: rendered on a terminal, as plain text in a pipe."""
     if not text.strip():
         return
