@@ -14,7 +14,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.events.brokers import BrokerDown, ControllerDown
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.forking import differences, fork_cluster, shorten
+from kcluster.scenario.forking import Led, differences, fork_cluster, shorten
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.perform import do, running_stage
@@ -83,6 +83,8 @@ def test_fork__the_leader_is_that_of_the_moment_after_an_idle_time_in_which_it_m
         cluster.wait_for("leader(orders-0) = 2")
         cluster.start(1)
         cluster.wait_for("leader(orders-0) = 1")
+        start_client(cluster, {"producer": {"topic": "orders", "rate": "100/s"}})
+        cluster.wait_for("high_watermark(orders-0) >= 30")  # some time after the election
         cluster.pause_clock()
         futures = fork_cluster(cluster, [parse_action("kill: leader(orders-0)")], None, 1_000)
     killed = [row.event for row in futures.there.record.notes if row.at_ms >= futures.at_ms]
@@ -104,7 +106,8 @@ def test_fork__idle_time_is_kept_except_whole_periods_of_a_long_past() -> None:
 
 
 def test_fork__pasts_differ_unless_it_is_only_timing() -> None:
-    before, after = (1, (1, 2, 3)), (3, (1, 2, 3))
+    before: Led = (1, (1, 2, 3))
+    after: Led = (3, (1, 2, 3))
     moved = {("orders", 0): [(0, before), (300_000, after)]}
     stayed = {("orders", 0): [(0, before)]}
     (found,) = differences(moved, 303_500, stayed, 303_500)

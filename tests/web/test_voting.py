@@ -61,8 +61,8 @@ def test_voting__phones_vote_over_tcp_and_can_do_nothing_else() -> None:
         }
         for number, choice in ((1, 2), (1, -1), (0, 0), (2, 0)):
             assert phones[0].vote(number, choice) == 409
-        for choice in ("0", None, [0]):
-            assert phones[0].vote(1, choice) == 400
+        for wrong in ("0", None, [0]):
+            assert phones[0].vote(1, wrong) == 400
         assert Phone(port, application.token).vote(1, 0) == 409, "a vote needs a voter's mark"
         assert Phone(port, "wrong").vote(1, 0) == 404
         for path in ("/v1/clusters", f"/v1/clusters?token={application.token}", "/", "/page/c1"):

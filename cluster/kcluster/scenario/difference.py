@@ -1,6 +1,6 @@
 """The difference between two futures of one moment: its facts, and one sentence about them.
 
-Owns: Difference, and the sentence.  Never: plays a future (play/fork.py), judges one (checks/).
+Owns: FutureDifference, and the sentence.  Never: plays a future (play/fork.py), judges one.
 Kafka: no counterpart.
 """
 
@@ -22,7 +22,7 @@ LEAST_DELAY_MS: Final = 20
 Partition = tuple[str, int]
 
 
-class Pair(Struct, frozen=True):
+class InBoth(Struct, frozen=True):
     """A number in both futures."""
 
     here: int
@@ -48,7 +48,7 @@ class LeaderPair(Struct, frozen=True):
     there: int
 
 
-class Difference(Struct, frozen=True):
+class FutureDifference(Struct, frozen=True):
     """The difference between `here`, without the choice, and `there`, with it.
 
     `acks`: those of the records that were sent after the moment, -1 for all.  `lost`: acknowledged
@@ -58,9 +58,9 @@ class Difference(Struct, frozen=True):
     """
 
     acks: tuple[int, ...]
-    lost: Pair
-    duplicated: Pair
-    failed: Pair
+    lost: InBoth
+    duplicated: InBoth
+    failed: InBoth
     first_acks: tuple[FirstAck, ...]
     leaders: tuple[LeaderPair, ...]
     for_ms: int
@@ -71,15 +71,15 @@ class Difference(Struct, frozen=True):
         return _sentence(self)
 
 
-def difference_of(here: RunRecord, there: RunRecord, at_ms: int, for_ms: int) -> Difference:
+def difference_of(here: RunRecord, there: RunRecord, at_ms: int, for_ms: int) -> FutureDifference:
     """The difference between two futures that begin `at_ms` on their clock and take `for_ms`."""
     until_ms = at_ms + for_ms
     acks = {send.acks for record in (here, there) for send in record.sends if send.sent_ms >= at_ms}
-    return Difference(
+    return FutureDifference(
         acks=tuple(sorted(acks)),
-        lost=Pair(_lost(here), _lost(there)),
-        duplicated=Pair(_duplicated(here), _duplicated(there)),
-        failed=Pair(_failed(here), _failed(there)),
+        lost=InBoth(_lost(here), _lost(there)),
+        duplicated=InBoth(_duplicated(here), _duplicated(there)),
+        failed=InBoth(_failed(here), _failed(there)),
         first_acks=tuple(_first_acks(here, there, at_ms, until_ms)),
         leaders=tuple(_leaders(here, there, until_ms)),
         for_ms=for_ms,
@@ -135,7 +135,7 @@ def _leaders(here: RunRecord, there: RunRecord, until_ms: int) -> Iterator[Leade
 # ------------------------------------------------------------------------------------ the words
 
 
-def _sentence(found: Difference) -> str:
+def _sentence(found: FutureDifference) -> str:
     parts = [*_of_records(found), *_of_acks(found)]
     leaders = list(_of_leaders(found))
     if not parts and not leaders:
@@ -148,7 +148,7 @@ def _sentence(found: Difference) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _of_records(found: Difference) -> Iterator[str]:
+def _of_records(found: FutureDifference) -> Iterator[str]:
     for pair, noun, verb in (
         (found.lost, "acknowledged record", "lost"),
         (found.duplicated, "record", "written twice"),
@@ -161,7 +161,7 @@ def _of_records(found: Difference) -> Iterator[str]:
         yield f"{number} {'is' if pair.there <= 1 else 'are'} {verb}{instead}"
 
 
-def _of_acks(found: Difference) -> Iterator[str]:
+def _of_acks(found: FutureDifference) -> Iterator[str]:
     if not found.first_acks:
         return
     worst = found.first_acks[0]
@@ -178,7 +178,7 @@ def _of_acks(found: Difference) -> Iterator[str]:
         yield f"the first ack of {name}{others} comes {_seconds(abs(delay_ms))} {when}"
 
 
-def _of_leaders(found: Difference) -> Iterator[str]:
+def _of_leaders(found: FutureDifference) -> Iterator[str]:
     by_change = Counter((pair.here, pair.there) for pair in found.leaders)
     for (here, there), count in by_change.most_common(1):
         pair = next(each for each in found.leaders if (each.here, each.there) == (here, there))

@@ -112,3 +112,26 @@ def test_learn__a_lesson_whose_question_the_run_does_not_answer_is_refused(
     result = run("learn", "lesson.yaml")
     assert result.exit_code == 2
     assert result.stderr == "kcluster: One broker: 0 choices are right: none\n"
+
+
+def test_learn__notes_for_teachers(run: Callable[..., Result]) -> None:
+    result = run("learn", "2", "--notes")
+    assert result.exit_code == 0
+    assert "### Second 10" in result.output
+    assert "**Why is the producer waiting?** Its leader is dead" in result.output
+    assert run("learn", "99", "--notes").exit_code == 2
+    assert "This lesson has no notes." in run_without_notes(run)
+
+
+def run_without_notes(run: Callable[..., Result]) -> str:
+    Path("scenario.yaml").write_text("# Nothing.\ntopology: {brokers: 1}\nduration: 2s\n", "utf-8")
+    parts = "parts: [{title: All of it, until: 1s}]\n"
+    text = f"title: Mine\nintro: Nothing happens.\nscenario: scenario.yaml\n{parts}"
+    Path("lesson.yaml").write_text(text, "utf-8")
+    return run("learn", "lesson.yaml", "--notes").output
+
+
+def test_learn__a_vote_is_for_the_page(run: Callable[..., Result]) -> None:
+    result = run("learn", "2", "--vote")
+    assert result.exit_code == 2
+    assert "--vote is for --page" in result.stderr

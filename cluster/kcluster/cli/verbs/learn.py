@@ -46,15 +46,13 @@ def command(
     """
     if (vote or vote_host) and not with_page:
         raise click.UsageError("--vote is for --page")
-    if lesson is None:
-        from kcluster.cli.work.lessons import list_lessons
+    if lesson is None or shows_notes:
+        from kcluster.cli.work.lessons import list_lessons, print_notes
 
-        list_lessons(as_json)
-        return
-    if shows_notes:
-        from kcluster.cli.work.lessons import print_notes
-
-        print_notes(lesson)
+        if lesson is None:
+            list_lessons(as_json)
+        else:
+            print_notes(lesson)
         return
     from kcluster.cli.work.learn import played_lesson, tell
 

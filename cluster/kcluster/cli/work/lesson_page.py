@@ -14,6 +14,8 @@ import sys
 import threading
 from typing import Final
 
+import segno
+
 from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
 from kcluster.cli.work.learn import LessonStage, tell
@@ -130,8 +132,6 @@ class _PageStage:
 
 def vote_place(url: str) -> VotePlace:
     """The address of a vote with its QR code."""
-    import segno
-
     rows = [bytes(row) for row in segno.make(url, error="m", micro=False).matrix]
     path = "".join(
         f"M{x} {y}h1v1h-1z"

@@ -20,7 +20,7 @@ from kcluster.checks.verdict import Verdict
 from kcluster.operations.errors import ClusterError
 from kcluster.runs.journal import Rows, rows_after
 from kcluster.runs.record import RunRecord
-from kcluster.scenario.difference import Difference, difference_of
+from kcluster.scenario.difference import FutureDifference, difference_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.virtual import VirtualRun
@@ -50,7 +50,7 @@ class Futures(Struct, frozen=True):
     at_ms: int
     here: Future
     there: Future
-    difference: Difference
+    difference: FutureDifference
     assumptions: tuple[str, ...] = ()
 
 

@@ -16,7 +16,7 @@ from kcluster.handle.cluster import Cluster
 from kcluster.json_types import JsonObject
 from kcluster.runs.journal import Rows, rows_from
 from kcluster.runs.note_values import notes_values
-from kcluster.scenario.difference import Difference
+from kcluster.scenario.difference import FutureDifference
 from kcluster.scenario.forking import fork_cluster
 from kcluster.scenario.language.loader import ScenarioError, parse_action, read_action
 from kcluster.scenario.language.model import Step
@@ -59,7 +59,7 @@ class ForkAnswer(Struct, frozen=True):
 
     at_ms: int
     difference: str
-    facts: Difference
+    facts: FutureDifference
     here: FutureAnswer
     there: FutureAnswer
     assumptions: tuple[str, ...]
