@@ -213,8 +213,8 @@ class VirtualTime:
 
     def at_broker(self, connection: ClientConnection, message: Request) -> bool:
         """Deliver a request that has arrived.  Part of Ends."""
-        node = self.dispatcher.processes[connection.broker_id].broker
-        identity = connection.identity
+        process, identity = self.dispatcher.processes[connection.broker_id], connection.identity
+        node = process.broker if process.accepts_clients else None
         is_served = node is not None and (identity is UNAUTHENTICATED or listens(node, identity))
         if is_served and identity.protocol.has_tls and not connection.is_accepted:
             shown = self._certificates.get(connection.broker_id, FIRST)
@@ -314,6 +314,11 @@ class VirtualTime:
                     self._close_from_broker(connection)
         if self.beside is not None:
             self.beside.process_changed(process, was)
+
+    def accept_clients(self, node_id: int) -> None:
+        """Open the ports of a broker.  Part of Outlet."""
+        if self.beside is not None:
+            self.beside.accept_clients(node_id)
 
 
 def virtual_ports(topology: Topology) -> dict[int, tuple[int, ...]]:

@@ -14,9 +14,9 @@ from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Rng
 from kcluster.metadata.endpoints import registered
-from kcluster.metadata.records import BrokerRegistration
+from kcluster.metadata.records import BrokerRegistration, TokenChange
 from kcluster.operations.asking import Asking
-from kcluster.principals import BrokerEndpoint
+from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.messages import Message
@@ -140,6 +140,12 @@ class Admin:
             for acl in acls
         ]
         self._ask(ask(filters=filters), on_end)
+
+    def expire_token(self, hmac: bytes, owner: str, on_end: OnEnd) -> None:
+        """Expire a user's delegation token now.  `hmac`: the token's."""
+        expiry = m.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1)
+        change = TokenChange(expiry, Principal(USER_TYPE, owner))
+        self._asking.ask(change, lambda answer: on_end(next(_refusals(answer), "")))
 
     def amend_registration(
         self,

@@ -200,7 +200,7 @@ class InMemoryDriver(SocketDriver):
         return acceptor
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Open, close, pause or resume the broker's port and connections.  Part of Outlet."""
+        """Close, pause or resume the broker's port and connections.  Part of Outlet."""
         super().process_changed(process, was)
         if process.state is ProcessState.DOWN:
             for door in [door for door in self._acceptors if door[0] == process.node_id]:

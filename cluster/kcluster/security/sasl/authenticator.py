@@ -171,6 +171,13 @@ class SaslAuthenticator:
         """Fail, because the client sent something that is no request."""
         self.state = SaslState.FAILED
 
+    def end_session(self, now_ms: int) -> bool:
+        """End the session now, unless it has ended; whether there was one."""
+        if self.state is not SaslState.COMPLETE or self._is_expired(now_ms):
+            return False
+        self.session_ends_ms = now_ms - 1
+        return True
+
     def _is_expired(self, now_ms: int) -> bool:
         return self.session_ends_ms is not None and now_ms > self.session_ends_ms
 
