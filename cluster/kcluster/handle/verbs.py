@@ -230,7 +230,6 @@ class UserVerbs(VerbPort):
         """Wait until `is_settled()` and `after()` hold, by default for `settle_limit_s` at most;
         `after` is called in the driver's thread.  Returns whether both held.  The cluster may be
         unsettled again by the next event."""
-
         if not callable(after):
             raise wrong("after", after, "must be a function without parameters")
 
