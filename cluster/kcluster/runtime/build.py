@@ -85,6 +85,11 @@ class Plan(Struct):
         has_listeners = topology.listeners or any(spec.listeners for spec in topology.brokers)
         return access_of(topology) if has_listeners else OPEN
 
+    @property
+    def handshake_us(self) -> int:
+        """In virtual time: the time for which a TLS handshake keeps a network thread busy."""
+        return round(self.topology.security.handshake_cpu_ms * 1000)
+
     def tls_round_trips(self, access: ClientAccess) -> int:
         """The round trips of a TLS handshake: 1 by TLS 1.3, 2 by TLS 1.2."""
         static = self.topology.config_texts(self.brokers_with(access.listener)[0])
