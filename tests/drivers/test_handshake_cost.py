@@ -12,8 +12,11 @@ from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import run_scenario
 from tests.clients.worlds import started
 from tests.drivers.tls.test_cluster_tls import Secured, answers
+from tests.rig.incidents import INCIDENTS
 
 COST_MS = 50
 CLIENTS = 6
@@ -50,6 +53,14 @@ def test_handshake__a_storm_waits_for_the_network_threads() -> None:
     assert len(set(free)) == 1
     assert one_thread[-1] - free[-1] == CLIENTS * COST_MS
     assert three_threads[-1] - free[-1] == CLIENTS // 3 * COST_MS
+
+
+def test_handshake__a_storm_after_an_outage_shows_as_latency() -> None:
+    (file,) = (each for each in INCIDENTS if each.stem == "reauthentication_storm")
+    slow = file.read_text().replace("verdict: valid", 'verdict: valid\n  writes_resume: "> 1200ms"')
+    assert not run_scenario(Scenario.parse(slow), "virtual").failures
+    quick = slow.replace("cpu_ms: 30", "cpu_ms: 0").replace("> 1200ms", "< 1050ms")
+    assert not run_scenario(Scenario.parse(quick), "virtual").failures
 
 
 def shake_ms(secured: Secured) -> tuple[Any, float]:

@@ -142,9 +142,14 @@ class Topology(Struct, frozen=True):
             for configs, known in ((of_brokers, BROKER_CONFIGS), (of_topics, TOPIC_CONFIGS))
             for config in configs
             for name in config
-            if not (has_effect(name, known) or (self.has_tls and is_tls_config(name)))
+            if not (has_effect(name, known) or self._has_effect_by_tls(name))
         ]
         return tuple(dict.fromkeys(names))
+
+    def _has_effect_by_tls(self, name: str) -> bool:
+        if name == "num.network.threads":
+            return self.security.handshake_cpu_ms > 0
+        return self.has_tls and is_tls_config(name)
 
     def without_secrets(self) -> Topology:
         """The same topology without passwords, for everything that is written down or shown."""
