@@ -247,6 +247,22 @@ def test_session__at_most_one_reauthentication_a_second() -> None:
     assert t.handshake("PLAIN").body == m.SaslHandshakeResponse(mechanisms=LISTED)
 
 
+@pytest.mark.parametrize(
+    ("session_ms", "least_ms"), [(1_176, 1_000), (1_177, 824), (1_200, 840), (1_500, 1_000)]
+)
+def test_session__a_late_clock_throws_out_no_client_that_waited_for_85_percent(
+    session_ms: int, least_ms: int
+) -> None:
+    # 4.4.0 with sessions of 1200 ms: kafka-python logs in again and again; with 1000 ms never.
+    t = Login(SaslSettings(("PLAIN",), {"alice": "alice-secret"}, {"PLAIN": session_ms}))
+    t.plain()
+    t.plain()
+    t.now_ms += least_ms - 1
+    assert t.handshake("PLAIN").body == m.SaslHandshakeResponse(error_code=34)
+    t.now_ms += 1
+    assert t.handshake("PLAIN").body == m.SaslHandshakeResponse(mechanisms=["PLAIN"])
+
+
 def test_session__without_an_end_there_is_no_reauthentication() -> None:
     t = Login(SaslSettings(("PLAIN",), {"alice": "alice-secret"}))
     t.plain()
