@@ -27,7 +27,8 @@ from kcluster.security.sasl.authenticator import (
 )
 from kcluster.security.sasl.exchange import LoginProblem
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
-from kcluster.security.sasl.scram import MIN_ITERATIONS, Credential, TokenCredential, derive_keys
+from kcluster.security.sasl.scram import TokenCredential
+from kcluster.security.sasl.scram_keys import MIN_ITERATIONS, Credential, derive_keys
 from kcluster.security.sasl.settings import SaslSettings
 from kcluster.timers import Timers
 

@@ -23,6 +23,7 @@ from kcluster.protocol.messages import Message
 from kcluster.security.acls import Acl
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
 from kcluster.security.sasl.nonces import draw_text
+from kcluster.security.sasl.scram_keys import MIN_ITERATIONS, salted_password
 
 TIMEOUT_MS: Final = 30_000
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -87,8 +88,6 @@ class Admin:
         self, user: str, password: str, mechanism: str, rng: Rng, on_end: OnEnd
     ) -> None:
         """Set a user's SCRAM credential for a mechanism; `rng`: for its salt."""
-        from kcluster.security.sasl.scram import MIN_ITERATIONS, salted_password
-
         salt = draw_text(rng).encode()
         salted = salted_password(mechanism, password, salt, MIN_ITERATIONS)
         ask = m.AlterUserScramCredentialsRequest

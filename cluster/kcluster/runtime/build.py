@@ -39,6 +39,7 @@ from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import BrokerCertificate
+from kcluster.security.changed_passwords import ChangedPasswords
 from kcluster.security.client_access import OPEN, ClientAccess
 from kcluster.security.sasl.bearer_tokens import BearerTokens
 from kcluster.security.tokens import TokenSettings
@@ -66,6 +67,8 @@ class Plan(Struct):
     """The Kafka release of each broker from its next start on, by broker id."""
     certificates: dict[int, BrokerCertificate] = {}
     """The certificates that have replaced those of brokers, by broker id."""
+    passwords: ChangedPasswords = field(default_factory=ChangedPasswords)
+    """The passwords that actions have given to users."""
     bearer_tokens: BearerTokens = field(default_factory=BearerTokens)
     """The tokens by which clients have logged in, of all brokers."""
 

@@ -13,7 +13,8 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.security.sasl.authenticator import LoginStep, SaslAuthenticator, SaslState
 from kcluster.security.sasl.exchange import LoginProblem
 from kcluster.security.sasl.mechanisms import MECHANISMS
-from kcluster.security.sasl.scram import Keys, ScramClient, TokenCredential, derive_keys
+from kcluster.security.sasl.scram import ScramClient, TokenCredential
+from kcluster.security.sasl.scram_keys import Keys, derive_keys
 from kcluster.security.sasl.settings import SaslSettings
 
 SETTINGS = SaslSettings(

@@ -44,7 +44,8 @@ from kcluster.security.sasl.mechanisms import OAUTHBEARER, PLAIN
 from kcluster.security.sasl.nonces import draw_text
 from kcluster.security.sasl.oauthbearer import OAuthBearerServer
 from kcluster.security.sasl.plain import PlainServer
-from kcluster.security.sasl.scram import Credential, ScramServer, TokenCredential
+from kcluster.security.sasl.scram import ScramServer, TokenCredential
+from kcluster.security.sasl.scram_keys import Credential
 from kcluster.security.sasl.settings import SaslSettings
 
 MIN_REAUTH_INTERVAL_MS: Final = 1_000
