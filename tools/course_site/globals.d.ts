@@ -4,4 +4,5 @@ declare global {
   const $dom: typeof import("../../cluster/kcluster/runs/page/dom.js");
   const $lesson: typeof import("../../cluster/kcluster/runs/page/lesson.js");
 }
+
 export {};

@@ -94,7 +94,9 @@ function end(course, lesson) {
   return [
     h("h2", { key: "title" }, "What to remember"),
     text("summary", lesson.summary),
-    asked ? h("p", { key: "right" }, `You answered ${right} of ${asked} questions correctly.`) : null,
+    asked
+      ? h("p", { key: "right" }, `You answered ${right} of ${asked} questions correctly.`)
+      : null,
     h(
       "div",
       { class: "row" },

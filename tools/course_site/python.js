@@ -53,7 +53,7 @@ export class Python {
     if (told.error) {
       if (call) call.reject(new Error(told.error));
       else this.report(`Python could not start: ${told.error}`);
-    } else if (told.answer) call?.resolve(JSON.parse(told.answer));
+    } else if (told.answer) call?.resolve({ ...JSON.parse(told.answer), took: told.took });
   }
 }
 

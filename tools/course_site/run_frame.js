@@ -3,8 +3,8 @@
 
 /** @import { RunPage } from "./types.js" */
 
-const LONGEST_MS = 8000;
 /** The longest time for which a part of a run is played. */
+const LONGEST_MS = 8000;
 
 export class RunFrame {
   /** @param {HTMLElement} place */
@@ -16,14 +16,22 @@ export class RunFrame {
     this.page = null;
     this.html = "";
     this.playing = 0;
+    /** Settled once the run is drawn. */
+    this.ready = Promise.resolve();
   }
 
   /**
-   * Show the page of a run, once it is drawn.
+   * Show the page of a run.
    *
    * @param {string} html
    */
-  async show(html) {
+  show(html) {
+    this.ready = this.open(html);
+    return this.ready;
+  }
+
+  /** @param {string} html */
+  async open(html) {
     this.clear();
     this.html = html;
     const frame = document.createElement("iframe");

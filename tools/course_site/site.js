@@ -25,11 +25,14 @@ export class Course {
     this.part = 0;
     /** The choices, by part: -1 for a part without a question, once it has been watched.
      *
-     * @type {Map<number, number>} */
+     * @type {Map<number, number>}
+     */
     this.given = new Map();
-    /** The texts that were changed, by the address of the exercise or scenario.
+    /**
+     * The texts that were changed, by the address of the exercise or scenario.
      *
-     * @type {Map<string, string>} */
+     * @type {Map<string, string>}
+     */
     this.texts = new Map();
     this.seed = "";
     /** @type {Outcome | null} */
@@ -98,6 +101,8 @@ export class Course {
       this.frame.page?.showPartition(lesson.partition);
       await this.frame.page?.ready;
       this.frame.look(0);
+      this.note = tookNote(lesson);
+      this.say("");
     }
     this.draw();
   }
@@ -107,12 +112,8 @@ export class Course {
     const { key } = this;
     const known = this.lessons.get(key);
     if (known) return known;
-    const began = performance.now();
     const lesson = await this.guarded(this.python.ask("lesson", Number(key)));
-    if (lesson) {
-      this.lessons.set(key, lesson);
-      this.note = tookNote(lesson.parts.at(-1).until, began);
-    }
+    if (lesson) this.lessons.set(key, lesson);
     return lesson;
   }
 
@@ -145,12 +146,13 @@ export class Course {
     this.draw();
   }
 
-  /** Run the text of the editor, or grade it.
+  /**
+   * Run the text of the editor, or grade it.
    *
-   * @param {"run" | "grade"} call */
+   * @param {"run" | "grade"} call
+   */
   async try(call) {
     const { address, text, seed } = this;
-    const began = performance.now();
     this.isBusy = true;
     this.outcome = null;
     this.frame.clear();
@@ -169,7 +171,7 @@ export class Course {
     if (outcome) this.say(outcome.problems ? "Correct the text, and run it again." : "");
     if (outcome?.page) {
       await this.frame.show(outcome.page);
-      this.note = `It took ${seconds(performance.now() - began)} in this browser.`;
+      this.note = tookNote(outcome);
     }
     this.draw();
   }
@@ -225,7 +227,9 @@ export class Course {
         },
         this.kind === "scenario"
           ? scenarios.map(({ name, title }) => this.option(name, title))
-          : lessons.map((each) => this.option(String(each.number), `${each.number}. ${each.title}`)),
+          : lessons.map((each) =>
+              this.option(String(each.number), `${each.number}. ${each.title}`),
+            ),
       ),
       h("span", { class: "gap" }),
       this.frame.html
@@ -263,15 +267,8 @@ export class Course {
   }
 }
 
-/** @param {number} ms */
-const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
-
-/**
- * @param {number} until
- * @param {number} began
- */
-const tookNote = (until, began) =>
-  `${until / 1000} s of the cluster, played in this browser in ${seconds(performance.now() - began)}.`;
+/** @param {{ took: number }} answer */
+const tookNote = ({ took }) => `Played in this browser in ${(took / 1000).toFixed(2)} s.`;
 
 export function start() {
   Object.assign(window, { kclusterCourse: new Course() });

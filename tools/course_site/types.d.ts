@@ -10,6 +10,8 @@ export interface Told {
   ready?: number;
   number?: number;
   answer?: string;
+  /** How long Python took for the answer, in ms. */
+  took?: number;
   error?: string;
 }
 
@@ -37,6 +39,7 @@ export interface Lesson extends Heading {
   parts: Part[];
   page: string;
   exercise: Exercise;
+  took: number;
 }
 export interface Part {
   title: string;
@@ -74,6 +77,7 @@ export interface Outcome {
   of?: number;
   runs?: number;
   goals?: Goal[];
+  took: number;
 }
 export interface Goal {
   text: string;

@@ -9,15 +9,17 @@
 /** @type {{ [name: string]: string }} */
 const TYPES = { wasm: "application/wasm", mjs: "text/javascript", zip: "application/zip" };
 
-/** Python's functions, once it has started.
+/**
+ * Python's functions, once it has started.
  *
- * @type {Promise<any> | null} */
+ * @type {Promise<any> | null}
+ */
 let course = null;
 
 /** @param {Told} told */
 const tell = (told) => postMessage(told);
 
-onmessage = async (/** @type {MessageEvent<Asked>} */ { data }) => {
+globalThis.onmessage = async (/** @type {MessageEvent<Asked>} */ { data }) => {
   try {
     if ("files" in data) {
       course = started(data.files);
@@ -25,8 +27,10 @@ onmessage = async (/** @type {MessageEvent<Asked>} */ { data }) => {
       tell({ ready: performance.now() });
       return;
     }
-    const answer = (await course)[data.call](...data.values);
-    tell({ number: data.number, answer });
+    const python = await course;
+    const began = performance.now();
+    const answer = python[data.call](...data.values);
+    tell({ number: data.number, answer, took: performance.now() - began });
   } catch (error) {
     tell({ number: "number" in data ? data.number : 0, error: String(error) });
   }
@@ -54,9 +58,7 @@ async function started(packed) {
     env: { PYTHONDONTWRITEBYTECODE: "1" },
   });
   tell({ stage: "Reading kcluster" });
-  python.unpackArchive(await (await file(packed, "kcluster.zip")).arrayBuffer(), "zip", {
-    extractDir: "/kcluster",
-  });
+  unpack(await (await file(packed, "kcluster.tree")).arrayBuffer(), python.FS);
   return python.runPython(`
 import sys
 sys.path.insert(0, "/kcluster")
@@ -64,6 +66,23 @@ import hashlib_openssl
 from kcluster.learn import in_browser
 in_browser
 `);
+}
+
+/**
+ * Write the files that build.py put into one.
+ *
+ * @param {ArrayBuffer} tree
+ * @param {any} files Emscripten's file system
+ */
+function unpack(tree, files) {
+  const size = new DataView(tree).getUint32(0, true);
+  const index = JSON.parse(new TextDecoder().decode(new Uint8Array(tree, 4, size)));
+  let start = 4 + size;
+  for (const [path, length] of Object.entries(index)) {
+    files.mkdirTree(`/kcluster/${path}`.replace(/\/[^/]*$/, ""));
+    files.writeFile(`/kcluster/${path}`, new Uint8Array(tree, start, length));
+    start += length;
+  }
 }
 
 /**

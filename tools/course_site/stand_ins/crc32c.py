@@ -35,12 +35,7 @@ def crc32c(data: bytes | bytearray | memoryview, value: int = 0) -> int:
     first, second, third, fourth = _FIRST, _SECOND, _THIRD, _FOURTH
     for word in memoryview(whole)[:words_end].cast("I"):  # little-endian, as WebAssembly is
         crc ^= word
-        crc = (
-            first[crc & 255]
-            ^ second[crc >> 8 & 255]
-            ^ third[crc >> 16 & 255]
-            ^ fourth[crc >> 24]
-        )
+        crc = first[crc & 255] ^ second[crc >> 8 & 255] ^ third[crc >> 16 & 255] ^ fourth[crc >> 24]
     for byte in whole[words_end:]:
         crc = (crc >> 8) ^ fourth[(crc ^ byte) & 255]
     return crc ^ _ALL_ONES
