@@ -40,7 +40,7 @@ export function lessonTree(card) {
  * @param {string} name
  * @param {string} text
  */
-function paragraphs(name, text) {
+export function paragraphs(name, text) {
   return text
     .split(/\n\n+/)
     .filter((each) => each.trim())
