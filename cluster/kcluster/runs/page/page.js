@@ -10,7 +10,7 @@ import { tabsOf, viewOf } from "./views.js";
 
 /** @import { Controls } from "./controls.js" */
 /** @import { Facts } from "./timeline/facts.js" */
-/** @import { Chosen, Note, Rows, Verdict } from "./types.js" */
+/** @import { Chosen, Note, ReplayedCard, Rows, Verdict } from "./types.js" */
 
 export class Page {
   /**
@@ -42,6 +42,8 @@ export class Page {
     this.openNote = "";
     /** @type {Verdict | null} */
     this.verdict = null;
+    /** @type {ReplayedCard[]} */
+    this.lessons = [];
     this.internal = false;
     this.stepping = false;
     /** @type {number[]} */
@@ -202,6 +204,7 @@ export class Page {
     byId("side").classList.toggle(
       "needed",
       this.controls?.lesson != null ||
+        this.lessons.length > 0 ||
         this.selected !== null ||
         this.openNote !== "" ||
         (this.verdict !== null && !this.isBeforeEnd),
