@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.config.topology.model import Topology
-from kcluster.evidence.watching import FETCHES_PER_READING, MAX_REQUESTS
+from kcluster.evidence.watching import FETCHES_PER_READING, MAX_REQUESTS, Watching
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.scenario.started import start_client, waiting_records
 
@@ -19,12 +19,13 @@ class Watched:
         topics = {"orders": {"assignment": [[1, 2, 3]]}}
         self.cluster = WorldCluster(Topology.of(brokers=3, topics=topics, profile="kafka"), 1)
         self.cluster.open()
+        self.watching = Watching(self.cluster.recorder)
         self.until_ms = -1
         self.read()
 
     def read(self) -> dict[str, list[Any]]:
-        rows, self.until_ms = self.cluster.record.watched_since(self.until_ms)
-        return rows
+        after_ms, self.until_ms = self.until_ms, self.cluster.driver.now_ms() - 1
+        return self.watching.read(after_ms, self.until_ms)
 
     def wait(self, ms: int) -> None:
         driver = self.cluster.driver

@@ -20,9 +20,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.contract import Input, PeerRequest, PeerResponse
+from kcluster.evidence.recorder import Recorder
 from kcluster.network.fabric import Link
 from kcluster.protocol import messages as m
-from kcluster.runtime.dispatch import ASKED_BITS, Dispatcher
+from kcluster.runtime.dispatch import ASKED_BITS
 
 MAX_REQUESTS: Final = 150
 """The most requests that are shown between two readings."""
@@ -54,8 +55,8 @@ class MessageRow(Struct, gc=False):
 
 
 class SessionRow(Struct, gc=False):
-    """A broker's session at the controller, after a heartbeat at `at_ms`.  `expires_ms`: the time at
-    which the controller fences the broker without another one."""
+    """A broker's session at the controller, after a heartbeat at `at_ms`.  `expires_ms`: the time
+    at which the controller fences the broker without another one."""
 
     at_ms: int
     broker: int
@@ -66,9 +67,9 @@ class Watching:
     """The messages and sessions of a cluster, while readings go on.  Used in the driver's
     thread."""
 
-    def __init__(self, dispatcher: Dispatcher, topics: dict[bytes, str]) -> None:
-        self._dispatcher = dispatcher
-        self._topics = topics
+    def __init__(self, recorder: Recorder) -> None:
+        dispatcher = self._dispatcher = recorder.dispatcher
+        self._topics = recorder.exchanges().topics
         self._messages: deque[MessageRow] = deque(maxlen=MAX_ROWS)
         self._sessions: deque[SessionRow] = deque(maxlen=MAX_ROWS)
         self._contacts_ms: dict[int, int] = {}

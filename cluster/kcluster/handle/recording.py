@@ -139,24 +139,6 @@ class ClusterRecord:
 
         return port.call(read)
 
-    def watched_since(self, after_ms: int) -> tuple[Rows, int]:
-        """The same as `rows_since`, with the messages between the nodes and the brokers' sessions,
-        which are recorded while this is called from time to time."""
-        from kcluster.evidence.watching import Watching
-        from kcluster.runs.journal import rows_between
-
-        port, recorder = self._port, self.recorder
-
-        def read() -> tuple[Rows, int]:
-            recorder.check_last_step()
-            now_ms = port.driver.now_ms()
-            rows = rows_between(recorder, after_ms, now_ms)
-            topics = recorder.exchanges().topics
-            watching = port.parts.of(Watching, lambda: Watching(port.dispatcher, topics))
-            return {**rows, **watching.read(after_ms, now_ms - 1)}, now_ms - 1
-
-        return port.call(read)
-
     def rows_now(self) -> Rows:
         """The rows of the present millisecond.  `rows_since` has them only once it is over;
         while the clock is paused, they show the operations during the pause.  More rows may

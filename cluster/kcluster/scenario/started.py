@@ -120,19 +120,15 @@ def clients_started(cluster: ClusterVerbs) -> list[StartedClient]:
 
 def waiting_records(cluster: ClusterVerbs) -> list[WaitingRow]:
     """The records that producers have sent and that have no outcome yet, by producer and
-    partition."""
-
-    def read() -> list[WaitingRow]:
-        now_ms = cluster.driver.now_ms()
-        return [
-            WaitingRow(now_ms, client.name, topic, partition, count, oldest_ms)
-            for running in _started(cluster).running.values()
-            for client in running.clients
-            if isinstance(client, Producer)
-            for (topic, partition), count, oldest_ms in client.sender.unanswered()
-        ]
-
-    return cluster.call(read)
+    partition; called in the driver's thread."""
+    now_ms = cluster.driver.now_ms()
+    return [
+        WaitingRow(now_ms, client.name, topic, partition, count, oldest_ms)
+        for running in _started(cluster).running.values()
+        for client in running.clients
+        if isinstance(client, Producer)
+        for (topic, partition), count, oldest_ms in client.sender.unanswered()
+    ]
 
 
 def recorded_clients(cluster: ClusterVerbs, began_ms: int) -> list[RecordedClient]:

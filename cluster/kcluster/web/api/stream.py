@@ -17,6 +17,7 @@ import gevent
 import msgspec
 from msgspec import Meta, Struct
 
+from kcluster.evidence.watching import Watching
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.runs.journal import Rows
@@ -81,11 +82,14 @@ class Feed:
             return reading
 
     def _watched_since(self, after_ms: int) -> tuple[Rows, int]:
+        """The rows of the record, and those that only a watcher needs."""
         source = self._held.source
-        if not isinstance(source, Cluster):
-            return source.recorded_since(after_ms)
-        rows, until_ms = source.record.watched_since(after_ms)
-        rows["waiting"] = list(waiting_records(source))
+        rows, until_ms = source.recorded_since(after_ms)
+        if isinstance(source, Cluster):
+            watching = source.parts.of(Watching, lambda: Watching(source.recorder))
+            rows |= source.call(
+                lambda: {**watching.read(after_ms, until_ms), "waiting": waiting_records(source)}
+            )
         return rows, until_ms
 
 
