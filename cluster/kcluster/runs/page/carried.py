@@ -38,7 +38,7 @@ DRAWN_FIRST: Final = ("leaders", "moves", "epochs")
 """The tables that the timeline draws, with the events."""
 EVENT_FIELDS: Final = frozenset({
     "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
-    "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s",
+    "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s", "from_offset", "to_offset",
 })  # fmt: skip
 """The fields of events that the page reads: EventFields in types.d.ts."""
 

@@ -89,9 +89,10 @@ export class Controls {
     this.page.time.clock = { ...this.page.time.clock, ...state };
     if (state.complete && !this.page.time.isComplete) this.page.time.isComplete = true;
     if (this.page.time.isComplete && !this.hasAskedVerdict) this.askVerdict();
-    // A quiet cluster sends no rows; its clock goes on.
-    if (this.page.model.began !== null)
-      this.page.model.until = Math.max(this.page.model.until, state.now_ms ?? 0);
+    if (this.page.model.began !== null) {
+      this.page.time.hear(state.now_ms ?? 0, performance.now());
+      if (state.paused) this.page.model.until = Math.max(this.page.model.until, state.now_ms ?? 0);
+    }
     this.page.redraw();
   }
 

@@ -4,7 +4,7 @@
 import { actionText, brokerActions, partitionActions } from "./actions.js";
 import { button, dialogOf, h, patch } from "./dom.js";
 import { openDialog } from "./help.js";
-import { crown, labelWidth, logTree, scaleOf } from "./log.js";
+import { crown, logTree, scaleOf } from "./log.js";
 import { offsetWords, partitionAt, replicaWords } from "./replicas.js";
 import { verdictTree } from "./side.js";
 import { clock } from "./words.js";
@@ -358,7 +358,7 @@ function replicasTree(model, partition, shown, scale, wide) {
             [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(", "),
           ),
         ),
-        logTree(still, partition, shown, each, scale, wide + labelWidth() + 12),
+        logTree(still, partition, shown, each, scale, { lane: wide }),
       ),
     ),
     h(

@@ -134,7 +134,7 @@ const choiceWords = (text) => text.replace(/[`*]/g, "");
  * @param {string} name
  * @param {string} text
  */
-function paragraphs(name, text) {
+export function paragraphs(name, text) {
   return text
     .split(/\n\n+/)
     .filter((each) => each.trim())

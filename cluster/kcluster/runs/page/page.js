@@ -12,6 +12,9 @@ import { tabsOf, viewOf } from "./views.js";
 /** @import { Facts } from "./timeline/facts.js" */
 /** @import { Chosen, Note, ReplayedCard, Rows, Verdict } from "./types.js" */
 
+/** The least time between two drawings of a view in which time passes. */
+const MIN_REST_MS = 30;
+
 export class Page {
   /**
    * @param {boolean} isRun whether it carries a run
@@ -49,6 +52,11 @@ export class Page {
     /** @type {number[]} */
     this.frames = [];
     this.isDue = false;
+    /** Whether the view is drawn in the next frame; if not, only what moves over it. */
+    this.isViewDue = true;
+    /** When the view was drawn, and how long it then rests: most of the time is the browser's. */
+    this.viewDrawn = 0;
+    this.rest = 0;
     /** Of the view, in CSS pixels. */
     this.height = 0;
     /** @type {number | null} */
@@ -87,6 +95,7 @@ export class Page {
   rows(rows, until) {
     const isFirst = this.model.began === null;
     this.model.add(rows, until);
+    this.time.hear(until, performance.now());
     if (isFirst && this.time.isComplete)
       this.time.look(momentInAddress(this.model) ?? this.model.began ?? 0);
     this.redraw();
@@ -176,8 +185,13 @@ export class Page {
 
   // -------------------------------------------------------------------------------- drawing
 
-  /** Draw in the next frame, once, however often this is called. */
+  /** Draw the view in the next frame, once, however often this is called. */
   redraw() {
+    this.isViewDue = true;
+    this.nextFrame();
+  }
+
+  nextFrame() {
     if (this.isDue) return;
     this.isDue = true;
     requestAnimationFrame((now) => this.draw(now));
@@ -187,17 +201,33 @@ export class Page {
   draw(now) {
     this.isDue = false;
     if (this.isLoading) return;
-    const began = performance.now();
-    document.body.classList.add("drawn");
+    if (!this.time.isComplete) this.time.pass(performance.now());
     if (this.time.playing) this.time.advance(Math.min(now - (this.lastFrame ?? now), 250));
     this.lastFrame = this.time.playing ? now : null;
+    const began = performance.now();
+    const { isRunning } = this.time;
+    if (this.isViewDue || (isRunning && began >= this.viewDrawn + this.rest)) {
+      this.drawView();
+      this.viewDrawn = began;
+      const took = performance.now() - began;
+      this.rest = Math.max(MIN_REST_MS, 4 * took);
+      this.frames.push(took);
+      if (this.frames.length > 600) this.frames.splice(0, 300);
+    }
+    const isMoving = this.shownView.drawn?.(this) ?? false;
+    if (isRunning || isMoving) this.nextFrame();
+  }
+
+  drawView() {
+    this.isViewDue = false;
+    document.body.classList.add("drawn");
     drawHead(this);
     const view = byId("view");
     for (const { key } of this.tabs) {
       document.body.classList.toggle(`of-${key}`, key === this.view);
     }
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
-    const { above, side, below, bar, drawn } = this.shownView;
+    const { above, side, below, bar } = this.shownView;
     patch(byId("above"), above?.(this) ?? []);
     patch(byId("below"), below?.(this) ?? []);
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree())]);
@@ -211,10 +241,6 @@ export class Page {
     );
     patch(byId("side"), side?.(this) ?? []);
     patch(byId("time"), bar?.(this) ?? []);
-    drawn?.(this);
-    this.frames.push(performance.now() - began);
-    if (this.frames.length > 600) this.frames.splice(0, 300);
-    if (this.time.playing) this.redraw();
   }
 
   viewTree() {
@@ -261,7 +287,7 @@ export class Page {
     const { tabs } = this;
     const place = tabs.findIndex(({ key }) => key === this.view);
     this.show(tabs[(place + step + tabs.length) % tabs.length].key);
-    this.draw(performance.now());
+    this.drawView();
   }
 
   /** @param {KeyboardEvent} event */
