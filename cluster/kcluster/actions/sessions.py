@@ -34,8 +34,7 @@ class EndSessionsNow(Action, frozen=True):
         return stage.nodes(self.brokers)
 
     def do(self, stage: Stage) -> None:
-        for broker_id in stage.nodes(self.brokers):
-            stage.verbs.end_sessions(broker_id, self.user or None)
+        stage.verbs.end_sessions(stage.nodes(self.brokers), self.user or None)
 
     RECORDED_FROM = (SessionsEnded,)
 
