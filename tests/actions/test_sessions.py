@@ -85,6 +85,26 @@ def test_end_sessions__twice_and_of_a_user_who_is_not_there(world: MemoryBytes) 
     assert line.ask(METADATA) is None
 
 
+def test_end_sessions__leaves_alone_what_is_down_unless_it_is_all(world: MemoryBytes) -> None:
+    line = logged_in(world, 1)
+    world.cluster.kill(2)
+    do(world.cluster, "end_sessions", "all")
+    assert ended(world) == [(1, 1)]
+    line.close()
+    with pytest.raises(ClusterError, match="broker 2 is down"):
+        do(world.cluster, "end_sessions", 2)
+
+
+def test_end_sessions__of_a_paused_broker_end_when_it_goes_on(world: MemoryBytes) -> None:
+    line = logged_in(world, 1)
+    world.cluster.pause(1)
+    do(world.cluster, "end_sessions", 1)
+    assert ended(world) == []
+    world.cluster.resume(1)
+    assert ended(world) == [(1, 1)]
+    assert line.ask(METADATA) is None
+
+
 def by_token(world: MemoryBytes, broker: int, token: str) -> tuple[SaslLine, int]:
     line = SaslLine.to(world, broker, "CLIENT")
     answer = line.login(OAuthBearerClient(token))

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS
+from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.requests import refused
 from kcluster.actions.stage import Stage
@@ -25,6 +26,7 @@ class EndSessionsNow(Action, frozen=True):
     clients that know nothing of the end connect again.  It cannot be undone."""
 
     IS_FAULT = False
+    MENU = (MenuItem("broker", "End its clients' sessions", "{broker}", ("up",), needs="sasl"),)
     brokers: Annotated[Targets, BROKERS, "The brokers."]
     user: Annotated[str, text(), "The user; without it all users."] = ""
 
@@ -32,8 +34,7 @@ class EndSessionsNow(Action, frozen=True):
         return stage.nodes(self.brokers)
 
     def do(self, stage: Stage) -> None:
-        for broker_id in stage.nodes(self.brokers):
-            stage.verbs.end_sessions(broker_id, self.user or None)
+        stage.verbs.end_sessions(stage.nodes(self.brokers), self.user or None)
 
     RECORDED_FROM = (SessionsEnded,)
 

@@ -223,13 +223,16 @@ class Verbs:
                 self.replace_certificate(broker_id, CertificateState.VALID)
                 yield broker_id
 
-    def end_sessions(self, broker_id: int, user: str | None = None, mechanism: str = "") -> None:
-        """End the sessions of a broker's clients: each must log in again before anything else.
-        `user`: None for all; `mechanism`: empty for all."""
-        self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
-        if not any(one.protocol.has_sasl for one in self._plan.endpoints[broker_id]):
-            raise ClusterError(f"broker {broker_id} has no listener with SASL")
-        self._dispatcher.dispatch(broker_id, EndSessions(user, mechanism))
+    def end_sessions(self, broker_ids: Sequence[int], user: str | None = None) -> None:
+        """End the sessions of brokers' clients: each must log in again before anything else. Of
+        several brokers those that are down are left alone.  `user`: None for all."""
+        for broker_id in broker_ids:
+            if not any(one.protocol.has_sasl for one in self._plan.endpoints[broker_id]):
+                raise ClusterError(f"broker {broker_id} has no listener with SASL")
+        running = [each for each in broker_ids if self._state(each) is not ProcessState.DOWN]
+        for broker_id in running or broker_ids:
+            self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+            self._dispatcher.dispatch(broker_id, EndSessions(user))
 
     def expire_tokens(self, user: str) -> list[bytes]:
         """Expire a user's tokens of OAUTHBEARER and their sessions; returns the HMACs of its
