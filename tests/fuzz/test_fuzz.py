@@ -21,6 +21,7 @@ from tests.fuzz.episodes import Budget, Failure, packed, shrunk, unpacked
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.targets.brokers import Brokers, Sent
 from tests.fuzz.targets.logins import Logins
+from tests.fuzz.targets.members import Members
 
 SHORT_S = 1.5
 LONG_S = float(os.environ.get("KCLUSTER_FUZZ_SECONDS", "30"))
@@ -108,6 +109,14 @@ def test_logins__a_login_that_lets_strangers_in_is_found(monkeypatch: pytest.Mon
     failure = logins.play(logins.draw(Random("one/1")))
     assert failure is not None
     assert failure.what == "came in"
+
+
+def test_members__a_session_without_an_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SaslAuthenticator, "_is_expired", lambda *_: False)
+    members = Members()
+    failure = members.play(members.draw(Random("one/1")))
+    assert failure is not None
+    assert failure.what == "another's name"
 
 
 def test_budget__a_step_that_takes_too_long_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

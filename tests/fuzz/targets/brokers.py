@@ -160,9 +160,7 @@ class FuzzedCluster:
         key = step.broker, step.lane
         end = self.lanes.get(key)
         if end is None or (end.is_readable and not self.drained(end)):
-            end = self.lanes[key] = self.rig.driver.connect(
-                *self.address(step.broker), local=("127.0.0.1", 0)
-            )
+            end = self.lanes[key] = self.opened(step.broker, step.lane)
         left = memoryview(unpacked(step.bytes))
         self.pass_ms(0)
         while len(left) and end.is_writable:
@@ -174,8 +172,16 @@ class FuzzedCluster:
             self.pass_ms(0)
         self.pass_ms(step.wait_ms)
 
-    def address(self, broker: int) -> tuple[str, int]:
-        """Where the bytes are sent."""
+    def opened(self, broker: int, lane: int) -> StreamEnd:
+        """A new connection for a lane."""
+        return self.rig.driver.connect(*self.address(broker, lane), local=(self.host(lane), 0))
+
+    def host(self, lane: int) -> str:
+        """The address of the client on a lane."""
+        return "127.0.0.1"
+
+    def address(self, broker: int, lane: int) -> tuple[str, int]:
+        """Where the bytes of a lane are sent."""
         return self.rig.plan.addresses[broker]
 
     def drained(self, end: StreamEnd) -> bool:

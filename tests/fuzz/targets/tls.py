@@ -108,7 +108,7 @@ class CertifiedCluster(FuzzedCluster):
         self._tap = self.rig.driver.dispatcher.tap
         self.rig.driver.dispatcher.tap = self.look
 
-    def address(self, broker: int) -> tuple[str, int]:
+    def address(self, broker: int, lane: int) -> tuple[str, int]:
         endpoint = self.rig.plan.endpoints[broker][1]
         assert endpoint.protocol is SecurityProtocol.SSL
         return endpoint.host, endpoint.port
