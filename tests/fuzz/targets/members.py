@@ -36,8 +36,6 @@ from tests.rig.requests import api_of
 
 STEPS: Final = 120
 LANES: Final = 2
-FIRST_HOST: Final = 10
-"""The last number of the address of the client on lane 0: requests show their lane by it."""
 SESSION_MS: Final = 10_000
 WAITS_MS: Final = (*(0,) * 8, 1, 110, 1_100, 1_100, SESSION_MS)
 USERS: Final = {"alice": "alice-secret", "bob": "bob-secret"}
@@ -161,7 +159,8 @@ class MembersCluster(FuzzedCluster):
         """Of the step."""
         self.intruder: Request | None = None
         """The first request that nobody may make."""
-        self._proved: dict[tuple[int, int], Proof] = {}
+        self._proved: dict[str, Proof] = {}
+        """By the address of the connection."""
         self._token: tuple[str, str, str] | None = None
         """A delegation token's owner, id and HMAC."""
         self._tap = self.rig.driver.dispatcher.tap
@@ -170,13 +169,6 @@ class MembersCluster(FuzzedCluster):
     def address(self, broker: int, lane: int) -> tuple[str, int]:
         endpoint = self.rig.plan.endpoints[broker][1]
         return endpoint.host, endpoint.port
-
-    def host(self, lane: int) -> str:
-        return f"127.0.0.{FIRST_HOST + lane}"
-
-    def opened(self, broker: int, lane: int) -> StreamEnd:
-        self._proved.pop((broker, lane), None)
-        return super().opened(broker, lane)
 
     def look(self, now_us: int, node_id: int, event: Input) -> None:
         """See what reaches the nodes."""
@@ -188,8 +180,7 @@ class MembersCluster(FuzzedCluster):
             and event.api_key not in STRANGERS_MAY
             and self.intruder is None
         ):
-            lane = int(event.client_host.rpartition(".")[2]) - FIRST_HOST
-            proof = self._proved.get((node_id, lane))
+            proof = self._proved.get(event.client_host)
             is_over = proof and proof.ends_ms is not None and now_us > (proof.ends_ms + 1) * 1_000
             if proof is None or is_over or event.identity.principal.name != proof.user:
                 self.intruder = event
@@ -204,53 +195,56 @@ class MembersCluster(FuzzedCluster):
             super().do(step)
 
     def _make_token(self, step: TokenMade) -> None:
-        key = step.broker, step.lane
-        proof = self._proved.get(key)
+        end = self.line(step.broker, step.lane)
+        proof = self._proved.get(end.local_address[0])
         if proof is None:
             return
         body = m.CreateDelegationTokenRequest(max_lifetime_ms=step.lifetime_ms)
-        answer = self._ask(key, body, 3)
+        answer = self._ask(end, body, 3)
         if answer is not None and not answer.error_code:
             self._token = proof.user, answer.token_id, b64encode(answer.hmac).decode()
 
     def _log_in(self, step: LoggedIn) -> None:
-        key = step.broker, step.lane
         login = self._client(step)
         if login is None:
             return
         user, client = login
+        end = self.line(step.broker, step.lane)
         if step.flaw != "no handshake":
             version = 0 if step.flaw == "bare" else 1
-            answer = self._ask(key, m.SaslHandshakeRequest(mechanism=step.mechanism), version)
+            answer = self._ask(end, m.SaslHandshakeRequest(mechanism=step.mechanism), version)
             if answer is None or answer.error_code or step.flaw == "only handshake":
                 return
-        challenge = b""
-        while True:
+        challenge: bytes | None = b""
+        while challenge is not None:
             try:
                 token = client.respond(challenge)
             except ServerNotTrusted:
                 return
             if token is None:
                 return
-            before = self._proved.get(key)
-            if step.flaw != "password":
-                self._proved[key] = Proof(user)  # as soon as the broker has this
-            if step.flaw == "bare":
-                self._write(key, len(token).to_bytes(4, "big") + token)
-                return
-            answer = self._ask(key, m.SaslAuthenticateRequest(auth_bytes=token), 2)
-            if answer is None:
-                return
-            if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE and before is not None:
-                self._proved[key] = before
-            elif answer.error_code:
-                self._proved.pop(key, None)
-            elif answer.session_lifetime_ms:
-                now_ms = self.rig.driver.now_us // 1_000
-                self._proved[key] = Proof(user, now_ms + answer.session_lifetime_ms)
-            if answer.error_code or not answer.auth_bytes:
-                return
-            challenge = bytes(answer.auth_bytes)
+            challenge = self._pass_token(end, token, user, step.flaw)
+
+    def _pass_token(self, end: StreamEnd, token: bytes, user: str, flaw: str) -> bytes | None:
+        """Send a token of a login; the broker's challenge, None if it is over."""
+        address = end.local_address[0]
+        before = self._proved.get(address)
+        if flaw != "password":
+            self._proved[address] = Proof(user)  # as soon as the broker has this
+        if flaw == "bare":
+            self.write(end, len(token).to_bytes(4, "big") + token)
+            return None
+        answer = self._ask(end, m.SaslAuthenticateRequest(auth_bytes=token), 2)
+        if answer is None:
+            return None
+        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE and before is not None:
+            self._proved[address] = before
+        elif answer.error_code:
+            self._proved.pop(address, None)
+        elif answer.session_lifetime_ms:
+            now_ms = self.rig.driver.now_us // 1_000
+            self._proved[address] = Proof(user, now_ms + answer.session_lifetime_ms)
+        return bytes(answer.auth_bytes) if answer.auth_bytes and not answer.error_code else None
 
     def _client(self, step: LoggedIn) -> tuple[str, SaslClient] | None:
         """The user whom a login proves, and the client's side; None if there is no token yet."""
@@ -272,20 +266,12 @@ class MembersCluster(FuzzedCluster):
         encoded = ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
         return step.user, OAuthBearerClient(f"{encoded}.")
 
-    def _write(self, key: tuple[int, int], frame: bytes) -> StreamEnd | None:
-        self.send(Sent(*key, packed(frame)))
-        return self.lanes.get(key)
-
-    def _ask(self, key: tuple[int, int], body: Any, version: int) -> Any:
+    def _ask(self, end: StreamEnd, body: Any, version: int) -> Any:
         """The answer to a request; None if none comes."""
         api, correlation_id = api_of(body)[0], 1_000_000 + self.number
-        end = self.lanes.get(key)
-        if end is not None and not self.drained(end):
-            self.lanes.pop(key)
+        self.drained(end)
         frame = b"".join(encode_request_frame(api, version, correlation_id, "me", body))
-        end = self._write(key, frame)
-        if end is None:
-            return None
+        self.write(end, frame)
         read = b""
         for wait_ms in (0, 1, ANSWER_MS):
             self.pass_ms(wait_ms)
