@@ -24,7 +24,8 @@ export function openDialog(id, title, content) {
 
 const KEYS = [
   ["1 – 9", "kill that broker, start it if it is down, resume it if it is paused"],
-  ["space", "pause or run"],
+  ["space", "pause or run, whatever was clicked before"],
+  ["enter", "open what has the focus: a broker, a link, a record"],
   ["← →", "the event before, the event after (of the kind chosen)"],
   ["L", "back to now"],
   ["V", "the next view"],

@@ -94,6 +94,9 @@ export class Page {
     const isFirst = this.model.began === null;
     this.model.add(rows, until);
     this.time.hear(until, performance.now());
+    // The first busy partition is shown until another one is chosen.
+    if (!this.partitionName && !this.time.isComplete)
+      this.partitionName = this.model.busiest()?.name ?? "";
     if (isFirst && this.time.isComplete)
       this.time.look(momentInAddress(this.model) ?? this.model.began ?? 0);
     this.redraw();
@@ -294,8 +297,8 @@ export class Page {
     const { target } = event;
     if (!(target instanceof Element)) return;
     if (target.matches("input, select, textarea")) return;
-    if ((event.key === " " || event.key === "Enter") && target.matches("button, [role=button]"))
-      return;
+    // Space freezes the cluster, whatever was clicked before; Enter opens it.
+    if (event.key === "Enter" && target.matches("button, [role=button]")) return;
     /** @type {{ [key: string]: () => void }} */
     const actions = {
       " ": () => this.toggle(),
@@ -340,6 +343,12 @@ export function momentInAddress(model) {
 export function start(page) {
   Object.assign(window, { kclusterPage: page });
   addEventListener("keydown", (event) => page.key(event));
+  // Firefox presses a button when the key is released.
+  addEventListener("keyup", (event) => {
+    const isOpen = document.querySelector("dialog[open], .menu") !== null;
+    const isButton = event.target instanceof Element && event.target.matches("button");
+    if (event.key === " " && isButton && !isOpen) event.preventDefault();
+  });
   addEventListener("resize", () => page.redraw());
   page.redraw();
 }

@@ -3,7 +3,7 @@
 
 import { h } from "./dom.js";
 import { recordTree } from "./record.js";
-import { clock, number, OUTCOMES } from "./words.js";
+import { clock, moodOf, number, OUTCOMES } from "./words.js";
 
 /** @import { Page } from "./page.js" */
 /** @import { Inside, Note, Verdict } from "./types.js" */
@@ -46,7 +46,7 @@ function eventTree(page, note, more) {
   const chain = isOpen ? page.model.causesOf(note).slice(1) : [];
   return h(
     "li",
-    { key: note.id, class: note.mood },
+    { key: note.id, class: moodOf(note) },
     h(
       "button",
       {
