@@ -126,7 +126,7 @@ def test_live__messages_between_brokers_fly_and_records_wait_for_a_leader(
     page.evaluate("kclusterPage.controls.act({kill: {brokers: [1, 2, 3]}})")
     page.get_by_text("waiting,").first.wait_for()
     page.get_by_text("no other replica may lead").wait_for()
-    page.evaluate("kclusterPage.controls.act({start: [1, 2, 3]})")
+    page.evaluate("kclusterPage.controls.act({start: {brokers: [1, 2, 3]}})")
     page.get_by_text("No client could write for").wait_for()
 
 

@@ -38,15 +38,18 @@ function findGaps(model, partition) {
   const gaps = [];
   /** @type {Registration | null} */
   let before = null;
+  /** When its leader was taken from the partition; null: it has not been yet. */
+  let ended = null;
   for (const registration of partition.leaders) {
+    if (before && ended === null && registration.leader !== before.leader) ended = registration.at;
     if (registration.leader < 0) continue;
-    if (before && registration.leader !== before.leader) {
-      const gap = gapBetween(model, partition, before, registration);
+    if (before && ended !== null) {
+      const gap = gapBetween(model, partition, before.leader, ended, registration);
       if (gap) gaps.push(gap);
     }
-    before = registration;
+    [before, ended] = [registration, null];
   }
-  const open = before && gapBetween(model, partition, before, null);
+  const open = before && gapBetween(model, partition, before.leader, ended ?? model.until, null);
   return open ? [...gaps, open] : gaps;
 }
 
@@ -56,16 +59,16 @@ function findGaps(model, partition) {
  *
  * @param {Model} model
  * @param {Partition} partition
- * @param {Registration} before
+ * @param {number} leader
+ * @param {number} ended when it was taken from the partition, or the end of what is known
  * @param {Registration | null} next
  * @returns {Gap | null}
  */
-function gapBetween(model, partition, { leader }, next) {
-  const until = next ? next.at : model.until;
-  const lost = lostAt(model, leader, until);
+function gapBetween(model, partition, leader, ended, next) {
+  const lost = lostAt(model, leader, ended);
   if (lost === null) return null;
-  const broker = model.brokers.get(leader);
-  const fencing = broker?.fenced.findLast((row) => row.fenced && row.at >= lost && row.at <= until);
+  const { fenced } = model.broker(leader);
+  const fencing = fenced.find((row) => row.fenced && row.at >= lost && row.at <= ended);
   const noticed = fencing?.at ?? null;
   if (next && noticed === null) return null; // it had given up its leaders itself
   const written = next ? firstWrite(model, partition, next) : null;

@@ -33,6 +33,7 @@ const KEYS = [
   ["Q", "questions before each action, on or off"],
   ["P", "projector: large text"],
   ["D", "dark or light"],
+  ["S", "sound, on or off: a tick for each heartbeat, a chord at an election"],
   ["? ", "this help"],
   ["Esc", "close"],
 ];
@@ -51,7 +52,7 @@ export function openHelp(page) {
     h(
       "p",
       null,
-      "Click a broker, a link or a partition to act on it; click a record to see where it is.",
+      "Click a broker, a link or a partition to act on it; click a record to see where it is. Drag the drawing to the left or to the right to look back.",
     ),
     h(
       "p",

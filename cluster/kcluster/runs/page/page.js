@@ -9,6 +9,7 @@ import { Time } from "./time.js";
 import { tabsOf, viewOf } from "./views.js";
 
 /** @import { Controls } from "./controls.js" */
+/** @import { Sound } from "./sound.js" */
 /** @import { Facts } from "./timeline/facts.js" */
 /** @import { Chosen, Note, Rows, Verdict } from "./types.js" */
 
@@ -46,6 +47,12 @@ export class Page {
     /** @type {Verdict | null} */
     this.verdict = null;
     this.internal = false;
+    /**
+     * Of a page with a cluster.
+     *
+     * @type {Sound | null}
+     */
+    this.sound = null;
     this.stepping = false;
     /** @type {number[]} */
     this.frames = [];
@@ -215,6 +222,7 @@ export class Page {
       this.frames.push(took);
       if (this.frames.length > 600) this.frames.splice(0, 300);
     }
+    this.sound?.play(this);
     const isMoving = this.shownView.drawn?.(this) ?? false;
     if (isRunning || isMoving) this.nextFrame();
   }
@@ -263,6 +271,10 @@ export class Page {
     document.body.classList.toggle("projector");
     this.redraw();
   }
+  toggleSound() {
+    this.sound?.toggle();
+    this.redraw();
+  }
   toggleTheme() {
     const root = document.documentElement;
     const isDark = root.dataset.theme
@@ -309,6 +321,7 @@ export class Page {
       f: () => this.controls?.openFork(),
       p: () => this.toggleProjector(),
       d: () => this.toggleTheme(),
+      s: () => this.toggleSound(),
       "?": () => openHelp(this),
       q: () => {
         if (!this.time.isComplete) this.controls?.togglePredict();
