@@ -5,6 +5,7 @@ import { actionText, brokerActions, linkActions, openMenu, partitionActions } fr
 import { Connection, Refusal } from "./connection.js";
 import { askQuestions, openClients, openForkDialog } from "./dialogs.js";
 import { button, byId, h, patch } from "./dom.js";
+import { firstTree, topicButton } from "./first.js";
 import { lessonTree } from "./lesson.js";
 import { Model } from "./model.js";
 
@@ -45,7 +46,10 @@ export class Controls {
     return [
       isComplete
         ? null
-        : button("Clients…", () => this.openClientsDialog(), { id: "start-clients" }),
+        : [
+            topicButton(this),
+            button("Clients…", () => this.openClientsDialog(), { id: "start-clients" }),
+          ],
       button("Verdict", () => this.askVerdict(), { id: "ask-verdict" }),
       isComplete
         ? null
@@ -66,6 +70,11 @@ export class Controls {
     if (this.linkState === "lost")
       return [h("b", { class: "bad-text" }, "The cluster does not answer; trying again.")];
     return this.prediction ? predictionTree(this, this.prediction) : null;
+  }
+
+  /** In place of a partition, if there is no topic. */
+  first() {
+    return firstTree(this);
   }
 
   /** At the side: the lesson. */
@@ -160,6 +169,7 @@ export class Controls {
   async attempt(work) {
     try {
       await work();
+      this.alert("");
       return true;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;

@@ -13,8 +13,12 @@ import { lastAt } from "./model.js";
 /** The least time of a flight, of the viewer's. */
 export const VISIBLE_MS = 340;
 const MAX_LATE = 2;
-/** The newest calls of a link that are looked at. */
-const CALLS = 6;
+/** The newest calls of a link that are looked at; if they are more than FEW, some are shown. */
+const CALLS = 120;
+const FEW = 10;
+/** How far back they are looked at, and how far apart some of many are, in times of a flight. */
+const CALLS_SPAN = 5;
+const APART = 0.75;
 const EXCHANGES = 40;
 /** The flights of a client that begin within the time of one. */
 const AT_ONCE = 4;
@@ -38,10 +42,9 @@ const KINDS = { Fetch: "fetch", BrokerHeartbeat: "heartbeat", AlterPartition: "i
  * @returns {Shown[]}
  */
 function shownCalls(calls, at, visible) {
-  const last = lastAt(calls, at);
   const late = MAX_LATE * visible;
   let free = -Infinity;
-  return calls.slice(Math.max(last - CALLS + 1, 0), last + 1).map((call) => {
+  return chosenCalls(calls, at, visible).map((call) => {
     const { answer } = call;
     const begin = Math.min(Math.max(call.at, free), call.at + late);
     const end = begin + Math.max((call.arrives ?? call.at) - call.at, visible);
@@ -53,6 +56,35 @@ function shownCalls(calls, at, visible) {
     return { call, begin, end, answered, back };
   });
 }
+
+/**
+ * The calls to show: all of a few; of many some, those with records first.
+ *
+ * @param {Call[]} calls
+ * @param {number} at
+ * @param {number} visible
+ * @returns {Call[]}
+ */
+function chosenCalls(calls, at, visible) {
+  const last = lastAt(calls, at);
+  let first = last;
+  const isRecent = (/** @type {Call} */ call) =>
+    (call.answer?.arrives ?? call.answer?.at ?? at) > at - CALLS_SPAN * visible;
+  while (first > 0 && first > last - CALLS && isRecent(calls[first - 1])) first -= 1;
+  const found = calls.slice(Math.max(first, 0), last + 1);
+  if (found.length <= FEW) return found;
+  /** @type {Map<number, Call>} */
+  const chosen = new Map();
+  for (const call of found) {
+    const bucket = Math.floor(call.at / (APART * visible));
+    const other = chosen.get(bucket);
+    if (!other || (carries(call) && !carries(other))) chosen.set(bucket, call);
+  }
+  return [...chosen.values()];
+}
+
+/** @param {Call} call */
+const carries = ({ answer }) => answer?.parts.some(([, , first]) => first >= 0) ?? false;
 
 /**
  * @param {Part[]} parts

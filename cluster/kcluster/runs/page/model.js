@@ -12,6 +12,8 @@ const MAX_EXCHANGES = 30_000;
 const MAX_APPENDS = 60_000;
 const MAX_STATES = 2_000;
 const MAX_NAMES = 5_000;
+/** The newest appends by which partitions are compared. */
+const RECENT = 20;
 /** The most calls of one API between two nodes. */
 const MAX_CALLS = 400;
 
@@ -373,6 +375,24 @@ export class Model {
     }
     const shown = this.sorted.filter((each) => withInternal || !each.internal);
     return (shown.length ? shown : this.sorted).map((each) => each.name);
+  }
+
+  /**
+   * The partition with the most records in the newest appends; null if there are none.
+   *
+   * @returns {Partition | null}
+   */
+  busiest() {
+    let found = null,
+      most = 0;
+    for (const partition of this.partitions.values()) {
+      const last = partition.appends.at(-1);
+      if (partition.internal || !last) continue;
+      const recent = partition.appends[Math.max(partition.appends.length - RECENT, 0)];
+      const rate = (last.last - recent.base + 1) / Math.max(this.until - recent.at, 1);
+      if (rate > most) [found, most] = [partition, rate];
+    }
+    return found;
   }
 
   /**

@@ -9,6 +9,7 @@ import { Time } from "./time.js";
 import { tabsOf, viewOf } from "./views.js";
 
 /** @import { Controls } from "./controls.js" */
+/** @import { Sound } from "./sound.js" */
 /** @import { Facts } from "./timeline/facts.js" */
 /** @import { Chosen, Note, ReplayedCard, Rows, Verdict } from "./types.js" */
 
@@ -48,6 +49,12 @@ export class Page {
     /** @type {ReplayedCard[]} */
     this.lessons = [];
     this.internal = false;
+    /**
+     * Of a page with a cluster.
+     *
+     * @type {Sound | null}
+     */
+    this.sound = null;
     this.stepping = false;
     /** @type {number[]} */
     this.frames = [];
@@ -96,6 +103,9 @@ export class Page {
     const isFirst = this.model.began === null;
     this.model.add(rows, until);
     this.time.hear(until, performance.now());
+    // The first busy partition is shown until another one is chosen.
+    if (!this.partitionName && !this.time.isComplete)
+      this.partitionName = this.model.busiest()?.name ?? "";
     if (isFirst && this.time.isComplete)
       this.time.look(momentInAddress(this.model) ?? this.model.began ?? 0);
     this.redraw();
@@ -214,6 +224,7 @@ export class Page {
       this.frames.push(took);
       if (this.frames.length > 600) this.frames.splice(0, 300);
     }
+    this.sound?.play(this);
     const isMoving = this.shownView.drawn?.(this) ?? false;
     if (isRunning || isMoving) this.nextFrame();
   }
@@ -263,6 +274,10 @@ export class Page {
     document.body.classList.toggle("projector");
     this.redraw();
   }
+  toggleSound() {
+    this.sound?.toggle();
+    this.redraw();
+  }
   toggleTheme() {
     const root = document.documentElement;
     const isDark = root.dataset.theme
@@ -297,8 +312,8 @@ export class Page {
     const { target } = event;
     if (!(target instanceof Element)) return;
     if (target.matches("input, select, textarea")) return;
-    if ((event.key === " " || event.key === "Enter") && target.matches("button, [role=button]"))
-      return;
+    // Space freezes the cluster, whatever was clicked before; Enter opens it.
+    if (event.key === "Enter" && target.matches("button, [role=button]")) return;
     /** @type {{ [key: string]: () => void }} */
     const actions = {
       " ": () => this.toggle(),
@@ -309,6 +324,7 @@ export class Page {
       f: () => this.controls?.openFork(),
       p: () => this.toggleProjector(),
       d: () => this.toggleTheme(),
+      s: () => this.toggleSound(),
       "?": () => openHelp(this),
       q: () => {
         if (!this.time.isComplete) this.controls?.togglePredict();
@@ -343,6 +359,12 @@ export function momentInAddress(model) {
 export function start(page) {
   Object.assign(window, { kclusterPage: page });
   addEventListener("keydown", (event) => page.key(event));
+  // Firefox presses a button when the key is released.
+  addEventListener("keyup", (event) => {
+    const isOpen = document.querySelector("dialog[open], .menu") !== null;
+    const isButton = event.target instanceof Element && event.target.matches("button");
+    if (event.key === " " && isButton && !isOpen) event.preventDefault();
+  });
   addEventListener("resize", () => page.redraw());
   page.redraw();
 }

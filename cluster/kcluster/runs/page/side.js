@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { replayTree } from "./lesson.js";
 import { recordTree } from "./record.js";
-import { clock, number, OUTCOMES } from "./words.js";
+import { clock, moodOf, number, OUTCOMES } from "./words.js";
 
 /** @import { Page } from "./page.js" */
 /** @import { Inside, Note, Verdict } from "./types.js" */
@@ -47,7 +47,7 @@ function eventTree(page, note, more) {
   const chain = isOpen ? page.model.causesOf(note).slice(1) : [];
   return h(
     "li",
-    { key: note.id, class: note.mood },
+    { key: note.id, class: moodOf(note) },
     h(
       "button",
       {

@@ -578,6 +578,14 @@ export interface Journey {
   mark?: number;
   words?: string;
 }
+/** A time in which no client could write to a partition; null: not known or not yet. */
+export interface Gap {
+  leader: number;
+  from: number;
+  noticed: number | null;
+  elected: number | null;
+  written: number | null;
+}
 /** Records that fall off a replica's log. */
 export interface Fall {
   broker: number;

@@ -29,7 +29,10 @@ registerView("partition", moment(partitionTree));
 function partitionTree(page, width) {
   const { model, at } = page;
   const partition = page.shownPartition;
-  if (!partition) return [h("p", { class: "dim" }, "There is no topic yet.")];
+  if (!partition)
+    return page.controls && !page.time.isComplete
+      ? page.controls.first()
+      : [h("p", { class: "dim" }, "There is no topic yet.")];
   const shown = partitionAt(model, partition, at);
   if (!shown.registration)
     return [h("p", { class: "dim" }, `${partition.name} does not exist yet.`)];
