@@ -33,7 +33,8 @@ Each lesson takes ten minutes: it plays a failure, asks what will happen, and sh
 come from the run itself. At its end is an exercise that is graded over runs that you have not seen.
 
 In a terminal, `kcluster learn 1` asks the questions one by one. These pages have the same text,
-with the answers folded. For teachers: [how to use the course](teaching.md)."""
+with the answers folded. Without an install, a browser [plays the whole course
+alone](../how-to/course-site.md). For teachers: [how to use the course](teaching.md)."""
 
 
 def pages() -> Iterator[tuple[str, str]]:

@@ -94,7 +94,7 @@ def test_site__lesson_exercise_and_scenario(browser: Browser, site: str) -> None
     assert "Right." not in saw["before"]
     assert "Right." in saw["after"]
     (problem,) = saw["problems"]
-    assert problem["text"].startswith("scenario.yaml:5:39 ")
+    assert problem["text"].startswith("exercise-2.yaml:5:39 ")
     assert "5 of 10 points, 10 runs" in saw["grade"]
     assert "missed in 10 of 10 runs" in saw["grade"]
     assert "Timeline" in saw["missed"]

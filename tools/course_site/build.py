@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from kcluster.learn.in_browser import contents
 from kcluster.runs.page.bundle import bundle
 from kcluster.runs.page.document import FOLDER as RUN_PAGE
 from kcluster.scenario.library import library_root
@@ -68,10 +69,10 @@ def build(parts: Path, out: Path) -> Path:
         _compile(pyodide, Path(folder), library)
         modules = _in_one(Path(folder))
     files = {
-        **{name: zlib.compress((pyodide / name).read_bytes(), 9) for name in PYTHON_FILES},
+        **{name: zlib.compress((pyodide / name).read_bytes()) for name in PYTHON_FILES},
         "pyodide-lock.json": zlib.compress(_lock(pyodide)),
         "python_stdlib.zip": library.read_bytes(),
-        "kcluster.tree": zlib.compress(modules, 9),
+        "kcluster.tree": zlib.compress(modules),
     }
     out.mkdir(parents=True, exist_ok=True)
     page = out / "index.html"
@@ -136,6 +137,7 @@ def page_with(files: Mapping[str, bytes]) -> str:
     ]
     values = {
         "style": "".join(path.read_text("utf-8") for path in styles),
+        "contents": contents().replace("<", "\\u003c"),  # so that no text in it ends the element
         "worker": (HERE / "worker.js").read_text("utf-8"),
         "script": "".join((*scripts, bundle(HERE, "site.js"))),
         "files": "".join(

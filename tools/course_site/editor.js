@@ -10,7 +10,6 @@ const { button, byId, h } = $dom;
 
 /** @param {Course} course */
 export function scenarioCard(course) {
-  if (!course.contents) return [];
   const { scenario } = course;
   if (!scenario) return [h("p", null, `There is no scenario ${course.key}.`)];
   return [
@@ -45,7 +44,7 @@ export function scenarioCard(course) {
 /** @param {Course} course */
 export function exerciseCard(course) {
   const lesson = course.shown;
-  if (!lesson) return [h("p", { class: "dim" }, "The exercise is being read.")];
+  if (!lesson) return [h("p", { class: "dim" }, "The exercise is read.")];
   const { exercise } = lesson;
   const { outcome: found } = course;
   return [
@@ -96,7 +95,12 @@ export function exerciseCard(course) {
  */
 function goalRow(goal, index, found) {
   if (!found?.goals)
-    return h("tr", { key: index }, h("td", null, goal.text), h("td", null, String(goal.points)));
+    return h(
+      "tr",
+      { key: index },
+      h("td", null, goal.text),
+      h("td", { class: "points" }, String(goal.points)),
+    );
   const missed = goal.failed_runs
     ? `missed in ${goal.failed_runs} of ${found.runs} runs; ${goal.why}`
     : "";
@@ -104,7 +108,11 @@ function goalRow(goal, index, found) {
     "tr",
     { key: index },
     h("td", null, goal.text, missed ? h("div", { class: "bad-text" }, missed) : null),
-    h("td", { class: missed ? "bad-text" : "good-text" }, `${goal.points} of ${goal.of}`),
+    h(
+      "td",
+      { class: missed ? "points bad-text" : "points good-text" },
+      `${goal.points} of ${goal.of}`,
+    ),
   );
 }
 
@@ -143,7 +151,7 @@ const outcome = (found) => [
   (found?.problems ?? []).map((problem, index) =>
     button(problem.text, () => showPlace(problem), { key: `problem ${index}`, class: "problem" }),
   ),
-  found?.lines ? h("pre", { key: "lines" }, found.lines.join("\n")) : null,
+  found?.lines ? h("pre", { key: "lines" }, found.lines) : null,
 ];
 
 /** @param {Problem} problem */

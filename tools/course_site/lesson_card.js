@@ -9,11 +9,29 @@ const { button, h } = $dom;
 /** @param {Course} course */
 export function lessonCard(course) {
   const lesson = course.shown;
-  if (!lesson) return [h("p", { class: "dim" }, "The lesson is being played.")];
+  if (!lesson) return coming(course);
   const part = lesson.parts[course.part];
   return [
     h("div", { key: `lesson ${lesson.number} ${course.part}` }, ...inside(course, lesson, part)),
     h("p", { key: "note", class: "dim" }, course.note),
+  ];
+}
+
+/**
+ * What can be read while the lesson is played.
+ *
+ * @param {Course} course
+ */
+function coming(course) {
+  const heading = course.contents.lessons.find(({ number }) => String(number) === course.key);
+  if (!heading) return [h("p", null, `There is no lesson ${course.key}.`)];
+  return [
+    h(
+      "div",
+      { key: `lesson ${course.key} 0` },
+      h("h2", { key: "title" }, heading.title),
+      text("intro", heading.intro),
+    ),
   ];
 }
 
@@ -65,7 +83,7 @@ const verdict = (given, part) =>
 /** @param {Part} part */
 const known = (part) => [
   text("because", part.because),
-  part.seen.length ? h("pre", { key: "seen" }, part.seen.join("\n")) : null,
+  part.seen ? h("pre", { key: "seen" }, part.seen) : null,
   text("after", part.after),
 ];
 

@@ -15,7 +15,7 @@ export class Python {
 
   /** Start the worker; a call that is not answered fails. */
   begin() {
-    for (const { reject } of this.calls.values()) reject(new Error("stopped"));
+    for (const { reject } of this.calls.values()) reject(new Error("Stopped."));
     this.calls.clear();
     this.worker?.terminate();
     const code = new Blob([textOf("worker")], { type: "text/javascript" });
@@ -47,6 +47,7 @@ export class Python {
   /** @param {Told} told */
   hear(told) {
     if (told.stage) this.report(told.stage);
+    if (told.ready) this.report("Python is ready.");
     const { number = 0 } = told;
     const call = this.calls.get(number);
     this.calls.delete(number);

@@ -24,24 +24,37 @@ export class RunFrame {
    * Show the page of a run.
    *
    * @param {string} html
+   * @param {string} [partition] shown at its start, instead of the time line of the whole run
    */
-  show(html) {
-    this.ready = this.open(html);
+  show(html, partition) {
+    this.ready = this.open(html, partition);
     return this.ready;
   }
 
-  /** @param {string} html */
-  async open(html) {
+  /**
+   * @param {string} html
+   * @param {string} [partition]
+   */
+  async open(html, partition) {
     this.clear();
     this.html = html;
     const frame = document.createElement("iframe");
     frame.title = "The page of the run";
+    frame.className = "coming";
     frame.srcdoc = html;
     this.frame = frame;
     this.place.append(frame);
     const page = await pageIn(frame);
     await page.ready;
-    if (this.frame === frame) this.page = page;
+    if (partition) {
+      page.showPartition(partition);
+      await page.ready;
+      page.look(page.began);
+    }
+    await drawn();
+    if (this.frame !== frame) return;
+    this.page = page;
+    frame.className = "";
   }
 
   clear() {
@@ -100,6 +113,10 @@ export class RunFrame {
     URL.revokeObjectURL(link.href);
   }
 }
+
+/** Settled after the next frame, which draws what has changed. */
+const drawn = () =>
+  new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
 
 /**
  * The page in a frame: its script unpacks it.

@@ -15,8 +15,8 @@ const { button, byId, h, patch } = $dom;
 
 export class Course {
   constructor() {
-    /** @type {Contents | null} */
-    this.contents = null;
+    /** @type {Contents} */
+    this.contents = JSON.parse(byId("contents").textContent ?? "");
     /** @type {"lesson" | "exercise" | "scenario"} */
     this.kind = "lesson";
     this.key = "1";
@@ -33,7 +33,7 @@ export class Course {
      *
      * @type {Map<string, string>}
      */
-    this.texts = new Map();
+    this.texts = new Map(storedTexts());
     this.seed = "";
     /** @type {Outcome | null} */
     this.outcome = null;
@@ -42,14 +42,8 @@ export class Course {
     this.frame = new RunFrame(byId("run"));
     this.python = new Python((stage) => this.say(stage));
     addEventListener("hashchange", () => this.go());
-    this.ready = this.open();
-  }
-
-  async open() {
-    const shown = this.go();
-    this.contents = await this.guarded(this.python.ask("contents"));
-    this.draw();
-    await shown;
+    /** Settled once the page shows what its first address names. */
+    this.ready = this.go();
   }
 
   get address() {
@@ -60,7 +54,11 @@ export class Course {
     return this.lessons.get(this.key) ?? null;
   }
   get scenario() {
-    return this.contents?.scenarios.find(({ name }) => name === this.key) ?? null;
+    return this.contents.scenarios.find(({ name }) => name === this.key) ?? null;
+  }
+  /** The name of the editor's text in messages. */
+  get file() {
+    return this.kind === "scenario" ? `${this.key}.yaml` : `exercise-${this.key}.yaml`;
   }
   /** The text of the editor. */
   get text() {
@@ -96,11 +94,8 @@ export class Course {
     if (!lesson || address !== this.address) return;
     if (this.kind === "exercise") this.say("Run your answer to see it.");
     else {
-      await this.frame.show(lesson.page);
+      await this.frame.show(lesson.page, lesson.partition);
       if (address !== this.address) return;
-      this.frame.page?.showPartition(lesson.partition);
-      await this.frame.page?.ready;
-      this.frame.look(0);
       this.note = tookNote(lesson);
       this.say("");
     }
@@ -138,10 +133,12 @@ export class Course {
   /** @param {string} text */
   edit(text) {
     this.texts.set(this.address, text);
+    storeTexts(this.texts);
     this.draw();
   }
   reset() {
     this.texts.delete(this.address);
+    storeTexts(this.texts);
     this.outcome = null;
     this.draw();
   }
@@ -160,8 +157,8 @@ export class Course {
     this.draw();
     const asked =
       call === "run"
-        ? this.python.ask("run", text, seed === "" ? undefined : Number(seed))
-        : this.python.ask("grade", Number(this.key), text);
+        ? this.python.ask("run", text, this.file, seed === "" ? undefined : Number(seed))
+        : this.python.ask("grade", Number(this.key), text, this.file);
     /** @type {Outcome | null} */
     const outcome = await this.guarded(asked);
     this.isBusy = false;
@@ -190,7 +187,7 @@ export class Course {
     try {
       return await answer;
     } catch (error) {
-      this.say(String(error));
+      this.say(error instanceof Error ? error.message : String(error));
       return null;
     }
   }
@@ -208,8 +205,7 @@ export class Course {
   }
 
   head() {
-    const lessons = this.contents?.lessons ?? [];
-    const scenarios = this.contents?.scenarios ?? [];
+    const { lessons, scenarios } = this.contents;
     const number = this.kind === "scenario" ? "1" : this.key;
     const first = scenarios[0]?.name ?? "";
     return [
@@ -250,7 +246,7 @@ export class Course {
     const go = () => {
       location.hash = address;
     };
-    return button(words, go, { key: kind, disabled: !this.contents, ...current });
+    return button(words, go, { key: kind, ...current });
   }
 
   /**
@@ -264,6 +260,30 @@ export class Course {
   card() {
     if (this.kind === "lesson") return lessonCard(this);
     return this.kind === "exercise" ? exerciseCard(this) : scenarioCard(this);
+  }
+}
+
+const STORE = "kcluster course";
+
+/**
+ * The texts that were changed here before.  Some browsers store nothing for a page of a file.
+ *
+ * @returns {[string, string][]}
+ */
+function storedTexts() {
+  try {
+    return JSON.parse(localStorage.getItem(STORE) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+/** @param {Map<string, string>} texts */
+function storeTexts(texts) {
+  try {
+    localStorage.setItem(STORE, JSON.stringify([...texts]));
+  } catch {
+    // The text stays until the page is left.
   }
 }
 

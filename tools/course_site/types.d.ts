@@ -23,7 +23,7 @@ export interface Contents {
 export interface Heading {
   number: number;
   title: string;
-  minutes: number;
+  intro: string;
 }
 export interface ScenarioFile {
   name: string;
@@ -31,7 +31,6 @@ export interface ScenarioFile {
   text: string;
 }
 export interface Lesson extends Heading {
-  intro: string;
   summary: string;
   /** The partition that it is about: orders-0. */
   partition: string;
@@ -51,7 +50,7 @@ export interface Part {
   right: number | null;
   because: string;
   after: string;
-  seen: string[];
+  seen: string;
 }
 export interface Exercise {
   title: string;
@@ -71,7 +70,7 @@ export interface Problem {
 export interface Outcome {
   problems?: Problem[];
   page?: string;
-  lines?: string[];
+  lines?: string;
   trace?: string;
   points?: number;
   of?: number;
@@ -92,8 +91,6 @@ export interface Goal {
 export interface RunPage {
   ready: Promise<void>;
   began: number;
-  at: number;
   look(at: number): void;
-  show(view: string): void;
   showPartition(name: string): void;
 }

@@ -10,7 +10,7 @@ with their places, and bugs of kcluster become the report of a crash, so that no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from textwrap import dedent
 
 import msgspec
 
@@ -31,9 +31,6 @@ from kcluster.scenario.play.running import try_scenario
 from kcluster.scenario.report import crash_lines, result_lines
 from kcluster.version import __version__
 
-SOURCE: Final = "scenario.yaml"
-"""The name of the editor's text in messages."""
-
 
 def contents() -> str:
     """The lessons, and the scenarios with their text."""
@@ -51,7 +48,6 @@ def lesson(number: int) -> str:
     keys = played.lesson.keys
     return _json(
         **_heading(played.lesson),
-        intro=keys.intro,
         summary=keys.summary,
         partition="{}-{}".format(*keys.partitions[0]),
         trace=played.result.trace_hash,
@@ -61,22 +57,23 @@ def lesson(number: int) -> str:
     )
 
 
-def run(text: str, seed: int | None = None) -> str:
-    """A run of a scenario's text: `page`, `passed` and the lines of its report; or `problems`."""
+def run(text: str, file: str, seed: int | None = None) -> str:
+    """A run of a scenario's text: its `page`, and the lines of its report; or its `problems`, which
+    call the text by the name `file`."""
     try:
-        scenario = Scenario.parse(text, SOURCE)
+        scenario = Scenario.parse(text, file)
         result = try_scenario(scenario, "virtual", seed)
     except (ProblemsError, ClusterError) as error:
         return _json(problems=_problems(error))
     return _json(**_run(result))
 
 
-def grade(number: int, text: str) -> str:
+def grade(number: int, text: str, file: str) -> str:
     """The grade of an answer to the exercise of a lesson: points and goals, with the page of the
-    first run that missed a goal; or `problems`."""
+    first run that missed a goal; or `problems`, as of `run`."""
     exercise = exercise_of(str(number))
     try:
-        found = grade_answer(exercise, Scenario.parse(text, SOURCE))
+        found = grade_answer(exercise, Scenario.parse(text, file))
     except (ProblemsError, ClusterError) as error:
         return _json(problems=_problems(error))
     missed = found.first_failing
@@ -84,7 +81,8 @@ def grade(number: int, text: str) -> str:
 
 
 def _heading(shown: Lesson) -> JsonObject:
-    return {"number": shown.number, "title": shown.title, "minutes": shown.keys.minutes}
+    keys = shown.keys
+    return {"number": shown.number, "title": keys.title, "intro": keys.intro}
 
 
 def _scenario(file: LibraryFile) -> JsonObject:
@@ -105,7 +103,7 @@ def _parts(played: LessonPlayed) -> Iterator[JsonObject]:
             "right": each.right,
             "because": "" if ask is None else ask.because,
             "after": part.after,
-            "seen": _stripped(seen_lines(each, played.result)),
+            "seen": _lines(seen_lines(each, played.result)),
         }
         from_ms = part.until_ms
 
@@ -125,10 +123,10 @@ def _exercise(exercise: Exercise) -> JsonObject:
 
 def _run(result: RunResult | RunCrash) -> JsonObject:
     if isinstance(result, RunCrash):
-        return {"lines": _stripped(crash_lines(result))}
+        return {"lines": _lines(crash_lines(result))}
     return {
         "page": page_of_record(result.record()),
-        "lines": _stripped(result_lines(result)),
+        "lines": _lines(result_lines(result)),
         "trace": result.trace_hash,
     }
 
@@ -142,8 +140,9 @@ def _problems(error: ProblemsError | ClusterError) -> list[JsonObject]:
     ]
 
 
-def _stripped(lines: Iterable[str]) -> list[str]:
-    return [line.rstrip() for line in lines]
+def _lines(lines: Iterable[str]) -> str:
+    """Lines as one text, without the indentation that all of them have."""
+    return dedent("\n".join(line.rstrip() for line in lines))
 
 
 def _json(**values: object) -> str:
