@@ -19,6 +19,7 @@ from kcluster.broker.connected import ConnectedClients
 from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.contract import (
     CloseConnection,
+    EndSessions,
     HandshakeFailed,
     LoginFailed,
     NoteId,
@@ -26,7 +27,12 @@ from kcluster.contract import (
     Request,
     Rng,
 )
-from kcluster.events.security import AuthenticationFailed, CredentialsApplied, TlsHandshakeFailed
+from kcluster.events.security import (
+    AuthenticationFailed,
+    CredentialsApplied,
+    SessionsEnded,
+    TlsHandshakeFailed,
+)
 from kcluster.metadata.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kcluster.principals import ANONYMOUS, MAX_SHOWN_CHARS, ClientIdentity
 from kcluster.protocol.apis import ApiKey
@@ -40,7 +46,8 @@ from kcluster.security.sasl.authenticator import (
 )
 from kcluster.security.sasl.exchange import LoginProblem
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
-from kcluster.security.sasl.scram import MIN_ITERATIONS, Credential, TokenCredential, derive_keys
+from kcluster.security.sasl.scram import TokenCredential
+from kcluster.security.sasl.scram_keys import MIN_ITERATIONS, Credential, derive_keys
 from kcluster.security.sasl.settings import SaslSettings
 from kcluster.timers import Timers
 
@@ -207,6 +214,17 @@ class Logins:
         self.clients.connection_closed(connection_id)
         if self._logins.pop(connection_id, None) is not None:
             self._timers.cancel(("failed login", connection_id))
+
+    def end_sessions(self, ended: EndSessions, now_ms: int) -> None:
+        """End the sessions of a user, or of all."""
+        count = sum(
+            login.end_session(now_ms)
+            for login in self._logins.values()
+            if ended.user in (None, login.identity.principal.name)
+            and ended.mechanism in ("", login.mechanism)
+        )
+        self.clients.revision += 1
+        self._outbox.note(SessionsEnded(self._view.node_id, ended.user, ended.mechanism, count))
 
     # -------------------------------------------------------------------------------- events
 

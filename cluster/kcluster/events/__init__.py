@@ -69,7 +69,9 @@ from kcluster.events.security import (
     AuthenticationFailed,
     AuthorizationDenied,
     CredentialsApplied,
+    SessionsEnded,
     TlsHandshakeFailed,
+    TokensExpired,
 )
 from kcluster.events.share_groups import (
     DeadLettersDropped,
@@ -112,6 +114,8 @@ AnyEvent = (
     | AuthorizationDenied
     | TlsHandshakeFailed
     | CredentialsApplied
+    | SessionsEnded
+    | TokensExpired
     | LeaderElected
     | PartitionOffline
     | ReassignmentStarted
@@ -214,10 +218,12 @@ __all__ = [
     "RuleAdded",
     "RuleHit",
     "RuleRemoved",
+    "SessionsEnded",
     "ShareLocksExpired",
     "SharePartitionLoaded",
     "StepSkipped",
     "TlsHandshakeFailed",
+    "TokensExpired",
     "TopicCreated",
     "TopicDeleted",
     "TransactionCompleted",

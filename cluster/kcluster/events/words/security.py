@@ -14,7 +14,9 @@ from kcluster.events.security import (
     AuthenticationFailed,
     AuthorizationDenied,
     CredentialsApplied,
+    SessionsEnded,
     TlsHandshakeFailed,
+    TokensExpired,
 )
 from kcluster.events.words.base import counted, text_of
 from kcluster.node_ids import CONTROLLER_ID
@@ -88,6 +90,21 @@ def _client(client_id: str, host: str, times: int, *more: str) -> str:
     """A client in words: `shop from 10.0.0.5, 12 times`."""
     parts = [f"{client_id} from {host}" if client_id else f"from {host}", *more]
     return ", ".join([*parts, f"{times:,} times"] if times > 1 else parts)
+
+
+@text_of.register
+def _(event: SessionsEnded) -> str:
+    whose = f" of {event.user}" if event.user is not None else ""
+    by = f" by {event.mechanism}" if event.mechanism else ""
+    sessions = counted(event.sessions, "session")
+    return f"broker {event.broker} ends {sessions}{whose}{by}: clients must log in again"
+
+
+@text_of.register
+def _(event: TokensExpired) -> str:
+    found = {"token": event.bearer_tokens, "delegation token": event.delegation_tokens}
+    words = [counted(count, word) for word, count in found.items() if count]
+    return f"{' and '.join(words)} of {event.user} expired"
 
 
 def acl_text(acl: Acl) -> str:
