@@ -16,6 +16,7 @@ from typing import Final
 
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import (
+    AcceptClients,
     CloseConnection,
     Effect,
     Event,
@@ -323,6 +324,9 @@ class Dispatcher:
                     note_sink(effect)
             elif isinstance(effect, CloseConnection):
                 self.close_connection(process.node_id, effect.connection_id, effect.reason)
+            elif isinstance(effect, AcceptClients):
+                process.accepts_clients = True
+                self.outlet.accept_clients(process.node_id)
             else:
                 assert isinstance(effect, Stopped), effect
                 self._die(process, DeathKind.CLEAN)
@@ -478,6 +482,7 @@ class Dispatcher:
     def _die(self, process: Process, how: DeathKind, bug: str = "") -> None:
         process.life += 1
         process.node = None
+        process.accepts_clients = False
         process.deadline_ms = None
         process.inbox.clear()
         self._shutdown_limits_us.pop(process.node_id, None)

@@ -210,8 +210,11 @@ def test_live__what_if_from_now(tab: Tab, url: str) -> None:
     page.get_by_label("How long").select_option("5s")
     page.get_by_role("button", name="Play both futures").click()
     here = page.get_by_role("region", name="With nothing more done")
-    there = page.get_by_role("region", name="With kill: 1")
-    there.get_by_text("Verdict").wait_for(timeout=60_000)
+    there = page.get_by_role("region", name="With kill: leader(orders-0)")
+    there.get_by_role("heading", name="valid").wait_for(timeout=60_000)
+    difference = page.locator(".difference").inner_text()
+    assert difference.endswith("broker 2 leads orders-0 instead of broker 1.")
+    assert len({*page.locator(".future .axis").all_inner_texts()}) == 1, "the same offsets"
     page.locator("#fork-slider").fill(str(page.evaluate("kclusterPage.controls.open.moment + 500")))
     there.get_by_text("down (killed)").wait_for()
     here.get_by_text("leader, end").first.wait_for()

@@ -65,10 +65,10 @@ def packed(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data)).decode()
 
 
-def packed_run(record: RunRecord) -> tuple[str, str]:
+def packed_run(record: RunRecord, lessons: Sequence[JsonObject]) -> tuple[str, str]:
     """The data with which the page opens, and the data that only views other than the timeline
-    draw."""
-    values = (carried_values(record), later_tables(record))
+    draw.  `lessons`: the cards of a class."""
+    values = (carried_values(record) | {"lessons": list(lessons)}, later_tables(record))
     first, later = (packed(msgspec.json.encode(each)) for each in values)
     return first, later
 

@@ -79,7 +79,7 @@ export class Controls {
 
   /** At the side: the lesson. */
   side() {
-    return this.lesson ? lessonTree(this.lesson) : null;
+    return this.lesson ? lessonTree(this.lesson, this) : null;
   }
 
   // ------------------------------------------------------------------------ from the stream
@@ -115,6 +115,21 @@ export class Controls {
   setLesson(card) {
     this.lesson = card;
     this.page.redraw();
+  }
+
+  /**
+   * The class's answer, in place of the terminal; null: go on without one.
+   *
+   * @param {number | null} choice
+   */
+  async answerLesson(choice) {
+    await this.attempt(() => this.ask("POST", "/lesson", { choice }));
+  }
+
+  /** Of the run so far, as one file. */
+  get replayAddress() {
+    const { base, token } = this.connection.address;
+    return `${base}/timeline.html?${new URLSearchParams({ token: token ?? "" })}`;
   }
 
   /** @param {string} state */
@@ -346,9 +361,10 @@ export class Controls {
       state.futures = {
         here: futureOf(answer.here),
         there: futureOf(answer.there),
+        difference: answer.difference,
         assumptions: answer.assumptions,
       };
-      state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);
+      state.shown = answer.at_ms + answer.facts.for_ms; // then the futures come to rest
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       state.error = error.message;

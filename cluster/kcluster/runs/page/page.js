@@ -11,7 +11,7 @@ import { tabsOf, viewOf } from "./views.js";
 /** @import { Controls } from "./controls.js" */
 /** @import { Sound } from "./sound.js" */
 /** @import { Facts } from "./timeline/facts.js" */
-/** @import { Chosen, Note, Rows, Verdict } from "./types.js" */
+/** @import { Chosen, Note, ReplayedCard, Rows, Verdict } from "./types.js" */
 
 /** The least time between two drawings of a view in which time passes. */
 const MIN_REST_MS = 30;
@@ -46,6 +46,8 @@ export class Page {
     this.openNote = "";
     /** @type {Verdict | null} */
     this.verdict = null;
+    /** @type {ReplayedCard[]} */
+    this.lessons = [];
     this.internal = false;
     /**
      * Of a page with a cluster.
@@ -243,6 +245,7 @@ export class Page {
     byId("side").classList.toggle(
       "needed",
       this.controls?.lesson != null ||
+        this.lessons.length > 0 ||
         this.selected !== null ||
         this.openNote !== "" ||
         (this.verdict !== null && !this.isBeforeEnd),

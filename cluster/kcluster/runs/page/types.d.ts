@@ -281,6 +281,8 @@ export interface Carried {
     brokers: { id: number; rack: string }[];
   };
   verdict: Verdict | null;
+  /** Of the class that watched this run. */
+  lessons: ReplayedCard[];
   problems: Problem[];
   /** Rows of (ms, count); ended: (ms, acked, failed, unknown, longest ms). */
   clients: {
@@ -467,6 +469,26 @@ export interface LessonCard {
   right: number | null;
   because: string;
   after: string;
+  from_s: number;
+  until_s: number;
+  /** What the lesson waits for. */
+  awaits: "" | "answer" | "go_on";
+  /** The class's answer. */
+  given: number | null;
+  voters: number;
+  /** By choice, once the answer is shown. */
+  votes: number[];
+  vote_at: VotePlace | null;
+}
+/** Where phones vote; the dark modules of its QR code, `size` wide. */
+export interface VotePlace {
+  url: string;
+  path: string;
+  size: number;
+}
+/** A card of a class that is over, and the moment from which it was shown. */
+export interface ReplayedCard extends LessonCard {
+  at: number;
 }
 export interface Question {
   text: string;
@@ -535,7 +557,7 @@ export interface Fork {
   busy?: boolean;
   error?: string;
   moment?: number;
-  futures?: { here: Future; there: Future; assumptions?: string[] };
+  futures?: { here: Future; there: Future; difference: string; assumptions?: string[] };
 }
 export interface Prediction {
   questions: Question[];
