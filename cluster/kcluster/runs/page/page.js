@@ -14,7 +14,7 @@ import { tabsOf, viewOf } from "./views.js";
 /** @import { Chosen, Note, ReplayedCard, Rows, Verdict } from "./types.js" */
 
 /** The least time between two drawings of a view in which time passes. */
-const MIN_REST_MS = 30;
+const MIN_REST_MS = 20;
 
 export class Page {
   /**
@@ -226,7 +226,7 @@ export class Page {
       this.drawView();
       this.viewDrawn = began;
       const took = performance.now() - began;
-      this.rest = Math.max(MIN_REST_MS, 4 * took);
+      this.rest = Math.max(MIN_REST_MS, 1.5 * took);
       this.frames.push(took);
       if (this.frames.length > 600) this.frames.splice(0, 300);
     }
