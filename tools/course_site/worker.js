@@ -29,7 +29,10 @@ globalThis.onmessage = async (/** @type {MessageEvent<Asked>} */ { data }) => {
     }
     const python = await course;
     const began = performance.now();
-    const answer = python[data.call](...data.values);
+    const report = (/** @type {number} */ done, /** @type {number} */ of) =>
+      tell({ number: data.number, done, of });
+    const values = data.reports ? [...data.values, report] : data.values;
+    const answer = python[data.call](...values);
     tell({ number: data.number, answer, took: performance.now() - began });
   } catch (error) {
     tell({ number: "number" in data ? data.number : 0, error: String(error) });
