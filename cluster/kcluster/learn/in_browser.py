@@ -31,7 +31,6 @@ from kcluster.scenario.play.running import try_scenario
 from kcluster.scenario.report import crash_lines, result_lines
 from kcluster.version import __version__
 
-
 Report = Callable[[int, int], None]
 """Called while Python works, with (done, all): ms of a run, or runs of a grade."""
 
