@@ -22,8 +22,6 @@ from kcluster.scenario.library import LibraryKind, library_path
 from tools.course_site.build import NOT_NEEDED, PACKAGE, PURE, ROOMS_LEFT_OUT, STAND_INS, WHEELS
 
 IMPORT = re.compile(r"^ *(?:import (?=[\w.]+(?:$| as|  #))|from (?=[\w.]+ import ))(\w+)", re.M)
-    r"^ *(?:import|from) ([a-z_0-9]+)(?=[.\w]* import |[.\w]*(?: as .*|  #.*)?$)", re.M
-)
 FOLDER = Path(__file__).parents[2] / "tools/course_site/stand_ins"
 LESSONS = (6, 9)
 """A network that is cut; transactions."""

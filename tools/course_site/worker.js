@@ -54,14 +54,15 @@ async function started(packed) {
     module(packed, "pyodide.mjs"),
     module(packed, "pyodide.asm.mjs"),
   ]);
+  const tree = file(packed, "kcluster.tree").then((answer) => answer.arrayBuffer());
   const python = await loadPyodide({
     indexURL: "page:///",
     createPyodideModule,
     lockFileContents: await (await file(packed, "pyodide-lock.json")).json(),
     env: { PYTHONDONTWRITEBYTECODE: "1" },
   });
-  tell({ stage: "Reading kcluster" });
-  unpack(await (await file(packed, "kcluster.tree")).arrayBuffer(), python.FS);
+  tell({ stage: "Python reads kcluster." });
+  unpack(await tree, python.FS);
   return python.runPython(`
 import sys
 sys.path.insert(0, "/kcluster")
