@@ -179,6 +179,19 @@ class LoginFailed(Struct):
     answer: Any = None
 
 
+class HandshakeFailed(Struct, gc=False):
+    """A client was refused, or refused the broker, before its first byte: the TLS handshake of its
+    connection failed, and the connection is closed.
+
+    `problem`: why, a HandshakeProblem of kcluster.security; `detail`: more about it.
+    """
+
+    listener: str
+    client_host: str
+    problem: str
+    detail: str = ""
+
+
 class Tick(Struct, gc=False):
     """The input that `deadline_ms` has come."""
 
@@ -189,6 +202,14 @@ class Start(Struct, gc=False):
 
 class Shutdown(Struct, gc=False):
     """Stop cleanly: controlled shutdown, then the effect Stopped.  Kafka: SIGTERM."""
+
+
+class EndSessions(Struct, gc=False):
+    """End the sessions of a broker's clients now: the next request of each that does not log in
+    again closes its connection (KIP-368).  `user`: null for all; `mechanism`: empty for all."""
+
+    user: str | None = None
+    mechanism: str = ""
 
 
 class MoveLeader(Struct, gc=False):
@@ -206,9 +227,11 @@ Input = (
     | PeerDisconnected
     | ConnectionClosed
     | LoginFailed
+    | HandshakeFailed
     | Tick
     | Start
     | Shutdown
+    | EndSessions
     | MoveLeader
 )
 
@@ -280,11 +303,16 @@ class Note(Struct, gc=False):
     cause: NoteId | None = None
 
 
+class AcceptClients(Struct, gc=False):
+    """Open the broker's ports for clients, once in its life: it has caught up with the metadata,
+    and was unfenced.  Kafka: SocketServer.enableRequestProcessing."""
+
+
 class Stopped(Struct, gc=False):
     """The node has shut down cleanly; the driver takes it down."""
 
 
-Effect = Reply | Send | CloseConnection | Note | Stopped
+Effect = Reply | Send | CloseConnection | Note | AcceptClients | Stopped
 
 
 class Node(Protocol):

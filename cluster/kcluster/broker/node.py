@@ -34,6 +34,8 @@ from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import (
     ConnectionClosed,
     Effect,
+    EndSessions,
+    HandshakeFailed,
     Input,
     LoginFailed,
     PeerDisconnected,
@@ -126,6 +128,7 @@ class BrokerNode(Broker):
             (self.coordinator, self.transactions, self.share_state),
             self.share_partitions,
             self.access,
+            self.logins,
         )
         self._maintenance = Maintenance(view, timers, replicas, self.isr, disk)
         self.lifecycle = Lifecycle(
@@ -164,6 +167,8 @@ class BrokerNode(Broker):
         elif isinstance(incoming, PeerResponse):
             self.peers.on_response(incoming, now_ms)
         elif isinstance(incoming, Request):
+            if self.logins is not None:
+                self.logins.clients.seen(incoming)
             if not self.quotas.is_active or not self.quotas.holds(incoming, now_ms):
                 self.serve(incoming, now_ms)
         else:
@@ -228,6 +233,14 @@ class BrokerNode(Broker):
         assert self.logins is not None, event
         self.logins.end(event, now_ms)
 
+    def _on_handshake_failed(self, event: HandshakeFailed, now_ms: int) -> None:
+        assert self.logins is not None, event
+        self.logins.handshake_failed(event, now_ms)
+
+    def _on_end_sessions(self, event: EndSessions, now_ms: int) -> None:
+        assert self.logins is not None, event
+        self.logins.end_sessions(event, now_ms)
+
     def _abandon_fetch(self, connection_id: int) -> None:
         """Abandon a fetch.  As in Kafka its session outlives the connection, because the client may
         return on another."""
@@ -258,6 +271,8 @@ _ON: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
     PeerDisconnected: BrokerNode._on_peer_disconnected,
     ConnectionClosed: BrokerNode._on_connection_closed,
     LoginFailed: BrokerNode._on_login_failed,
+    HandshakeFailed: BrokerNode._on_handshake_failed,
+    EndSessions: BrokerNode._on_end_sessions,
     Tick: BrokerNode._on_tick,
     Start: BrokerNode._on_start,
     Shutdown: BrokerNode._on_shutdown,

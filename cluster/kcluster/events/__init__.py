@@ -32,7 +32,6 @@ from kcluster.events.brokers import (
     RegistrationRefused,
 )
 from kcluster.events.clients import (
-    AuthenticationFailed,
     ClientThrottled,
     GroupAssigned,
     GroupMemberExpired,
@@ -64,7 +63,16 @@ from kcluster.events.partitions import (
     ReassignmentCompleted,
     ReassignmentStarted,
 )
-from kcluster.events.security import AclsApplied, AclsChanged, AuthorizationDenied
+from kcluster.events.security import (
+    AclsApplied,
+    AclsChanged,
+    AuthenticationFailed,
+    AuthorizationDenied,
+    CredentialsApplied,
+    SessionsEnded,
+    TlsHandshakeFailed,
+    TokensExpired,
+)
 from kcluster.events.share_groups import (
     DeadLettersDropped,
     DeadLettersWritten,
@@ -104,6 +112,10 @@ AnyEvent = (
     | AclsChanged
     | AclsApplied
     | AuthorizationDenied
+    | TlsHandshakeFailed
+    | CredentialsApplied
+    | SessionsEnded
+    | TokensExpired
     | LeaderElected
     | PartitionOffline
     | ReassignmentStarted
@@ -176,6 +188,7 @@ __all__ = [
     "ControlledShutdown",
     "ControllerDown",
     "ControllerElected",
+    "CredentialsApplied",
     "DeadLettersDropped",
     "DeadLettersWritten",
     "DiskFull",
@@ -205,9 +218,12 @@ __all__ = [
     "RuleAdded",
     "RuleHit",
     "RuleRemoved",
+    "SessionsEnded",
     "ShareLocksExpired",
     "SharePartitionLoaded",
     "StepSkipped",
+    "TlsHandshakeFailed",
+    "TokensExpired",
     "TopicCreated",
     "TopicDeleted",
     "TransactionCompleted",
