@@ -1,8 +1,8 @@
 """The logins of a broker's SASL connections: kept by connection, ended after a delay, reported.
 
 Owns: the authenticators, the delay before a failed login is answered and its connection closed, the
-events of failures (a second's equal ones are one event).  Never: decides whether a client may come
-in (security/sasl/ does), reads frames (channel.py does).
+events of failures (equal ones within a second are one event).  Never: decides whether a client may
+come in (security/sasl/ does), reads frames (channel.py does).
 Kafka: Selector (DelayedAuthenticationFailureClose), CredentialCache, DelegationTokenCache.
 """
 
@@ -33,8 +33,8 @@ from kcluster.timers import Timers
 FOLD_MS: Final = 1_000
 """The time for which equal failures are counted before the next event."""
 MAX_FOLDED: Final = 1_000
-"""The number of different failures that are counted; further ones are not reported until others
-have passed."""
+"""The maximum number of different failures that are counted at a time; further ones are not
+reported."""
 MAX_SHOWN: Final = 100
 """The number of characters of a user's name that are reported: a client may send any name."""
 
@@ -43,7 +43,7 @@ _Fold = tuple[str, str, str, LoginProblem, str]
 
 @final
 class Logins:
-    """The logins of one life of one broker.  `settings`: by listener."""
+    """The logins of a broker from its start to its stop.  `settings`: by listener."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Logins:
         self._rng = rng
         self._logins: dict[int, SaslAuthenticator] = {}
         self._folded: dict[_Fold, int] = {}
-        """The failures since the last event, by their facts."""
+        """The number of failures since the last event, by their facts."""
 
     # ----------------------------------------------------------------------- for the channels
 
@@ -100,7 +100,7 @@ class Logins:
     def malformed(
         self, login: SaslAuthenticator, connection_id: int, client_host: str, detail: str
     ) -> LoginFailed:
-        """The end of the login of a client whose frame is no request that is served."""
+        """The end of the login of a client whose frame is not a request that the broker serves."""
         login.reject()
         return LoginFailed(connection_id, client_host, LoginProblem.NOT_SASL, detail=detail)
 
@@ -171,7 +171,7 @@ class Logins:
         return f"login failed: {problem}{detail}"
 
     def _unfold(self, key: _Fold) -> Callable[[int], None]:
-        """Note the failures of the past second, and count on if there were any."""
+        """Note the failures of the past second; count on if there were any."""
 
         def unfold(now_ms: int) -> None:
             times = self._folded.pop(key)

@@ -1,4 +1,4 @@
-"""What a broker's certificate may be on purpose.
+"""The certificates that brokers show: valid ones, and ones that are wrong on purpose.
 
 Owns: the states of certificates, and which one a broker shows.  Never: makes a certificate
 (drivers/tls/authority.py does).
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class CertificateState(StrEnum):
-    """A certificate that clients accept, or what is wrong with it."""
+    """What is wrong with a certificate, if anything."""
 
     VALID = "valid"
     EXPIRED = "expired"
@@ -30,4 +30,4 @@ class BrokerCertificate(Struct, frozen=True):
 
 
 FIRST: Final = BrokerCertificate()
-"""The certificate of a broker that nobody has replaced."""
+"""The certificate with which a broker starts."""

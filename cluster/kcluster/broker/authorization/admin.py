@@ -85,7 +85,7 @@ def _alter_configs(row: Callable[..., Message]) -> Guard:
         resources = request.body.resources
         names = [(resource.resource_type, resource.resource_name) for resource in resources]
         times = Counter(names)
-        # What is named twice is refused for that.
+        # The handler refuses resources that are named twice.
         denied = [
             times[name] == 1
             and (operation := _OPERATION_ON_CLUSTER.get(name[0])) is not None

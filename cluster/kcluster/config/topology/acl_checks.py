@@ -69,7 +69,8 @@ def _read_acl(reading: TreeReader, node: Node, path: str, keys: AclKeys) -> Iter
 
 
 def acl_problem(keys: AclKeys) -> tuple[str, str] | None:
-    """What is wrong with the keys of an ACL together: the key at fault, "" for all, and why."""
+    """How the keys of an ACL contradict each other: the key at fault, "" for all of them, and the
+    reason."""
     if keys.allow and keys.deny:
         return "", "says both allow and deny; write an ACL for each"
     if not (keys.allow or keys.deny):
@@ -87,7 +88,7 @@ def acl_problem(keys: AclKeys) -> tuple[str, str] | None:
 
 
 def acls_of(keys: AclKeys) -> Iterator[Acl]:
-    """The ACLs that keys without a problem stand for."""
+    """The ACLs that these keys stand for; they have no problem."""
     permission = AclPermission.ALLOW if keys.allow else AclPermission.DENY
     principals, hosts = keys.allow or keys.deny or (), keys.hosts or (WILDCARD,)
     for kind in _kinds(keys):

@@ -46,7 +46,7 @@ class Brokers(Struct, frozen=True):
 
 
 class BrokerDefaults(Struct, frozen=True):
-    """What brokers have unless they say otherwise."""
+    """The values of brokers that do not set their own."""
 
     profile: str
     config: dict[str, str]

@@ -1,7 +1,7 @@
 """Checks the listeners of brokers: from a tree (tree.py) to ListenerSpecs.
 
 Owns: both ways to write them, `listeners:` and Kafka's configs; the protocol that a name implies.
-Never: raises; a listener with a problem is left out.  Checks that ports differ (broker_checks.py).
+Never: raises (a listener with a problem is left out), compares ports (broker_checks.py does).
 Kafka: KafkaConfig.listeners, effectiveAdvertisedListeners, listenerSecurityProtocolMap.
 """
 
@@ -32,7 +32,8 @@ _URL: Final = re.compile(r"(?P<name>[^:/]+)://(?P<host>\[[^]]*\]|[^:]*):(?P<port
 
 
 class KafkaListeners(Struct, frozen=True):
-    """The listeners in Kafka's configs, and the configs without them.  `node`: where they are."""
+    """The listeners in Kafka's configs, and the configs without them.  `node`: where they stand in
+    the file."""
 
     rest: Node | None
     listeners: tuple[ListenerSpec, ...] = ()
@@ -42,8 +43,8 @@ class KafkaListeners(Struct, frozen=True):
 def check_listeners(
     reading: TreeReader, node: Node | None, path: str, brokers: int = 1
 ) -> tuple[ListenerSpec, ...]:
-    """The listeners of a mapping by name.  `brokers`: the number of brokers that have them, each
-    with the ports after those of the one before."""
+    """The listeners of a mapping by name.  `brokers`: the number of brokers that have them; the
+    ports of each follow those of the broker before it."""
     if node is None:
         return ()
     if not isinstance(node, Map):
