@@ -44,7 +44,7 @@ def check_authorization(
     """The authorization under `security`: super_users, authorizer (`wanted`), acls (`node`)."""
     acls = () if node is None else tuple(_read_acls(reading, node, join(path, "acls")))
     if wanted is False and node is not None:
-        text = "goes with an authorizer; take out `authorizer: false`"
+        text = "needs an authorizer; remove `authorizer: false`"
         reading.wrong(node, join(path, "acls"), text)
     is_enabled = bool(super_users or acls) if wanted is None else wanted
     return AuthorizationSpec(is_enabled, super_users, tuple(dict.fromkeys(acls)))
@@ -83,7 +83,7 @@ def acl_problem(keys: AclKeys) -> tuple[str, str] | None:
             if operation not in (AclOperation.ALL, *OPERATIONS[kind]):
                 known = ", ".join(OPERATIONS[kind])
                 name = kind.replace("_", " ")
-                return "to", f"{operation} means nothing for a {name}; it knows {known}, all"
+                return "to", f"{operation} does not apply to a {name}, which knows {known}, all"
     return None
 
 

@@ -55,7 +55,7 @@ def check_listeners(
         at, name = join(path, written), written.upper()
         problem = _name_problem(name)
         if problem is None and name in found:
-            problem = f"{name} is there already; Kafka's names of listeners have no lower case"
+            problem = f"{name} is given twice; Kafka writes listeners' names in upper case"
         if problem is not None:
             reading.wrong(entry, at, problem)
             continue
@@ -88,7 +88,7 @@ def _name_problem(name: str) -> str | None:
     if name == _CONTROLLER:
         return f"{_CONTROLLER} is the controller's, to which clients do not connect"
     if not _NAME.fullmatch(name):
-        return f"{show(name)} is no name of a listener, like CLIENT or SASL_SSL"
+        return f"{show(name)} is not a name of a listener, such as CLIENT or SASL_SSL"
     return None
 
 
@@ -148,7 +148,7 @@ class _Text:
             name = match["name"].upper()
             problem = _name_problem(name)
             if name in found:
-                problem = f"{name} is there twice"
+                problem = f"{name} is given twice"
             if problem is not None:
                 self.wrong(problem)
                 continue
@@ -168,7 +168,7 @@ def _parsed(texts: Mapping[str, _Text]) -> tuple[ListenerSpec, ...]:
     )
     for name in advertised:
         if name not in bound:
-            texts["advertised.listeners"].wrong(f"{name} is not one of listeners")
+            texts["advertised.listeners"].wrong(f"{name} is not one of `listeners`")
     found = []
     for name, (_host, port) in bound.items():
         if name not in protocols:
