@@ -69,7 +69,8 @@ def test_listeners__every_problem_is_told_with_its_place() -> None:
         security: {tls: auto}
         """
     ) == [
-        "topology.yaml:2:33 brokers[0].port: cannot be combined with listeners, which have their own",
+        "topology.yaml:2:33 brokers[0].port: cannot be combined with listeners, which have their"
+        " own",
         "topology.yaml:4:11 listeners.CLIENT.protocol: CLIENT: its `protocol` is missing, one of"
         " PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
         "topology.yaml:4:20 listeners.CLIENT.protcol: no such key of a listener; did you mean"
@@ -80,7 +81,7 @@ def test_listeners__every_problem_is_told_with_its_place() -> None:
         " SASL_SSL?",
         "topology.yaml:7:23 listeners.SSL.port: 70000 is out of range; it must be at most 65535",
         "topology.yaml:8:11 listeners.ssl: SSL is given twice; Kafka writes listeners' names in"
-        " no lower case",
+        " upper case",
     ]
 
 
