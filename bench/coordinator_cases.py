@@ -48,6 +48,9 @@ class Members:
     def process_changed(self, process: Process, was: ProcessState) -> None:
         pass
 
+    def accept_clients(self, node_id: int) -> None:
+        pass
+
 
 class Groups:
     """Three brokers, and the one that coordinates all groups."""

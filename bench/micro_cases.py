@@ -252,6 +252,9 @@ class Answers:
     def process_changed(self, process: Process, was: ProcessState) -> None:
         pass
 
+    def accept_clients(self, node_id: int) -> None:
+        pass
+
 
 def small_cluster() -> tuple[Dispatcher, Answers, int]:
     """(three idle brokers with one topic of one partition and RF 3, its leader)."""

@@ -47,7 +47,7 @@ class Host:
     def watch_socket(self, sock: ByteSocket, mode: int) -> IoWatcher:
         """A watcher that never calls."""
         assert isinstance(sock, BrokerSocket)
-        return EndWatcher(Clock(), sock.end, mode)
+        return EndWatcher(Clock(), sock, mode)
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Never."""

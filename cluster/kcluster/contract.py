@@ -191,6 +191,14 @@ class Shutdown(Struct, gc=False):
     """Stop cleanly: controlled shutdown, then the effect Stopped.  Kafka: SIGTERM."""
 
 
+class EndSessions(Struct, gc=False):
+    """End the sessions of a broker's clients now: the next request of each that does not log in
+    again closes its connection (KIP-368).  `user`: null for all; `mechanism`: empty for all."""
+
+    user: str | None = None
+    mechanism: str = ""
+
+
 class MoveLeader(Struct, gc=False):
     """A request to the controller: make `leader` the leader of a partition, if it is in the ISR."""
 
@@ -209,6 +217,7 @@ Input = (
     | Tick
     | Start
     | Shutdown
+    | EndSessions
     | MoveLeader
 )
 
@@ -280,11 +289,16 @@ class Note(Struct, gc=False):
     cause: NoteId | None = None
 
 
+class AcceptClients(Struct, gc=False):
+    """Open the broker's ports for clients, once in its life: it has caught up with the metadata,
+    and was unfenced.  Kafka: SocketServer.enableRequestProcessing."""
+
+
 class Stopped(Struct, gc=False):
     """The node has shut down cleanly; the driver takes it down."""
 
 
-Effect = Reply | Send | CloseConnection | Note | Stopped
+Effect = Reply | Send | CloseConnection | Note | AcceptClients | Stopped
 
 
 class Node(Protocol):

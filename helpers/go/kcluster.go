@@ -105,8 +105,14 @@ func (c *Cluster) Bootstrap() []string { return strings.Split(c.bootstrap, ",") 
 // text also for other clients: "sasl.password", "ssl.ca.location".
 func (c *Cluster) ClientConfig(library, user string) map[string]any {
 	c.t.Helper()
+	return c.ClientConfigBy(library, user, "")
+}
+
+// ClientConfigBy returns the same by a mechanism of SASL, such as "PLAIN"; "": by the strongest one.
+func (c *Cluster) ClientConfigBy(library, user, mechanism string) map[string]any {
+	c.t.Helper()
 	var config struct{ Settings map[string]any }
-	query := url.Values{"library": {library}, "user": {user}}
+	query := url.Values{"library": {library}, "user": {user}, "mechanism": {mechanism}}
 	c.json("GET", "/client-config?"+query.Encode(), nil, &config)
 	return config.Settings
 }

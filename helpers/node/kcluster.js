@@ -45,9 +45,10 @@ export class Cluster {
   }
 
   // The options with which kafkajs comes in as a user; without one as the first user, where clients
-  // must log in: new Kafka(await cluster.clientConfig("alice")).
-  async clientConfig(user = "") {
-    const query = `library=librdkafka&user=${encodeURIComponent(user)}`;
+  // must log in: new Kafka(await cluster.clientConfig("alice")). `mechanism`: of SASL, such as "PLAIN";
+  // without one the strongest.
+  async clientConfig(user = "", mechanism = "") {
+    const query = new URLSearchParams({ library: "librdkafka", user, mechanism });
     const { settings } = await this.#call("GET", `/client-config?${query}`);
     const options = { brokers: settings["bootstrap.servers"].split(",") };
     const [ca, cert, key] = ["ca", "certificate", "key"].map(

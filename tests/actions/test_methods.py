@@ -182,6 +182,7 @@ def test_action__takes_or_refuses_any_value_of_each_field(cluster: WorldCluster,
     [*METHODS, UserVerbs.restart, UserVerbs.rolling_restart, UserVerbs.move, UserVerbs.elect,
      UserVerbs.leader, UserVerbs.create_topic, UserVerbs.delete_topic, UserVerbs.advertise,
      UserVerbs.add_rule, UserVerbs.remove_rule, UserVerbs.find, Network.cut, WorldCluster.set_speed,
+     UserVerbs.wait_until_without, UserVerbs.wait_until_in_sync, UserVerbs.wait_until_settled,
      WorldCluster.partition, WorldCluster.logs, WorldCluster.events],
     ids=lambda method: str(method.__name__),
 )  # fmt: skip

@@ -116,6 +116,15 @@ def test_new_action__the_page_has_it_in_its_menus(jammed: set[int]) -> None:
     assert item.when == ("up",)
 
 
+def test_menus__offer_what_a_clusters_security_allows() -> None:
+    plain = Topology.of(brokers=1)
+    of_users = Topology.of(brokers=1, listeners={"CLIENT": {"protocol": "SASL_PLAINTEXT"}})
+    by_tls = Topology.of(brokers=1, listeners={"SSL": {}}, security={"tls": "auto"})
+    verbs = [{verb for verb, _ in menu_items(each)} for each in (plain, of_users, by_tls)]
+    assert verbs[1] - verbs[0] == {"end_sessions"}
+    assert verbs[2] - verbs[0] == {"certificate"}
+
+
 def test_menus__an_item_is_an_action_with_names_filled_in() -> None:
     names = {"broker": 1, "a": 1, "b": 2, "partition": "orders-0", "follower": 2}
 

@@ -14,8 +14,10 @@ from confluent_kafka import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kcluster.config.topology.model import Topology
+from kcluster.events import SessionsEnded
 from kcluster.handle.cluster import Cluster
 from kcluster.principals import SecurityProtocol
+from kcluster.scenario.perform import do
 from kcluster.security.client_settings import SETTINGS_OF, Login
 from kcluster.security.sasl.mechanisms import MECHANISMS, OAUTHBEARER
 from kcluster.security.sasl.oauthbearer import unsecured_token
@@ -98,6 +100,20 @@ def test_sasl__a_leader_dies_and_clients_of_each_mechanism_lose_nothing(
     for load in loads:
         assert not load.failed
         check(load, READERS[library](addresses(own, 1), load.topic))
+
+
+def test_sasl__sessions_and_tokens_end_at_once_and_nothing_is_lost(own: Cluster) -> None:
+    with load_of("kafka-python", OAUTHBEARER, own) as load:
+        load.wait_acked(50)
+        do(own, "end_sessions", "all")
+        load.wait_acked(50)
+        do(own, "expire_token", "alice")
+        load.wait_acked(50)
+    assert not load.failed
+    check(load, READERS["kafka-python"](addresses(own, 1), OAUTHBEARER))
+    events = [entry.note.event for entry in own.events()]
+    ended = [one for one in events if isinstance(one, SessionsEnded) and one.sessions]
+    assert {one.mechanism for one in ended} == {"", OAUTHBEARER}
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from kcluster.config.topology.model import Topology
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.errors import ClusterError
+from kcluster.scenario.perform import do
 from kcluster.security.client_settings import SETTINGS_OF
+from kcluster.security.sasl.mechanisms import OAUTHBEARER
 
 TOPOLOGY: dict[str, Any] = {
     "brokers": 2,
@@ -83,3 +86,75 @@ def test_client_config__a_wrong_word_is_refused(
 ) -> None:
     with pytest.raises(ClusterError, match=problem):
         cluster.client_config(**keys)
+
+
+KAFKAS: dict[str, Any] = {
+    "brokers": 1,
+    "listeners": {"CLIENT": {"protocol": "SASL_PLAINTEXT"}, "INSIDE": {"protocol": "PLAINTEXT"}},
+    "security": {"users": {"alice": "old"}},
+    "config": {
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "listener.name.client.plain.sasl.jaas.config": (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            ' user_carol="c" user_alice="old";'
+        ),
+    },
+}
+
+
+@pytest.fixture
+def kafkas() -> Iterator[WorldCluster]:
+    cluster = WorldCluster(Topology.of(**KAFKAS), 1, record=False)
+    cluster.open()
+    yield cluster
+    cluster.close()
+
+
+def login(cluster: WorldCluster, *who: Any, **how: Any) -> tuple[str | None, str]:
+    found = cluster.access.login(*who, **how)
+    return found.mechanism, found.password
+
+
+def test_login__hands_out_the_password_that_an_action_gave(kafkas: WorldCluster) -> None:
+    undo = do(kafkas, "password", user="alice", to="new")
+    assert login(kafkas, "alice") == ("SCRAM-SHA-512", "new")
+    assert login(kafkas, "alice", mechanism="plain") == ("PLAIN", "old"), "it is no SCRAM"
+    do(kafkas, "password", user="dave", to="d")
+    assert login(kafkas, "dave") == ("SCRAM-SHA-512", "d")
+    undo()
+    assert login(kafkas, "alice") == ("SCRAM-SHA-512", "old")
+
+
+def test_login__a_password_of_kafka_configs_is_known_to_its_client_only(
+    kafkas: WorldCluster,
+) -> None:
+    kafkas.verbs.admin.set_password("alice", "hidden", "SCRAM-SHA-512", Random(1), lambda _: None)
+    with pytest.raises(ClusterError, match="password of alice for SCRAM-SHA-512 was set by a clie"):
+        kafkas.client_config("java", user="alice")
+    assert login(kafkas, "alice", mechanism="SCRAM-SHA-256") == ("SCRAM-SHA-256", "old")
+
+
+def test_login__users_of_a_jaas_config(kafkas: WorldCluster) -> None:
+    assert login(kafkas, "carol") == ("PLAIN", "c")
+    with pytest.raises(ClusterError, match="carol does not log in by SCRAM-SHA-256"):
+        login(kafkas, "carol", mechanism="SCRAM-SHA-256")
+
+
+@pytest.mark.parametrize(
+    ("who", "problem"),
+    [
+        ({"user": "alice", "mechanism": "SCRAM-SHA-265"}, "SCRAM-SHA-256"),
+        ({"listener": "INSIDE", "mechanism": "PLAIN"}, "the listener INSIDE has no SASL"),
+        ({"user": 5}, "user=5: must be text"),
+        ({"mechanism": b"PLAIN"}, "mechanism"),
+    ],
+)
+def test_login__refuses_wrong_mechanisms_and_types(
+    kafkas: WorldCluster, who: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ClusterError, match=problem):
+        kafkas.client_config("java", **who)
+
+
+def test_login__by_a_token_of_a_user_that_has_a_password_too(kafkas: WorldCluster) -> None:
+    assert login(kafkas, "alice", mechanism=OAUTHBEARER) == (OAUTHBEARER, "")

@@ -186,3 +186,6 @@ class Secured(VirtualRig):
 
     def process_changed(self, process: Process, was: object) -> None:
         """Nothing: these connections are not kept."""
+
+    def accept_clients(self, node_id: int) -> None:
+        """Nothing: these connections do not look at ports."""

@@ -115,3 +115,6 @@ class Net:
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
         pass
+
+    def accept_clients(self, node_id: int) -> None:
+        pass

@@ -32,6 +32,7 @@ from kcluster.config.files.fields import (
 from kcluster.config.files.problems import show
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
+from kcluster.config.topology.model import Topology
 from kcluster.contract import Event
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.python_values import number_in, wrong
@@ -96,9 +97,17 @@ class Action(Struct, frozen=True):
         return ()
 
 
-def menu_items() -> list[tuple[str, MenuItem]]:
-    """The entries of all menus with their actions' verbs, in the order in which they are shown."""
+def menu_items(topology: Topology | None = None) -> list[tuple[str, MenuItem]]:
+    """The entries of all menus with their actions' verbs, in the order in which they are shown;
+    with a topology those that a cluster of it is offered."""
     items = [(cls.VERB, item) for cls in ACTIONS.values() for item in cls.MENU]
+    if topology is not None:
+        has = {
+            None: True,
+            "sasl": topology.has_sasl,
+            "certificates": topology.makes_any_certificate,
+        }
+        items = [(verb, item) for verb, item in items if has[item.needs]]
     return sorted(items, key=lambda entry: entry[1].is_last)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS
+from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import OneOf
@@ -25,6 +26,16 @@ class Certificate(Action, frozen=True):
     """Replace brokers' certificates, for new connections; open ones go on.  For listeners with TLS
     whose certificates are made (`security: {tls: auto}`).  Undone by a valid certificate."""
 
+    MENU = (
+        MenuItem("broker", "Let its certificate expire", "{broker}", ("up",), needs="certificates"),
+        MenuItem(
+            "broker",
+            "Renew its certificate",
+            {"brokers": "{broker}", "state": CertificateState.VALID.value},
+            ("up",),
+            needs="certificates",
+        ),
+    )
     brokers: Annotated[Targets, BROKERS, "The brokers."]
     state: Annotated[
         str,

@@ -23,7 +23,7 @@ class MenuItem(Struct, frozen=True):
     follower in the ISR. `when`: the states in which it is offered: `up`, `paused` or `down` for a
     broker, `led` or `leaderless` for a partition; empty: all.  `value`: the value of the action's
     verb, as in a scenario file.  `is_last`: whether it comes after the items of actions that are
-    declared later.
+    declared later.  `needs`: the security without which a cluster is not offered it.
     """
 
     of: Literal["broker", "link", "partition", "follower"]
@@ -31,6 +31,7 @@ class MenuItem(Struct, frozen=True):
     value: str | dict[str, str | bool] | None
     when: tuple[str, ...] = ()
     is_last: bool = False
+    needs: Literal["sasl", "certificates"] | None = None
 
 
 def menu_json(items: Iterable[tuple[str, MenuItem]]) -> str:

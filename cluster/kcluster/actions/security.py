@@ -41,6 +41,7 @@ class ChangePassword(Action, frozen=True):
         known = stage.verbs.settled.image.scram_credentials
         had = [name for name, code in SCRAM_CODES.items() if (self.user, code) in known]
         changed = had or list(SCRAM_CODES)
+        stage.plan.passwords.give(self.user, self.to)
         for mechanism in changed:
             on_end = refused(stage, f"password of {self.user}")
             admin.set_password(self.user, self.to, mechanism, rng, on_end)

@@ -5,6 +5,7 @@ Owns: this broker's epoch and whether it is running, fenced or going down.  Neve
 Kafka: BrokerLifecycleManager (KIP-631), BrokerMetadataPublisher.
 
     start -> register -> fetch metadata up to the registration -> heartbeat -> unfenced
+          -> AcceptClients: until then, the ports for clients are closed
     shut_down -> heartbeats with want_shut_down -> leaders moved away -> Stopped
 """
 
@@ -17,7 +18,7 @@ from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.replication.maintenance import Maintenance
-from kcluster.contract import Rng, Stopped
+from kcluster.contract import AcceptClients, Rng, Stopped
 from kcluster.events.brokers import ControlledShutdown
 from kcluster.metadata.delta import MetadataFetchResponse
 from kcluster.metadata.endpoints import registered
@@ -177,8 +178,9 @@ class Lifecycle:
                 self._stop(now_ms)
             else:
                 self._timers.set(_HEARTBEAT, now_ms + 1, self._heartbeat)
-        elif not response.is_fenced:
+        elif not response.is_fenced and self.state is not LifecycleState.RUNNING:
             self.state = LifecycleState.RUNNING
+            self._outbox.emit(AcceptClients())
 
     # ------------------------------------------------------------------------------ shutdown
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from kcluster.broker.ports import BrokerView, Outbox
-from kcluster.contract import CloseConnection, LoginFailed, Reply, Request, Rng
+from kcluster.contract import CloseConnection, EndSessions, LoginFailed, Reply, Request, Rng
 from kcluster.events.clients import AuthenticationFailed
+from kcluster.events.security import SessionsEnded
 from kcluster.principals import ClientIdentity
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.messages import Message, SaslAuthenticateRequest
@@ -26,7 +27,8 @@ from kcluster.security.sasl.authenticator import (
 )
 from kcluster.security.sasl.exchange import LoginProblem
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
-from kcluster.security.sasl.scram import MIN_ITERATIONS, Credential, TokenCredential, derive_keys
+from kcluster.security.sasl.scram import TokenCredential
+from kcluster.security.sasl.scram_keys import MIN_ITERATIONS, Credential, derive_keys
 from kcluster.security.sasl.settings import SaslSettings
 from kcluster.timers import Timers
 
@@ -54,6 +56,7 @@ class Logins:
         rng: Rng,
     ) -> None:
         self.settings = settings
+        self._view = view
         self._credentials = KnownCredentials(view)
         self._timers = timers
         self._outbox = outbox
@@ -151,6 +154,16 @@ class Logins:
         """Forget a connection."""
         if self._logins.pop(connection_id, None) is not None:
             self._timers.cancel(("failed login", connection_id))
+
+    def end_sessions(self, ended: EndSessions, now_ms: int) -> None:
+        """End the sessions of a user, or of all."""
+        count = sum(
+            login.end_session(now_ms)
+            for login in self._logins.values()
+            if ended.user in (None, login.identity.principal.name)
+            and ended.mechanism in ("", login.mechanism)
+        )
+        self._outbox.note(SessionsEnded(self._view.node_id, ended.user, ended.mechanism, count))
 
     # -------------------------------------------------------------------------------- events
 

@@ -34,6 +34,7 @@ from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import (
     ConnectionClosed,
     Effect,
+    EndSessions,
     Input,
     LoginFailed,
     PeerDisconnected,
@@ -228,6 +229,10 @@ class BrokerNode(Broker):
         assert self.logins is not None, event
         self.logins.end(event, now_ms)
 
+    def _on_end_sessions(self, event: EndSessions, now_ms: int) -> None:
+        assert self.logins is not None, event
+        self.logins.end_sessions(event, now_ms)
+
     def _abandon_fetch(self, connection_id: int) -> None:
         """Abandon a fetch.  As in Kafka its session outlives the connection, because the client may
         return on another."""
@@ -258,6 +263,7 @@ _ON: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
     PeerDisconnected: BrokerNode._on_peer_disconnected,
     ConnectionClosed: BrokerNode._on_connection_closed,
     LoginFailed: BrokerNode._on_login_failed,
+    EndSessions: BrokerNode._on_end_sessions,
     Tick: BrokerNode._on_tick,
     Start: BrokerNode._on_start,
     Shutdown: BrokerNode._on_shutdown,

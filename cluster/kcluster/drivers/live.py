@@ -122,8 +122,9 @@ class LiveDriver(SocketDriver):
     # ----------------------------------------------------------------------------- run and stop
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
-        """Start every node, then serve until `stop`.  `on_ready` is called when clients can
-        connect.  The caller destroys the thread's hub afterwards if it made the thread for this."""
+        """Start every node, then serve until `stop`.  `on_ready` is called when all have started,
+        which is before clients can connect if links are slow.  The caller destroys the thread's hub
+        afterwards if it made the thread for this."""
         hub = self._hub = gevent.get_hub()
         hub.NOT_ERROR = (*hub.NOT_ERROR, ClusterError)
         report, hub.handle_error = hub.handle_error, self._on_error

@@ -247,7 +247,7 @@ class SocketDriver(ABC):
         return tuple(listener for each in self.listeners.values() for listener in each)
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Open, close, pause or resume the broker's sockets.  Part of Outlet."""
+        """Close, pause or resume the broker's sockets.  Part of Outlet."""
         node_id = process.node_id
         if node_id not in self.plan.endpoints:
             return  # the controller
@@ -265,8 +265,13 @@ class SocketDriver(ABC):
             assert node is not None, process.state
             self.listeners[node_id] = self._listeners_of(node)
 
+    def accept_clients(self, node_id: int) -> None:
+        """Open the ports of a broker.  Part of Outlet."""
+        for listener in self.listeners[node_id]:
+            listener.open()
+
     def _listeners_of(self, node: BrokerNodeView) -> tuple[Listener, ...]:
-        """The listeners of a broker that starts; they share its limits."""
+        """The listeners of a broker that starts, still closed; they share its limits."""
 
         def limits() -> Limits:
             return Limits.of(node.config)

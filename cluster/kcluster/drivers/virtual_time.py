@@ -18,6 +18,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Final, final
 
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.clients.logins import SSL_HANDSHAKE_FAILED, refuse, with_logins
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
@@ -27,6 +28,7 @@ from kcluster.drivers.wires.broker_end import admit, answered, listens
 from kcluster.drivers.wires.virtual import ClientConnection, ClientWire
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID
+from kcluster.network.threads import NetworkThreads
 from kcluster.network.transit import Transit
 from kcluster.principals import UNAUTHENTICATED, BrokerEndpoint, ClientIdentity
 from kcluster.runtime.build import Plan
@@ -47,7 +49,7 @@ _DOWN: Final = ProcessState.DOWN
 class VirtualTime:
     """One run.  `clients`: by id in the fabric; `endpoints`: the addresses of brokers; `trace`: a
     line for each connection that a broker closes; `certificates`: the ones that have replaced the
-    brokers' own."""
+    brokers' own; `handshake_us`: the time for which a TLS handshake keeps a broker busy."""
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class VirtualTime:
         endpoints: Mapping[int, tuple[BrokerEndpoint, ...]],
         trace: list[Note | str],
         certificates: Mapping[int, BrokerCertificate] = {},
+        handshake_us: int = 0,
     ) -> None:
         self.dispatcher = Dispatcher(fabric, processes, self)
         self.dispatcher.heal_sinks = (self._on_link_healed,)
@@ -66,6 +69,9 @@ class VirtualTime:
         self._endpoints = endpoints
         self._trace = trace
         self._certificates = certificates
+        self._handshake_us = handshake_us
+        self._threads: dict[tuple[int, str], NetworkThreads] = {}
+        """The network threads of listeners with TLS, by broker and listener."""
         self._heap: list[tuple[int, int, Callback]] = []
         """(µs, sequence number, callback)."""
         self._sequence = 0
@@ -213,21 +219,44 @@ class VirtualTime:
 
     def at_broker(self, connection: ClientConnection, message: Request) -> bool:
         """Deliver a request that has arrived.  Part of Ends."""
-        node = self.dispatcher.processes[connection.broker_id].broker
-        identity = connection.identity
+        process, identity = self.dispatcher.processes[connection.broker_id], connection.identity
+        node = process.broker if process.accepts_clients else None
         is_served = node is not None and (identity is UNAUTHENTICATED or listens(node, identity))
-        if is_served and identity.protocol.has_tls and not connection.is_accepted:
-            shown = self._certificates.get(connection.broker_id, FIRST)
-            is_served = shown.state is CertificateState.VALID
-            connection.is_refused = not is_served
+        done_us = self.now_us
+        if node is not None and is_served and identity.protocol.has_tls:
+            done_us = self._secured_us(connection, node)
+            if not connection.is_accepted:
+                shown = self._certificates.get(connection.broker_id, FIRST)
+                is_served = shown.state is CertificateState.VALID
+                connection.is_refused = not is_served
         if not is_served:
             self._connections.pop(connection.connection_id, None)
             return False
         connection.is_accepted = True
+        if done_us > self.now_us:
+            self.at(done_us, partial(self._take, connection, message))
+        else:
+            self._take(connection, message)
+        return True
+
+    def _secured_us(self, connection: ClientConnection, node: BrokerNodeView) -> int:
+        """The time at which a broker's network thread has read what has arrived on a connection
+        with TLS; the first message stands for its handshake too."""
+        if not self._handshake_us:
+            return self.now_us
+        if connection.thread is None:
+            key = connection.broker_id, connection.identity.listener
+            threads = self._threads.get(key)
+            if threads is None:
+                threads = self._threads[key] = NetworkThreads(node.config.num_network_threads)
+            connection.thread = threads.assign()
+        cost_us = 0 if connection.is_accepted else self._handshake_us
+        return connection.thread.takes_up(self.now_us, cost_us)
+
+    def _take(self, connection: ClientConnection, message: Request) -> None:
         message.arrived_ms = self.now_ms
         connection.waiting.append(message)
         self._ready.append(connection)
-        return True
 
     def at_client(self, connection: ClientConnection, message: Reply) -> None:
         """Deliver a reply that has arrived.  Part of Ends."""
@@ -312,8 +341,15 @@ class VirtualTime:
             for connection in tuple(self._connections.values()):
                 if connection.broker_id == process.node_id and connection.is_accepted:
                     self._close_from_broker(connection)
+            for key in [key for key in self._threads if key[0] == process.node_id]:
+                del self._threads[key]
         if self.beside is not None:
             self.beside.process_changed(process, was)
+
+    def accept_clients(self, node_id: int) -> None:
+        """Open the ports of a broker.  Part of Outlet."""
+        if self.beside is not None:
+            self.beside.accept_clients(node_id)
 
 
 def virtual_ports(topology: Topology) -> dict[int, tuple[int, ...]]:

@@ -64,7 +64,13 @@ from kcluster.events.partitions import (
     ReassignmentCompleted,
     ReassignmentStarted,
 )
-from kcluster.events.security import AclsApplied, AclsChanged, AuthorizationDenied
+from kcluster.events.security import (
+    AclsApplied,
+    AclsChanged,
+    AuthorizationDenied,
+    SessionsEnded,
+    TokensExpired,
+)
 from kcluster.events.share_groups import (
     DeadLettersDropped,
     DeadLettersWritten,
@@ -104,6 +110,8 @@ AnyEvent = (
     | AclsChanged
     | AclsApplied
     | AuthorizationDenied
+    | SessionsEnded
+    | TokensExpired
     | LeaderElected
     | PartitionOffline
     | ReassignmentStarted
@@ -205,9 +213,11 @@ __all__ = [
     "RuleAdded",
     "RuleHit",
     "RuleRemoved",
+    "SessionsEnded",
     "ShareLocksExpired",
     "SharePartitionLoaded",
     "StepSkipped",
+    "TokensExpired",
     "TopicCreated",
     "TopicDeleted",
     "TransactionCompleted",

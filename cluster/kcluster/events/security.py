@@ -1,4 +1,4 @@
-"""Events of security: ACLs that change, and requests that they deny.
+"""Events of security: ACLs that change, requests that they deny, sessions and tokens that end.
 
 Owns: their facts.  Never: words for them (words/).
 Kafka: the audit log kafka.authorizer.logger; the log of AclControlManager.
@@ -60,6 +60,33 @@ class AuthorizationDenied(TaggedEvent, frozen=True):
     @property
     def subject(self) -> str:
         return self.principal
+
+
+class SessionsEnded(TaggedEvent, frozen=True):
+    """An operation ended the sessions of a broker's clients.  `user`: null for all users;
+    `mechanism`: empty for all; `sessions`: the number of sessions that ended."""
+
+    broker: int
+    user: str | None
+    mechanism: str
+    sessions: int
+
+    @property
+    def subject(self) -> str:
+        return f"broker {self.broker}"
+
+
+class TokensExpired(TaggedEvent, frozen=True):
+    """An operation expired a user's tokens.  `bearer_tokens`: tokens of OAUTHBEARER that brokers
+    had accepted, and refuse now; `delegation_tokens`: tokens that the controller removes."""
+
+    user: str
+    bearer_tokens: int
+    delegation_tokens: int
+
+    @property
+    def subject(self) -> str:
+        return f"user {self.user}"
 
 
 def denied_event(

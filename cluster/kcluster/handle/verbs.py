@@ -180,23 +180,32 @@ class UserVerbs(VerbPort):
         """The longest time until the controller notices a broker's death: its session timeout."""
         return self._config.broker_session_timeout_ms / 1000
 
+    def _brokers_in(self, brokers: tuple[int, ...]) -> list[int]:
+        """These nodes without the controller; ClusterError for anything but ids."""
+        if not isinstance(brokers, tuple | list | set):
+            raise wrong("brokers", brokers, "must be ids of brokers, such as (1, 2)")
+        for each in brokers:
+            number_in("brokers", each, -1, MAX_INT, is_whole=True)
+        nodes = [self.verbs.node(each) for each in brokers]
+        return [each for each in nodes if each != self.verbs.settled.controller_id]
+
     def wait_until_without(
         self, brokers: tuple[int, ...], *, timeout_s: float | None = None
     ) -> None:
         """Wait until each partition that these brokers led has another leader or is offline."""
         limit_s = seconds_in("timeout_s", timeout_s or self.notice_limit_s * 2 + EXTRA_WAIT_S)
-        for broker_id in brokers:
-            if broker_id != self.verbs.settled.controller_id:
-                self.wait_until(
-                    partial(self.verbs.settled.is_without, broker_id),
-                    limit_s,
-                    f"broker {broker_id} is gone, but the cluster has not taken over from it",
-                )
+        for broker_id in self._brokers_in(brokers):
+            self.wait_until(
+                partial(self.verbs.settled.is_without, broker_id),
+                limit_s,
+                f"broker {broker_id} is gone, but the cluster has not taken over from it",
+            )
 
     def wait_until_in_sync(self, brokers: tuple[int, ...], *, timeout_s: float = 30.0) -> None:
         """Wait until these brokers serve clients; then, at most as long again, until they are in
         every ISR."""
-        chosen = [x for x in brokers if x != self.verbs.settled.controller_id]
+        seconds_in("timeout_s", timeout_s)
+        chosen = self._brokers_in(brokers)
         for broker_id in chosen:
             failure = f"broker {broker_id} runs and is still fenced"
             self.wait_until(partial(self.verbs.settled.is_serving, broker_id), timeout_s, failure)
@@ -221,6 +230,8 @@ class UserVerbs(VerbPort):
         """Wait until `is_settled()` and `after()` hold, by default for `settle_limit_s` at most;
         `after` is called in the driver's thread.  Returns whether both held.  The cluster may be
         unsettled again by the next event."""
+        if not callable(after):
+            raise wrong("after", after, "must be a function without parameters")
 
         def holds() -> bool:
             return after() and self.verbs.settled.is_settled()

@@ -60,6 +60,7 @@ class VirtualDriver(UserVerbs):
             self.plan.endpoints,
             self.trace,
             self.plan.certificates,
+            self.plan.handshake_us,
         )
         self.dispatcher = self.time.dispatcher
         self.verbs = Verbs(self.plan, self.dispatcher)

@@ -14,15 +14,16 @@ from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Rng
 from kcluster.metadata.endpoints import registered
-from kcluster.metadata.records import BrokerRegistration
+from kcluster.metadata.records import BrokerRegistration, TokenChange
 from kcluster.operations.asking import Asking
-from kcluster.principals import BrokerEndpoint
+from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.messages import Message
 from kcluster.security.acls import Acl
 from kcluster.security.sasl.mechanisms import SCRAM_CODES
 from kcluster.security.sasl.nonces import draw_text
+from kcluster.security.sasl.scram_keys import MIN_ITERATIONS, salted_password
 
 TIMEOUT_MS: Final = 30_000
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -87,8 +88,6 @@ class Admin:
         self, user: str, password: str, mechanism: str, rng: Rng, on_end: OnEnd
     ) -> None:
         """Set a user's SCRAM credential for a mechanism; `rng`: for its salt."""
-        from kcluster.security.sasl.scram import MIN_ITERATIONS, salted_password
-
         salt = draw_text(rng).encode()
         salted = salted_password(mechanism, password, salt, MIN_ITERATIONS)
         ask = m.AlterUserScramCredentialsRequest
@@ -140,6 +139,12 @@ class Admin:
             for acl in acls
         ]
         self._ask(ask(filters=filters), on_end)
+
+    def expire_token(self, hmac: bytes, owner: str, on_end: OnEnd) -> None:
+        """Expire a user's delegation token now.  `hmac`: the token's."""
+        expiry = m.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1)
+        change = TokenChange(expiry, Principal(USER_TYPE, owner))
+        self._asking.ask(change, lambda answer: on_end(next(_refusals(answer), "")))
 
     def amend_registration(
         self,

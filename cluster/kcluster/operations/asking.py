@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kcluster.contract import PeerRequest, PeerResponse
+from kcluster.metadata.records import TokenChange
 from kcluster.operations.status import controller_id
 from kcluster.protocol import messages as m
 from kcluster.protocol.messages import Message
@@ -27,7 +28,7 @@ class Asking:
         self._next_id = 0
         dispatcher.on_answer = self._on_answer
 
-    def ask(self, body: Message, on_answer: Callable[[object], None]) -> None:
+    def ask(self, body: Message | TokenChange, on_answer: Callable[[object], None]) -> None:
         """Send a request; `on_answer(body)` is called once, during a dispatch or between two."""
         self._next_id += 1
         self._waiting[self._next_id] = on_answer

@@ -101,6 +101,8 @@ class Settled:
                 yield f"broker {broker_id} is fenced"
             elif not self.is_registered(broker_id):
                 yield f"broker {broker_id} is not registered in its current life"
+            elif not process.accepts_clients:
+                yield f"broker {broker_id} does not know yet that it is unfenced"
         for name, topic in image.topics.items() if self._index.leaderless else ():
             for partition in topic.partitions:
                 if partition.leader == NO_LEADER:
@@ -203,9 +205,10 @@ class Settled:
         return ends[1] < ends[0]
 
     def is_running(self, broker_id: int) -> bool:
-        """Whether the broker's process is up, and the broker is unfenced."""
+        """Whether the broker's process is up, and the broker is unfenced and serves clients."""
         process = self._dispatcher.processes[broker_id]
-        return process.state is ProcessState.UP and self.is_registered(broker_id)
+        is_open = process.state is ProcessState.UP and process.accepts_clients
+        return is_open and self.is_registered(broker_id)
 
     def is_active(self, broker_id: int) -> bool:
         """Whether the broker is unfenced, or leads a partition."""
@@ -248,8 +251,10 @@ class Settled:
         return not self.is_active(broker_id) and self.has_applied_all()
 
     def is_serving(self, broker_id: int) -> bool:
-        """Whether the broker is unfenced in its current life, and all brokers know it."""
-        return self.is_registered(broker_id) and self.has_applied_all()
+        """Whether the broker is unfenced in its current life and serves clients, and all brokers
+        know it."""
+        is_open = self._dispatcher.processes[broker_id].accepts_clients
+        return is_open and self.is_registered(broker_id) and self.has_applied_all()
 
     def is_in_sync(self, broker_id: int) -> bool:
         """Whether the broker is in the ISR of every partition that has it as a replica."""

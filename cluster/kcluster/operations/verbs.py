@@ -13,11 +13,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kcluster.config.files.problems import nearest, unknown
+from kcluster.config.topology.sasl import token_settings
 from kcluster.config.topology.specs import MAX_PORT, BrokerSpec
 from kcluster.config.topology.values import client_host_problem, unknown_version
-from kcluster.contract import MoveLeader
+from kcluster.contract import EndSessions, MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
+from kcluster.events.security import TokensExpired
 from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.image import TopicImage
 from kcluster.metadata.records import PartitionRegistration
@@ -29,12 +31,14 @@ from kcluster.operations.node_sets import NodeSets
 from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
 from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
+from kcluster.principals import USER_TYPE, Principal
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate, RuleStatus
 from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
+from kcluster.security.sasl.mechanisms import OAUTHBEARER
 
 NAMES_SHOWN: Final = 12
 """The most topics that an error lists."""
@@ -218,6 +222,34 @@ class Verbs:
             if certificate.state is not CertificateState.VALID:
                 self.replace_certificate(broker_id, CertificateState.VALID)
                 yield broker_id
+
+    def end_sessions(self, broker_ids: Sequence[int], user: str | None = None) -> None:
+        """End the sessions of brokers' clients: each must log in again before anything else. Of
+        several brokers those that are down are left alone.  `user`: None for all."""
+        for broker_id in broker_ids:
+            if not any(one.protocol.has_sasl for one in self._plan.endpoints[broker_id]):
+                raise ClusterError(f"broker {broker_id} has no listener with SASL")
+        running = [each for each in broker_ids if self._state(each) is not ProcessState.DOWN]
+        for broker_id in running or broker_ids:
+            self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+            self._dispatcher.dispatch(broker_id, EndSessions(user))
+
+    def expire_tokens(self, user: str) -> list[bytes]:
+        """Expire a user's tokens of OAUTHBEARER and their sessions; returns the HMACs of its
+        delegation tokens, which the controller is to expire.  ClusterError if it has neither."""
+        settings = token_settings(self._plan.topology.config)
+        tokens = self.settled.image.delegation_tokens.values() if settings is not None else ()
+        delegated = [token for token in tokens if token.owner == Principal(USER_TYPE, user)]
+        accepted = self._plan.bearer_tokens.expire(user)
+        if not accepted and not delegated:
+            text = "has no delegation token, and has not logged in by OAUTHBEARER"
+            raise ClusterError(f"user {user} {text}")
+        self._dispatcher.note(TokensExpired(user, accepted, len(delegated)))
+        if accepted:
+            for node in self._dispatcher.brokers():
+                if node.logins is not None:
+                    self._dispatcher.dispatch(node.node_id, EndSessions(user, OAUTHBEARER))
+        return [] if settings is None else [settings.hmac_of(one.token_id) for one in delegated]
 
     def pause(self, broker_id: int) -> None:
         """Pause a process, as by SIGSTOP."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
@@ -39,7 +39,9 @@ from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import BrokerCertificate
+from kcluster.security.changed_passwords import ChangedPasswords
 from kcluster.security.client_access import OPEN, ClientAccess
+from kcluster.security.sasl.bearer_tokens import BearerTokens
 from kcluster.security.tokens import TokenSettings
 
 if TYPE_CHECKING:
@@ -65,6 +67,10 @@ class Plan(Struct):
     """The Kafka release of each broker from its next start on, by broker id."""
     certificates: dict[int, BrokerCertificate] = {}
     """The certificates that have replaced those of brokers, by broker id."""
+    passwords: ChangedPasswords = field(default_factory=ChangedPasswords)
+    """The passwords that actions have given to users."""
+    bearer_tokens: BearerTokens = field(default_factory=BearerTokens)
+    """The tokens by which clients have logged in, of all brokers."""
 
     def listeners_of(self, broker_id: int) -> list[str]:
         """The names of a broker's listeners."""
@@ -81,6 +87,11 @@ class Plan(Struct):
         topology = self.topology
         has_listeners = topology.listeners or any(spec.listeners for spec in topology.brokers)
         return access_of(topology) if has_listeners else OPEN
+
+    @property
+    def handshake_us(self) -> int:
+        """In virtual time: the time for which a TLS handshake keeps a network thread busy."""
+        return round(self.topology.security.handshake_cpu_ms * 1000)
 
     def tls_round_trips(self, access: ClientAccess) -> int:
         """The round trips of a TLS handshake: 1 by TLS 1.3, 2 by TLS 1.2."""
@@ -105,6 +116,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
     disks = {spec.id: Disk(topology.write_back_ms) for spec in specs}
     endpoints = {spec.id: spec.endpoints(topology.host, ports[spec.id]) for spec in specs}
     releases = {spec.id: topology.release_of(spec.id) for spec in specs}
+    bearer_tokens = BearerTokens()
     processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id, releases))]
     for spec in specs:
         config = topology.broker_config(spec.id)
@@ -118,13 +130,22 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
             rngs[spec.id],
             cluster_id,
             releases,
-            _sasl_settings(topology, spec),
+            _sasl_settings(topology, spec, bearer_tokens),
             token_settings(topology.config_texts(spec.id)),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
     return Plan(
-        topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, endpoints, releases
+        topology,
+        seed,
+        cluster_id,
+        fabric,
+        tuple(processes),
+        disks,
+        rngs,
+        endpoints,
+        releases,
+        bearer_tokens=bearer_tokens,
     )
 
 
@@ -147,7 +168,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
         plan.rngs[spec.id],
         plan.cluster_id,
         plan.releases,
-        _sasl_settings(topology, spec),
+        _sasl_settings(topology, spec, plan.bearer_tokens),
         token_settings(topology.config_texts(spec.id)),
     )
     process = Process(spec.id, builder, plan.disks[spec.id])
@@ -211,10 +232,16 @@ def _broker_builder(
     )
 
 
-def _sasl_settings(topology: Topology, spec: BrokerSpec) -> Mapping[str, SaslSettings]:
+def _sasl_settings(
+    topology: Topology, spec: BrokerSpec, tokens: BearerTokens
+) -> Mapping[str, SaslSettings]:
     """The settings of a broker's SASL listeners, by name."""
     texts = topology.config_texts(spec.id)
-    return sasl_settings(spec.all_listeners, texts, topology.security.users)
+    found = sasl_settings(spec.all_listeners, texts, topology.security.users)
+    return {
+        name: structs.replace(each, validate_token=tokens.checked(each.validate_token))
+        for name, each in found.items()
+    }
 
 
 def _scram_users(topology: Topology) -> list[tuple[UserSpec, str]]:

@@ -34,8 +34,8 @@ class Process:
     """
 
     __slots__ = (
-        "build_node", "deadline_ms", "disk", "inbox", "is_removed", "last_node", "life", "node",
-        "node_id", "state", "touched",
+        "accepts_clients", "build_node", "deadline_ms", "disk", "inbox", "is_removed", "last_node",
+        "life", "node", "node_id", "state", "touched",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +48,8 @@ class Process:
         self.last_node: Node | None = None
         """The present node, or the last one after the process has ended."""
         self.state = ProcessState.DOWN
+        self.accepts_clients = False
+        """Whether the ports of the broker's present life are open."""
         self.is_removed = False
         """Whether the process is down for good, so that nothing waits for its return."""
         self.life = 0
@@ -99,4 +101,7 @@ class Outlet(Protocol):
         time."""
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Open, close, pause or resume the sockets of a process whose state was `was`."""
+        """Close, pause or resume the sockets of a process whose state was `was`."""
+
+    def accept_clients(self, node_id: int) -> None:
+        """Open the ports of a broker."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -32,6 +32,8 @@ from kcluster.web.problems import EXPECTED, overloaded
 from kcluster.web.tls import CertificateFiles
 
 T = TypeVar("T")
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+"""A WSGI application."""
 Staying = Callable[[], AbstractContextManager[None]]
 """Makes the context that ends a wait when its client leaves."""
 
@@ -124,6 +126,16 @@ class WebServer:
         self._thread.start()
         self._started.result()
 
+    def serve_also(self, application: Application, host: str) -> int:
+        """Serve another application at a free port of this address, and nothing else there; returns
+        the port.  To be called from any thread, after `start`; ClusterError if that is not
+        possible."""
+        bound = bound_socket(host, 0)
+        bound.listen(BACKLOG)
+        port: int = bound.getsockname()[1]
+        self.call_soon(lambda: gevent.spawn(self._listen_with, bound, application))
+        return port
+
     def stop(self) -> None:
         """Stop serving; the clusters run on.  To be called from any thread."""
         self.is_stopping = True
@@ -191,7 +203,9 @@ class WebServer:
             # Accepted sockets inherit this option: an answer in two parts does not wait for the
             # first's ACK.
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        application = WebApplication(self, access, self.limits)
+        self._listen_with(bound, WebApplication(self, access, self.limits))
+
+    def _listen_with(self, bound: socket.socket, application: Application) -> None:
         tls = None if bound.family == socket.AF_UNIX else self._tls
         listener = LimitedServer(_of_gevent(bound), application, self.limits, tls)
         listener.start()

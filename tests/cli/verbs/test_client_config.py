@@ -26,6 +26,11 @@ def test_client_config__prints_settings_for_a_file(
     code, out, _ = kcluster("client-config", "java", "--user", "alice")
     assert code == 0
     assert "sasl.mechanism=SCRAM-SHA-512" in out.splitlines()
+    _, out, _ = kcluster("client-config", "java", "--user", "alice", "--mechanism", "plain")
+    assert "sasl.mechanism=PLAIN" in out.splitlines()
+    code, _, err = kcluster("client-config", "java", "--mechanism", "SCRAM-SHA-265")
+    assert code != 0
+    assert "SCRAM-SHA-256" in err
     code, _, err = kcluster("client-config", "java", "--user", "alcie")
     assert code != 0
     assert "alice" in err

@@ -357,7 +357,9 @@ def test_reserved_port__no_other_process_can_listen_while_the_broker_is_down() -
                 other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 with pytest.raises(OSError, match="Address already in use"):
                     other.bind(("127.0.0.1", ours.port))
-            ours.listen().close()
+            bound = ours.bind()
+            ours.listen(bound)
+            bound.close()
     finally:
         ours.release()
 

@@ -101,6 +101,15 @@ def test_cluster__serves_tls_and_nothing_else(make: Callable[..., Secured]) -> N
         assert answers(line)
 
 
+def test_cluster__a_failed_handshake_is_not_delayed(make: Callable[..., Secured]) -> None:
+    # As 4.4.0, whose connection.failed.authentication.delay.ms is for SASL alone.
+    one = make(config={"connection.failed.authentication.delay.ms": 3_600_000})
+    with one.world.connect() as plain:
+        plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        while plain.recv(100):
+            pass  # the alert
+
+
 def test_cluster__a_certificate_names_the_client(make: Callable[..., Secured]) -> None:
     rules = "RULE:^CN=(nobody)$/$1/,RULE:^CN=(a.*)$/$1/U"
     one = make(

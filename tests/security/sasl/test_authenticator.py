@@ -13,7 +13,8 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.security.sasl.authenticator import LoginStep, SaslAuthenticator, SaslState
 from kcluster.security.sasl.exchange import LoginProblem
 from kcluster.security.sasl.mechanisms import MECHANISMS
-from kcluster.security.sasl.scram import Keys, ScramClient, TokenCredential, derive_keys
+from kcluster.security.sasl.scram import ScramClient, TokenCredential
+from kcluster.security.sasl.scram_keys import Keys, derive_keys
 from kcluster.security.sasl.settings import SaslSettings
 
 SETTINGS = SaslSettings(
@@ -245,6 +246,22 @@ def test_session__at_most_one_reauthentication_a_second() -> None:
     assert t.handshake("PLAIN").body == m.SaslHandshakeResponse(error_code=34)
     t.now_ms += 1
     assert t.handshake("PLAIN").body == m.SaslHandshakeResponse(mechanisms=LISTED)
+
+
+@pytest.mark.parametrize(
+    ("session_ms", "least_ms"), [(1_176, 1_000), (1_177, 824), (1_200, 840), (1_500, 1_000)]
+)
+def test_session__a_late_clock_throws_out_no_client_that_waited_for_85_percent(
+    session_ms: int, least_ms: int
+) -> None:
+    # 4.4.0 with sessions of 1200 ms: kafka-python logs in again and again; with 1000 ms never.
+    t = Login(SaslSettings(("PLAIN",), {"alice": "alice-secret"}, {"PLAIN": session_ms}))
+    t.plain()
+    t.plain()
+    t.now_ms += least_ms - 1
+    assert t.handshake("PLAIN").body == m.SaslHandshakeResponse(error_code=34)
+    t.now_ms += 1
+    assert t.handshake("PLAIN").body == m.SaslHandshakeResponse(mechanisms=["PLAIN"])
 
 
 def test_session__without_an_end_there_is_no_reauthentication() -> None:

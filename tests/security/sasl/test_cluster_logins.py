@@ -11,6 +11,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.contract import Note
 from kcluster.events import AuthenticationFailed
 from kcluster.protocol import messages as m
+from kcluster.scenario.perform import do
 from kcluster.security.sasl.exchange import LoginProblem
 from kcluster.security.sasl.oauthbearer import OAuthBearerClient, unsecured_token
 from kcluster.security.sasl.plain import PlainClient
@@ -104,6 +105,22 @@ def test_password__a_restarted_broker_knows_the_new_one(world: MemoryBytes) -> N
     world.cluster.start(3)
     world.cluster.wait_until_in_sync((3,))
     assert by_scram(world, 3, "new") == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_password__a_restarted_broker_refuses_no_login_because_it_lags(kind: str) -> None:
+    # IBM/sarama#1940 cannot happen with KRaft: the port opens when the broker has caught up.
+    world = KINDS[kind](Topology.parse(TOPOLOGY))
+    world.cluster.kill(3, wait=False)
+    do(world.cluster, "password", user="alice", to="new")
+    heal = world.cluster.network.cut(3, "controller")
+    world.cluster.start(3, wait=False)
+    with pytest.raises(ConnectionRefusedError):
+        SaslLine.to(world, 3, "CLIENT")
+    heal()
+    world.cluster.wait_until_in_sync((3,))
+    assert by_scram(world, 3, "new") == 0
+    world.finish()
 
 
 def test_token__logs_in_by_the_clock_of_the_cluster(world: MemoryBytes) -> None:

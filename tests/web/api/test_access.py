@@ -16,6 +16,8 @@ def test_client_config__is_the_settings_and_their_text(api: Api) -> None:
     answer = api.ok("GET", f"{path}?library=librdkafka&user=alice")
     assert answer["settings"]["sasl.password"] == "alice-secret"
     assert "sasl.password=alice-secret" in answer["text"].splitlines()
+    by_plain = api.ok("GET", f"{path}?library=librdkafka&mechanism=PLAIN")["settings"]
+    assert by_plain["sasl.mechanism"] == "PLAIN"
     problem = api.ask("GET", f"{path}?library=cobol")
     assert problem.status == 422
     stranger = api.ask("GET", f"{path}?user=eve")

@@ -255,6 +255,7 @@ class BrokerConfig(Struct, frozen=True):
     max_connections_per_ip: Annotated[int, _LOG_INT_0] = _MAX_INT
     max_connections_per_ip_overrides: Annotated[str, _OVERRIDES] = ""
     max_connection_creation_rate: Annotated[int, _LOG_INT_0] = _MAX_INT
+    num_network_threads: Annotated[int, _int(1, dynamic=_CLUSTER)] = 3
 
     # ------------------------------------------------------------- groups and their offsets
     group_initial_rebalance_delay_ms: Annotated[int, _TIME] = 3_000

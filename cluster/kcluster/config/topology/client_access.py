@@ -6,12 +6,12 @@ Kafka: no counterpart; an administrator tells the users of a cluster.
 
 Without a listener and a user, a client comes by the first PLAINTEXT listener, or as the first user
 of the topology.  With a user it comes by the first listener with SASL; of its mechanisms that are
-enabled there, the strongest counts.
+enabled there, the strongest counts, unless it names one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from msgspec import Struct
 from kcluster.config.files.problems import unknown
 from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.model import Topology
-from kcluster.config.topology.sasl import enabled_mechanisms
+from kcluster.config.topology.sasl import enabled_mechanisms, jaas_passwords
 from kcluster.config.topology.specs import ListenerSpec, UserSpec
 from kcluster.security.certificate_names import certificate_subject, mapping_rules, principal_name
 from kcluster.security.client_access import ClientAccess
@@ -38,10 +38,13 @@ class AccessProblem(Struct, frozen=True):
 
 
 def find_access(
-    topology: Topology, user: str | None = None, listener: str | None = None
+    topology: Topology,
+    user: str | None = None,
+    listener: str | None = None,
+    mechanism: str | None = None,
 ) -> ClientAccess | AccessProblem:
     """The access of a client; of a listener that not all brokers have, the first broker that has it
-    decides."""
+    decides.  `mechanism`: of SASL; None: the strongest one."""
     listeners = _listeners(topology)
     if listener is not None:
         chosen = listeners.get(listener.upper())
@@ -50,13 +53,16 @@ def find_access(
     else:
         chosen = _listener_for(user, list(listeners.values()))
     if not chosen.protocol.has_sasl:
+        if mechanism is not None:
+            text = f"{mechanism} is not asked for: the listener {chosen.name} has no SASL"
+            return AccessProblem("mechanism", text)
         if user is None:
             return ClientAccess(chosen.name, chosen.protocol)
         if chosen.protocol.has_tls:
             return _by_certificate(topology, chosen, user)
         text = f"{user} cannot log in: the listener {chosen.name} is {chosen.protocol.name}"
         return AccessProblem("user", text)
-    return _by_sasl(topology, chosen, user)
+    return _by_sasl(topology, chosen, user, mechanism)
 
 
 def access_of(
@@ -91,11 +97,16 @@ def _listener_for(user: str | None, listeners: Sequence[ListenerSpec]) -> Listen
 
 
 def _by_sasl(
-    topology: Topology, listener: ListenerSpec, name: str | None
+    topology: Topology, listener: ListenerSpec, name: str | None, wanted: str | None
 ) -> ClientAccess | AccessProblem:
-    users = {user.name: user for user in topology.security.users}
     broker = next(spec for spec in topology.brokers if listener in spec.all_listeners)
-    enabled = enabled_mechanisms([listener], topology.config_texts(broker.id))
+    texts = topology.config_texts(broker.id)
+    enabled = enabled_mechanisms([listener], texts)
+    if wanted is not None:
+        if wanted.upper() not in enabled:
+            return AccessProblem("mechanism", unknown("mechanism", wanted, enabled))
+        enabled = (wanted.upper(),)
+    users = _users(topology, listener, texts)
     if name is None:
         for user in users.values():
             mechanism = _mechanism(user, enabled)
@@ -104,16 +115,28 @@ def _by_sasl(
         text = f"the listener {listener.name} requires a login, and no user is known; {_NO_USERS}"
         return AccessProblem("", text)
     known = users.get(name)
+    if OAUTHBEARER in enabled and (known is None or wanted is not None):
+        return ClientAccess(listener.name, listener.protocol, OAUTHBEARER, name)
     if known is None:
-        if OAUTHBEARER in enabled:
-            return ClientAccess(listener.name, listener.protocol, OAUTHBEARER, name)
         return AccessProblem("user", unknown("user", name, users) if users else _NO_USERS)
     mechanism = _mechanism(known, enabled)
     if mechanism is None:
-        wanted = ", ".join(enabled)
-        text = f"{name} has no mechanism of the listener {listener.name}, which has {wanted}"
-        return AccessProblem("user", text)
+        if wanted is not None:
+            return AccessProblem("mechanism", f"{name} does not log in by {enabled[0]}")
+        text = f"{name} has no mechanism of the listener {listener.name}, which has"
+        return AccessProblem("user", f"{text} {', '.join(enabled)}")
     return _access(listener, mechanism, known)
+
+
+def _users(
+    topology: Topology, listener: ListenerSpec, texts: Mapping[str, str]
+) -> dict[str, UserSpec]:
+    """The users of a listener: those of the topology, then those of its sasl.jaas.config."""
+    users = {user.name: user for user in topology.security.users}
+    for name, password in jaas_passwords(listener.name, texts).items():
+        if name not in users or not users[name].password:
+            users[name] = UserSpec(name, password, (PLAIN,))
+    return users
 
 
 def _by_certificate(

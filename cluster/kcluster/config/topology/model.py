@@ -20,6 +20,7 @@ from kcluster.config.files.tree import Map, Node
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replication_defaults
 from kcluster.config.kafka.tls import is_tls_config
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
+from kcluster.config.kafka.values import ConfigDef
 from kcluster.config.topology.broker_checks import (
     TWICE,
     BrokerDefaults,
@@ -142,9 +143,14 @@ class Topology(Struct, frozen=True):
             for configs, known in ((of_brokers, BROKER_CONFIGS), (of_topics, TOPIC_CONFIGS))
             for config in configs
             for name in config
-            if not (has_effect(name, known) or (self.has_tls and is_tls_config(name)))
+            if not self._has_effect(name, known)
         ]
         return tuple(dict.fromkeys(names))
+
+    def _has_effect(self, name: str, known: Mapping[str, ConfigDef]) -> bool:
+        if name == "num.network.threads":
+            return self.security.handshake_cpu_ms > 0
+        return has_effect(name, known) or (self.has_tls and is_tls_config(name))
 
     def without_secrets(self) -> Topology:
         """The same topology without passwords, for everything that is written down or shown."""
@@ -164,6 +170,12 @@ class Topology(Struct, frozen=True):
         """Whether a listener of any broker encrypts."""
         listeners = (one for spec in self.brokers for one in spec.all_listeners)
         return any(listener.protocol.has_tls for listener in listeners)
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients log in at a listener of any broker."""
+        listeners = (one for spec in self.brokers for one in spec.all_listeners)
+        return any(listener.protocol.has_sasl for listener in listeners)
 
     @property
     def makes_any_certificate(self) -> bool:

@@ -49,6 +49,11 @@ def enabled_mechanisms(
     return tuple(dict.fromkeys(one for name in names for one in _mechanisms(name, texts)))
 
 
+def jaas_passwords(listener: str, texts: Mapping[str, str]) -> dict[str, str]:
+    """The passwords of PLAIN in a listener's sasl.jaas.config, by user."""
+    return _options(listener, PLAIN, texts, USER_PREFIX)
+
+
 def token_settings(texts: Mapping[str, str]) -> TokenSettings | None:
     """The settings of delegation tokens in a broker's configs; None without a secret key."""
     secret = texts.get("delegation.token.secret.key", "").strip()
@@ -69,7 +74,7 @@ def scram_users(users: Iterable[UserSpec], mechanisms: Iterable[str]) -> list[tu
 
 def _settings(listener: str, texts: Mapping[str, str], users: tuple[UserSpec, ...]) -> SaslSettings:
     mechanisms = _mechanisms(listener, texts)
-    passwords = _options(listener, PLAIN, texts, USER_PREFIX)
+    passwords = jaas_passwords(listener, texts)
     passwords |= {user.name: user.password for user in users if user.logs_in_by(PLAIN)}
     max_reauth_ms = {one: _number(_MAX_REAUTH, listener, texts, one) for one in mechanisms}
     return SaslSettings(

@@ -65,4 +65,6 @@ def check_security(
     ]
     enabled = tuple(dict.fromkeys(name for names in found for name in names))
     users = check_users(reading, written.users, "security.users", enabled)
-    return SecuritySpec(users, written.authorization, tls.makes_certificates, tls.folder)
+    return SecuritySpec(
+        users, written.authorization, tls.makes_certificates, tls.folder, tls.handshake_cpu_ms
+    )

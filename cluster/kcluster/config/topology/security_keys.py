@@ -9,15 +9,25 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from kcluster.config.files.fields import Flag, Later, ListOf, OneOf, Schema, Text, struct_schema
+from kcluster.config.files.fields import (
+    Flag,
+    Later,
+    ListOf,
+    Milliseconds,
+    OneOf,
+    Schema,
+    Text,
+    struct_schema,
+)
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.acl_keys import AclKeys, principal_of
 from kcluster.security.sasl.mechanisms import PASSWORD_MECHANISMS
 
 AUTO: Final = "auto"
+MAX_HANDSHAKE_MS: Final = 10_000
 CLIENT_AUTH: Final = ("none", "requested", "required")
 
 
@@ -95,6 +105,12 @@ class TlsKeys(Struct, frozen=True):
     truststore_password: Annotated[
         str | None, Text(), "Its password (ssl.truststore.password)."
     ] = None
+    handshake_cpu: Annotated[
+        float,
+        Milliseconds(MAX_HANDSHAKE_MS),
+        "In virtual time: how long one handshake keeps a network thread of a broker busy"
+        " (num.network.threads).  A live broker computes it, in about 0.5 ms.",
+    ] = field(default=0, name="handshake_cpu_ms")
 
 
 def _tls() -> Schema:

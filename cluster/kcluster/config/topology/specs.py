@@ -136,6 +136,8 @@ class SecuritySpec(Struct, frozen=True):
     """Whether certificates are made for brokers without a keystore, and for clients."""
     certificate_folder: str | None = None
     """The directory with the certificates for clients; None: a temporary one."""
+    handshake_cpu_ms: float = 0
+    """In virtual time: the time for which a TLS handshake keeps a broker's network thread busy."""
 
 
 class NetworkSpec(Struct, frozen=True):

@@ -44,6 +44,7 @@ class TlsPart(Struct, frozen=True):
     folder: str | None = None
     """The directory with the certificates for clients; None: a temporary one."""
     configs: dict[str, str] = {}
+    handshake_cpu_ms: float = 0
 
 
 def check_tls(reading: TreeReader, node: Node | None) -> TlsPart:
@@ -80,7 +81,7 @@ def check_tls(reading: TreeReader, node: Node | None) -> TlsPart:
         text = "cannot be combined with keystore: it is for certificates that are made"
         reading.wrong(node.entries["files"].value, "security.tls.files", text)
     makes = values.get("keystore") is None
-    return TlsPart(makes, values.get("files"), configs)
+    return TlsPart(makes, values.get("files"), configs, values.get("handshake_cpu") or 0)
 
 
 def check_tls_listeners(

@@ -29,8 +29,8 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import hash_order, java_hash_code
 from kcluster.security.sasl.mechanisms import SCRAM_CODES, SCRAM_NAMES
 from kcluster.security.sasl.nonces import draw_text
+from kcluster.security.sasl.scram_keys import MIN_ITERATIONS, derive_keys, keys_of_salted
 
-MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 
 if TYPE_CHECKING:
@@ -135,9 +135,6 @@ def _record(
     cause: NoteId | None = None,
 ) -> UserScramCredentialRecord:
     """The record of a credential.  `secret`: the password, or the password salted and hashed."""
-    # OpenSSL takes a fiftieth of the start, and few clusters need it.
-    from kcluster.security.sasl.scram import derive_keys, keys_of_salted
-
     if isinstance(secret, str):
         keys = derive_keys(mechanism, secret, salt, iterations)
     else:

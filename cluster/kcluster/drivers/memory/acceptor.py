@@ -15,6 +15,7 @@ from typing import Final, Protocol, final
 from kcluster.drivers.memory.stream import CAPACITY_BYTES, StreamEnd
 from kcluster.drivers.sockets.connection import Buffer
 from kcluster.drivers.sockets.listener import Listener
+from kcluster.network.threads import NetworkThread, NetworkThreads
 
 BACKLOG: Final = 1024
 """The number of connections that may wait to be accepted; further SYNs are dropped, as by Linux."""
@@ -35,12 +36,26 @@ class CallsBack(Protocol):
 
 @final
 class BrokerSocket:
-    """The broker's end of a connection, with the methods of a socket that never blocks."""
+    """The broker's end of a connection, with the methods of a socket that never blocks.
 
-    __slots__ = ("end",)
+    `thread`: the network thread that reads it, None where that costs nothing; `cost_us`: the cost
+    of the next read: of a handshake at first."""
 
-    def __init__(self, end: StreamEnd) -> None:
+    __slots__ = ("cost_us", "end", "thread")
+
+    def __init__(
+        self, end: StreamEnd, thread: NetworkThread | None = None, cost_us: int = 0
+    ) -> None:
         self.end = end
+        self.thread = thread
+        self.cost_us = cost_us
+
+    def readable_us(self, now_us: int) -> int:
+        """The time at which the thread has read what has arrived now."""
+        if self.thread is None:
+            return now_us
+        cost_us, self.cost_us = self.cost_us, 0
+        return self.thread.takes_up(now_us, cost_us)
 
     def recv_into(self, buffer: memoryview) -> int:
         """Read the bytes that have arrived, and return their number; 0 at the end of the stream."""
@@ -71,11 +86,12 @@ class BrokerSocket:
 class EndWatcher:
     """Calls back while an end is readable, or writable, each time as an event of its own."""
 
-    __slots__ = ("_callback", "_clock", "_end", "_is_due", "_look", "_mode")
+    __slots__ = ("_callback", "_clock", "_end", "_is_due", "_look", "_mode", "_socket")
 
-    def __init__(self, clock: CallsBack, end: StreamEnd, mode: int) -> None:
+    def __init__(self, clock: CallsBack, sock: BrokerSocket, mode: int) -> None:
         self._clock = clock
-        self._end = end
+        self._socket = sock
+        self._end = sock.end
         self._mode = mode
         self._callback: Callable[[], object] | None = None
         self._is_due = False
@@ -107,7 +123,10 @@ class EndWatcher:
     def _on_change(self) -> None:
         if self._callback is not None and not self._is_due and self._is_ready():
             self._is_due = True
-            self._clock.at(self._clock.now_us, self._call_back)
+            due_us = self._clock.now_us
+            if self._mode == _READ:
+                due_us = self._socket.readable_us(due_us)
+            self._clock.at(due_us, self._call_back)
 
     def _call_back(self) -> None:
         self._is_due = False
@@ -118,10 +137,15 @@ class EndWatcher:
 
 
 class MemoryAcceptor:
-    """The port of a broker while its process runs."""
+    """The port of a broker while its process runs.  `threads`: the network threads that shake
+    hands, in `handshake_us`; None if that costs nothing."""
 
-    def __init__(self, clock: CallsBack) -> None:
+    def __init__(
+        self, clock: CallsBack, threads: NetworkThreads | None = None, handshake_us: int = 0
+    ) -> None:
         self._clock = clock
+        self._threads = threads
+        self._handshake_us = handshake_us
         self._listener: Listener | None = None
         self._backlog: deque[StreamEnd] = deque()
         self._is_accepting = False
@@ -176,8 +200,10 @@ class MemoryAcceptor:
                 self._is_accepting = False
                 return
             end = self._backlog.popleft()
-            if self._listener.arrived(BrokerSocket(end), end.remote_address):
-                self._listener.accept(BrokerSocket(end), end.remote_address)
+            thread = None if self._threads is None else self._threads.assign()
+            sock = BrokerSocket(end, thread, self._handshake_us)
+            if self._listener.arrived(sock, end.remote_address):
+                self._listener.accept(sock, end.remote_address)
 
     def take_over(self, accepted: BrokerSocket, connection_id: int) -> BrokerSocket:
         """Take over the socket of a connection to be served."""
@@ -185,7 +211,7 @@ class MemoryAcceptor:
 
     def watch(self, sock: BrokerSocket, mode: int) -> EndWatcher:
         """A watcher of the socket, not started yet.  `mode`: 1 for readable, 2 for writable."""
-        return EndWatcher(self._clock, sock.end, mode)
+        return EndWatcher(self._clock, sock, mode)
 
     def later(self, delay_s: float, callback: Callable[[], object]) -> None:
         """Call back after this delay."""

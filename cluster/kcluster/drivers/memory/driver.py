@@ -24,6 +24,7 @@ from kcluster.drivers.serving import SocketDriver
 from kcluster.drivers.sockets.connection import ByteSocket, Tap
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.virtual_time import VirtualTime, virtual_ports
+from kcluster.network.threads import NetworkThreads
 from kcluster.operations.errors import ClusterError
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
@@ -50,7 +51,12 @@ class InMemoryDriver(SocketDriver):
     ) -> None:
         self.trace: list[Note | str] = []
         self.time = VirtualTime(
-            plan.fabric, plan.processes, plan.endpoints, self.trace, plan.certificates
+            plan.fabric,
+            plan.processes,
+            plan.endpoints,
+            self.trace,
+            plan.certificates,
+            plan.handshake_us,
         )
         super().__init__(plan, log)
         self.thread_id: int | None = None
@@ -196,11 +202,16 @@ class InMemoryDriver(SocketDriver):
         return self.time.next_connection_id()
 
     def _acceptor(self, node_id: int, at: int) -> Acceptor:
-        acceptor = self._acceptors[node_id, at] = MemoryAcceptor(self.time)
+        threads, handshake_us = None, self.plan.handshake_us
+        if handshake_us and self.plan.endpoints[node_id][at].protocol.has_tls:
+            config = self.plan.topology.broker_config(node_id)
+            threads = NetworkThreads(config.num_network_threads)
+        acceptor = MemoryAcceptor(self.time, threads, handshake_us)
+        self._acceptors[node_id, at] = acceptor
         return acceptor
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Open, close, pause or resume the broker's port and connections.  Part of Outlet."""
+        """Close, pause or resume the broker's port and connections.  Part of Outlet."""
         super().process_changed(process, was)
         if process.state is ProcessState.DOWN:
             for door in [door for door in self._acceptors if door[0] == process.node_id]:

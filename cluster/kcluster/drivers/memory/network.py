@@ -210,7 +210,7 @@ class MemoryNetwork:
 
     def _on_syn(self, connection: StreamConnection) -> None:
         acceptor = self._acceptors.get(connection.door)
-        if acceptor is None:
+        if acceptor is None or not acceptor.is_open:
             self.carry(connection, False, Signal.RESET)
         elif acceptor.has_room:
             client = connection.client_end

@@ -40,16 +40,23 @@ class ReservedPort:
         self.port: int = self._socket.getsockname()[1]
         self._share(False)
 
-    def listen(self) -> socket.socket:
-        """A new listening socket on the port."""
+    def bind(self) -> socket.socket:
+        """A new socket on the port, which does not listen yet."""
         self._share(True)
         try:
-            listening = self._bound(self.port)
-            listening.setblocking(False)
-            listening.listen(BACKLOG)
+            bound = self._bound(self.port)
         finally:
             self._share(False)
-        return listening
+        bound.setblocking(False)
+        return bound
+
+    def listen(self, bound: socket.socket) -> None:
+        """Let a socket from `bind` listen."""
+        self._share(True)
+        try:
+            bound.listen(BACKLOG)
+        finally:
+            self._share(False)
 
     def _share(self, allowed: bool) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
@@ -77,6 +84,7 @@ class SocketAcceptor:
         self._port = port
         self._driver = driver
         self._node_id = node_id
+        self._socket = port.bind()  # fails here, not when the port opens
         self._server: _Server | None = None
         self._loop = gevent.get_hub().loop
 
@@ -87,13 +95,15 @@ class SocketAcceptor:
 
     def open(self, listener: Listener) -> None:
         """Listen, and pass arriving connections to this listener."""
-        self._server = _Server(self._port.listen(), listener, self)
+        self._port.listen(self._socket)
+        self._server = _Server(self._socket, listener, self)
         self._server.start()
 
     def close(self) -> None:
         """Close the port."""
-        assert self._server is not None
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
+        self._socket.close()
 
     def stop_accepting(self) -> None:
         """Leave new connections in the kernel's backlog."""

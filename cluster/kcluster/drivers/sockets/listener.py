@@ -122,7 +122,10 @@ class Listener:
         self._polled_ms = 0
         """The time at which throttled sockets were last checked."""
         self._acceptor = acceptor
-        acceptor.open(self)
+
+    def open(self) -> None:
+        """Accept connections from now on."""
+        self._acceptor.open(self)
 
     @property
     def limits(self) -> Limits:
@@ -272,7 +275,8 @@ class Listener:
     def pause(self) -> None:
         """Read nothing and accept nothing, because the process is paused."""
         self.is_paused = True
-        self._acceptor.stop_accepting()
+        if self._acceptor.is_open:
+            self._acceptor.stop_accepting()
 
     def resume(self) -> None:
         """Read and accept again."""

@@ -13,6 +13,7 @@ from typing import Protocol, final
 
 from kcluster.clients.wire import broker_of
 from kcluster.contract import Request
+from kcluster.network.threads import NetworkThread
 from kcluster.network.transit import CarriedConnection
 from kcluster.principals import UNAUTHENTICATED, ClientIdentity
 from kcluster.protocol.messages import Message
@@ -34,7 +35,7 @@ class ClientConnection(CarriedConnection):
 
     __slots__ = (
         "client_id", "connection_id", "identity", "in_broker", "is_accepted", "is_refused", "name",
-        "unanswered", "waiting",
+        "thread", "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +52,8 @@ class ClientConnection(CarriedConnection):
         """Whether the broker's process accepted the connection when its first message arrived."""
         self.is_refused = False
         """Whether the client refused the broker's certificate."""
+        self.thread: NetworkThread | None = None
+        """The broker's network thread; None where handshakes cost nothing."""
         self.waiting: deque[Request] = deque()
         """Requests that have arrived and wait while the broker handles another one."""
         self.in_broker: Request | None = None

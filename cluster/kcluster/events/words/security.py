@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kcluster.events.security import AclsApplied, AclsChanged, AuthorizationDenied
+from kcluster.events.security import (
+    AclsApplied,
+    AclsChanged,
+    AuthorizationDenied,
+    SessionsEnded,
+    TokensExpired,
+)
 from kcluster.events.words.base import counted, text_of
 from kcluster.node_ids import CONTROLLER_ID
 from kcluster.security.acls import Acl, AclResource, PatternType
@@ -38,6 +44,21 @@ def _(event: AuthorizationDenied) -> str:
         f"{event.principal} denied {event.operation.upper()} on {_resource_of(event)}"
         f" (from {event.client_host}, at {at}{again}): {_reason(event)}"
     )
+
+
+@text_of.register
+def _(event: SessionsEnded) -> str:
+    whose = f" of {event.user}" if event.user is not None else ""
+    by = f" by {event.mechanism}" if event.mechanism else ""
+    sessions = counted(event.sessions, "session")
+    return f"broker {event.broker} ends {sessions}{whose}{by}: clients must log in again"
+
+
+@text_of.register
+def _(event: TokensExpired) -> str:
+    found = {"token": event.bearer_tokens, "delegation token": event.delegation_tokens}
+    words = [counted(count, word) for word, count in found.items() if count]
+    return f"{' and '.join(words)} of {event.user} expired"
 
 
 def acl_text(acl: Acl) -> str:

@@ -38,7 +38,7 @@ DRAWN_FIRST: Final = ("leaders", "moves", "epochs")
 """The tables that the timeline draws, with the events."""
 EVENT_FIELDS: Final = frozenset({
     "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
-    "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s",
+    "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s", "from_offset", "to_offset",
 })  # fmt: skip
 """The fields of events that the page reads: EventFields in types.d.ts."""
 
@@ -65,10 +65,10 @@ def packed(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data)).decode()
 
 
-def packed_run(record: RunRecord) -> tuple[str, str]:
+def packed_run(record: RunRecord, lessons: Sequence[JsonObject]) -> tuple[str, str]:
     """The data with which the page opens, and the data that only views other than the timeline
-    draw."""
-    values = (carried_values(record), later_tables(record))
+    draw.  `lessons`: the cards of a class."""
+    values = (carried_values(record) | {"lessons": list(lessons)}, later_tables(record))
     first, later = (packed(msgspec.json.encode(each)) for each in values)
     return first, later
 

@@ -31,6 +31,8 @@ class RunPage extends Page {
     this.time.look(momentInAddress(this.model) ?? carried.run.began);
     this.verdict = carried.verdict;
     this.facts = new Facts(this.model, carried);
+    this.lessons = carried.lessons;
+    if (this.lessons.length && !location.hash.includes("view=")) this.view = "partition";
     await this.complete();
   }
 

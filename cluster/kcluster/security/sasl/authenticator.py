@@ -44,11 +44,17 @@ from kcluster.security.sasl.mechanisms import OAUTHBEARER, PLAIN
 from kcluster.security.sasl.nonces import draw_text
 from kcluster.security.sasl.oauthbearer import OAuthBearerServer
 from kcluster.security.sasl.plain import PlainServer
-from kcluster.security.sasl.scram import Credential, ScramServer, TokenCredential
+from kcluster.security.sasl.scram import ScramServer, TokenCredential
+from kcluster.security.sasl.scram_keys import Credential
 from kcluster.security.sasl.settings import SaslSettings
 
 MIN_REAUTH_INTERVAL_MS: Final = 1_000
 """The time between two re-authentications; Kafka's own constant."""
+
+EARLIEST_REAUTH: Final = 0.85
+"""The part of a session after which clients log in again at the earliest."""
+REAUTH_TOLERATED: Final = 0.7
+"""The part of a session after which a client may log in again, if EARLIEST_REAUTH is a second."""
 
 MAX_LIFETIME_MS: Final = (2**63 - 1) // 1_000_000
 """The longest session: Kafka counts it in nanoseconds, and fails where they overflow."""
@@ -123,6 +129,7 @@ class SaslAuthenticator:
         self._is_raw = False
         self._reauthenticated_ms: int | None = None
         """The time at which the last re-authentication began."""
+        self._reauth_interval_ms = MIN_REAUTH_INTERVAL_MS
 
     def __repr__(self) -> str:
         return f"<login {self.state.name} {self.mechanism} {self.identity.principal}>"
@@ -171,6 +178,13 @@ class SaslAuthenticator:
         """Fail, because the client sent something that is no request."""
         self.state = SaslState.FAILED
 
+    def end_session(self, now_ms: int) -> bool:
+        """End the session now, unless it has ended; whether there was one."""
+        if self.state is not SaslState.COMPLETE or self._is_expired(now_ms):
+            return False
+        self.session_ends_ms = now_ms - 1
+        return True
+
     def _is_expired(self, now_ms: int) -> bool:
         return self.session_ends_ms is not None and now_ms > self.session_ends_ms
 
@@ -178,7 +192,7 @@ class SaslAuthenticator:
         if self.session_ends_ms is None:
             return False
         last_ms = self._reauthenticated_ms
-        return last_ms is None or now_ms - last_ms >= MIN_REAUTH_INTERVAL_MS
+        return last_ms is None or now_ms - last_ms >= self._reauth_interval_ms
 
     # ------------------------------------------------------------------------------- requests
 
@@ -263,6 +277,7 @@ class SaslAuthenticator:
         self.identity = replace(self.identity, principal=principal, by_token=accepted.by_token)
         # A session that is over when it begins ends within its first millisecond.
         self.session_ends_ms = now_ms + (lifetime_ms or -1) if limits_ms else None
+        self._reauth_interval_ms = _reauth_interval_ms(lifetime_ms)
         return LoginStep(
             m.SaslAuthenticateResponse(auth_bytes=accepted.data, session_lifetime_ms=lifetime_ms)
         )
@@ -280,3 +295,15 @@ class SaslAuthenticator:
         error = ErrorCode.SASL_AUTHENTICATION_FAILED
         body = m.SaslAuthenticateResponse(error_code=error, error_message=text)
         return LoginStep(body, LoginFailure(refused.problem, refused.user, is_delayed=True))
+
+
+def _reauth_interval_ms(lifetime_ms: int) -> int:
+    """The least time between two re-authentications.
+
+    DIFFERS: in Kafka always MIN_REAUTH_INTERVAL_MS.  A live cluster's clock falls behind on a busy
+    machine (docs/decisions/017-the-live-clock.md), and would show a client too early that waited
+    for 85 % of its session, and so for a second.
+    """
+    if lifetime_ms * EARLIEST_REAUTH < MIN_REAUTH_INTERVAL_MS:
+        return MIN_REAUTH_INTERVAL_MS
+    return min(MIN_REAUTH_INTERVAL_MS, round(lifetime_ms * REAUTH_TOLERATED))

@@ -32,7 +32,8 @@ from kcluster.security.sasl.mechanisms import OAUTHBEARER
 from kcluster.security.sasl.nonces import draw_text
 from kcluster.security.sasl.oauthbearer import OAuthBearerClient, unsecured_token
 from kcluster.security.sasl.plain import PlainClient
-from kcluster.security.sasl.scram import HASHES, ScramClient
+from kcluster.security.sasl.scram import ScramClient
+from kcluster.security.sasl.scram_keys import HASHES
 
 SESSION_PART: Final = 0.85
 """The part of a session after which the client logs in again at the earliest; the rest leaves time

@@ -1,8 +1,8 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512: a password is proved, never sent (RFC 5802, RFC 7677).
 
-Owns: the messages of the exchange, both of its sides, a password's credential.  Never: keeps a
-credential (the metadata does), draws a nonce (its caller does, from the node's rng).
-Kafka: ScramSaslServer, ScramSaslClient, ScramMessages, ScramFormatter; KIP-84.
+Owns: the messages of the exchange, both of its sides.  Never: makes a credential (scram_keys.py
+does), keeps one (the metadata does), draws a nonce (its caller does, from the node's rng).
+Kafka: ScramSaslServer, ScramSaslClient, ScramMessages; KIP-84.
 
     client  n,,n=alice,r=CLIENT[,tokenauth=true]
     server  r=CLIENT+SERVER,s=SALT,i=ITERATIONS
@@ -20,7 +20,7 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from msgspec import Struct
 
@@ -35,10 +35,8 @@ from kcluster.security.sasl.exchange import (
     ServerNotTrusted,
 )
 from kcluster.security.sasl.plain import OTHER_ID_TEXT
+from kcluster.security.sasl.scram_keys import HASHES, MIN_ITERATIONS, Credential
 
-HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""The mechanisms, with the names of their hashes."""
-MIN_ITERATIONS: Final = 4096
 TOKEN_AUTH: Final = "tokenauth"
 
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
@@ -62,31 +60,6 @@ _CLIENT_FINAL: Final = re.compile(
 _SERVER_FINAL: Final = re.compile(f"v=(?P<signature>{_BASE64}){_EXTENSIONS}")
 
 
-class Credential(Protocol):
-    """The values against which a password is checked, as the metadata keeps them."""
-
-    @property
-    def salt(self) -> bytes: ...
-    @property
-    def stored_key(self) -> bytes: ...
-    @property
-    def server_key(self) -> bytes: ...
-    @property
-    def iterations(self) -> int: ...
-
-
-class Keys(Struct, frozen=True):
-    """A Credential that is not in the metadata."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-
-    def __repr__(self) -> str:
-        return "Keys(...)"
-
-
 class TokenCredential(Struct, frozen=True):
     """A delegation token's credential; the token stands for its owner until it expires (KIP-48)."""
 
@@ -97,25 +70,6 @@ class TokenCredential(Struct, frozen=True):
 
 CredentialOf = Callable[[str], Credential | None]
 TokenOf = Callable[[str], TokenCredential | None]
-
-
-def derive_keys(mechanism: str, password: str, salt: bytes, iterations: int) -> Keys:
-    """The credential of a password.  Kafka: ScramFormatter.generateCredential."""
-    salted = salted_password(mechanism, password, salt, iterations)
-    return keys_of_salted(mechanism, salted, salt, iterations)
-
-
-def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """A password as clients send it to be stored."""
-    return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
-
-
-def keys_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Keys:
-    """The credential of a salted and hashed password, the form in which clients send one."""
-    hash_name = HASHES[mechanism]
-    client_key = hmac.digest(salted, b"Client Key", hash_name)
-    stored_key = hashlib.new(hash_name, client_key).digest()
-    return Keys(salt, stored_key, hmac.digest(salted, b"Server Key", hash_name), iterations)
 
 
 @final

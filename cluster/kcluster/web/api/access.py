@@ -26,6 +26,9 @@ class AccessWanted(Struct):
     listener: Annotated[
         str, Meta(description="The listener; empty: the first that lets the user in.")
     ] = ""
+    mechanism: Annotated[
+        str, Meta(description="The mechanism of SASL; empty: the strongest that the user has.")
+    ] = ""
 
 
 class ClientConfig(Struct, frozen=True):
@@ -51,7 +54,9 @@ def show_client_config(call: ApiCall) -> ClientConfig:
     if wanted.library not in SETTINGS_OF:
         raise wrong_value("library", f"one of {', '.join(SETTINGS_OF)}")
     access = call.held.cluster.access
-    settings = access.settings(wanted.library, wanted.user or None, wanted.listener or None)
+    settings = access.settings(
+        wanted.library, wanted.user or None, wanted.listener or None, wanted.mechanism or None
+    )
     return ClientConfig(
         wanted.library,
         {

@@ -51,5 +51,6 @@ def show_page(call: ApiCall) -> ApiAnswer:
     from kcluster.runs.page.document import page_html
 
     headers = {"Content-Security-Policy": POLICY}
-    body = page_html(call.held.id, menu_json(menu_items())).encode()
+    items = menu_items(call.held.cluster.plan.topology)
+    body = page_html(call.held.id, menu_json(items)).encode()
     return ApiAnswer(body=body, media_type=f"{HTML}; charset=utf-8", headers=headers)

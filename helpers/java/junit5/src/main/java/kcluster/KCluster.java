@@ -130,7 +130,12 @@ public final class KCluster
 
     /** The properties with which a client comes in as a user, with the user's password. */
     public Map<String, Object> clientConfig(String user) {
-        String query = "?library=java&user=" + URLEncoder.encode(user, StandardCharsets.UTF_8);
+        return clientConfig(user, "");
+    }
+
+    /** The same by a mechanism of SASL, such as {@code PLAIN}. */
+    public Map<String, Object> clientConfig(String user, String mechanism) {
+        String query = "?library=java&user=" + encoded(user) + "&mechanism=" + encoded(mechanism);
         JsonNode settings = call("GET", "/client-config" + query, null).get("settings");
         return Server.JSON.convertValue(settings, new TypeReference<Map<String, Object>>() {});
     }
@@ -262,5 +267,9 @@ public final class KCluster
             }
         }
         return text.append("\nwhat happened:\n").append(events()).toString();
+    }
+
+    private static String encoded(String text) {
+        return URLEncoder.encode(text, StandardCharsets.UTF_8);
     }
 }

@@ -1,0 +1,25 @@
+"""The passwords that actions have given to users of a running cluster.
+
+Owns: these passwords, in memory only.  Never: shows one, decides whether it is still in force (the
+metadata does).  Kafka: no counterpart; an administrator's notes.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+
+@final
+class ChangedPasswords:
+    """The passwords of one cluster's users, besides those of its topology.  They are in no repr."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, dict[str, None]] = {}
+
+    def give(self, user: str, password: str) -> None:
+        """Take note of a user's new password."""
+        self._given.setdefault(user, {})[password] = None
+
+    def of(self, user: str) -> tuple[str, ...]:
+        """The passwords that a user was given, oldest first."""
+        return tuple(self._given.get(user, ()))
