@@ -88,7 +88,10 @@ class Feed:
         if isinstance(source, Cluster):
             watching = source.parts.of(Watching, lambda: Watching(source.recorder))
             rows |= source.call(
-                lambda: {**watching.read(after_ms, until_ms), "waiting": waiting_records(source)}
+                lambda: {
+                    **watching.read(after_ms, until_ms)._asdict(),
+                    "waiting": waiting_records(source),
+                }
             )
         return rows, until_ms
 
