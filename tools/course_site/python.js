@@ -3,11 +3,19 @@
 
 /** @import { Told } from "./types.js" */
 
+/**
+ * @typedef {{
+ *   resolve: (answer: any) => void,
+ *   reject: (error: Error) => void,
+ *   report?: (done: number, of: number) => void,
+ * }} Call
+ */
+
 export class Python {
   /** @param {(stage: string) => void} report called with what it does while it starts */
   constructor(report) {
     this.report = report;
-    /** @type {Map<number, { resolve: (answer: any) => void, reject: (error: Error) => void }>} */
+    /** @type {Map<number, Call>} */
     this.calls = new Map();
     this.number = 0;
     this.begin();
@@ -33,14 +41,15 @@ export class Python {
    *
    * @param {string} call
    * @param {unknown[]} values
+   * @param {(done: number, of: number) => void} [report] called while the function works
    * @returns {Promise<any>}
    */
-  ask(call, ...values) {
+  ask(call, values, report) {
     this.number += 1;
     const { number } = this;
     return new Promise((resolve, reject) => {
-      this.calls.set(number, { resolve, reject });
-      this.worker?.postMessage({ number, call, values });
+      this.calls.set(number, { resolve, reject, report });
+      this.worker?.postMessage({ number, call, values, reports: report !== undefined });
     });
   }
 
@@ -50,6 +59,10 @@ export class Python {
     if (told.ready) this.report("Python is ready.");
     const { number = 0 } = told;
     const call = this.calls.get(number);
+    if (told.of) {
+      call?.report?.(told.done ?? 0, told.of);
+      return;
+    }
     this.calls.delete(number);
     if (told.error) {
       if (call) call.reject(new Error(told.error));
