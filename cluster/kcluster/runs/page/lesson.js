@@ -17,7 +17,12 @@ export function lessonTree(card, controls = null) {
   const isOpen = controls !== null && card.awaits === "answer";
   return h(
     "section",
-    { key: "lesson", class: "card lesson", "aria-label": "Lesson", "aria-live": "polite" },
+    {
+      key: "lesson",
+      class: `card lesson${isOpen ? " asking" : ""}${card.vote_at ? " voting" : ""}`,
+      "aria-label": "Lesson",
+      "aria-live": "polite",
+    },
     h("h2", null, card.part),
     h("p", { class: "dim" }, card.lesson, " · ", momentWords(card)),
     paragraphs("text", card.text),
