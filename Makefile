@@ -15,6 +15,8 @@
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
 #   make programs      build the copiers of franz-go and kafkajs that the tests run; needs Go, Node and npm
 #   make helpers       build the helpers for Java, Go and Node with their examples, which the tests run
+#   make site          build the course that browsers play alone, one file: build/site/index.html; needs
+#                      Node and npm
 #   make docs          build the site of docs/ into build/docs; fails on a broken link or anchor
 #   make reference     write the generated pages of docs/reference
 #   make bench         benchmark the compiled build and its peers; writes docs/reference/benchmarks.md
@@ -31,7 +33,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow fuzz test-compiled can-compile jars programs helpers tools lint javascript compat compare compiled \
-  docs reference wheels bench bench-micro renew clean
+  site site-parts docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
 VENV := .venv
@@ -50,6 +52,7 @@ CONNECTOR_JARS := build/connector-jars
 ARCHIVES := build/archives
 PROGRAMS := build/programs
 HELPERS := build/helpers
+SITE_PARTS := build/course-site
 JAVASCRIPT := build/javascript
 TOOLS_TESTS := tests/compat/kafka_tools tests/compat/kafka_streams
 BUILD ?= compiled
@@ -69,7 +72,7 @@ demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
 
 # pytest's summary is the last line printed, here and below: CI reads it.  Beside the lint, one process
 # compiles the tests; in a fresh clone each worker would.
-test: jars $(VENV)/.dev
+test: jars site-parts $(VENV)/.dev
 	@$(BIN)/python -m pytest --collect-only -n0 -qq >/dev/null 2>&1 & \
 	  $(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code
 	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(ARGS)
@@ -115,7 +118,7 @@ javascript:
 	  echo "make: Biome and TypeScript could not be fetched: the JavaScript is not checked"; \
 	else \
 	  $(JAVASCRIPT)/node_modules/.bin/biome check --config-path=tools/javascript --error-on-warnings \
-	    --log-level=error cluster helpers tests && \
+	    --log-level=error cluster helpers tests tools/course_site && \
 	  $(JAVASCRIPT)/node_modules/.bin/tsc --project tools/javascript; fi
 
 $(JAVASCRIPT)/.done: tools/javascript/package.json
@@ -240,6 +243,25 @@ $(HELPERS)/node/.done: $(wildcard helpers/node/*.js* helpers/node/example/*.js*)
 	@touch $@
 
 compiled: $(COMPILED)/.done
+
+site: $(VENV)/.dev $(SITE_PARTS)/.done
+	@$(BIN)/python tools/course_site/build.py $(SITE_PARTS) build/site
+
+# With Node and npm, pytest also opens the course's site; else as with jars.
+site-parts: $(VENV)/.dev
+	@if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then \
+	  echo "make: no Node or no npm here: the course's site is not tried"; \
+	  else $(MAKE) --no-print-directory $(SITE_PARTS)/.done || \
+	    echo "make: Python for browsers could not be fetched: the course's site is not tried"; fi
+
+# The wheels have the versions that constraints.txt pins, for the Python and the platform of this Pyodide.
+$(SITE_PARTS)/.done: tools/course_site/package.json constraints.txt
+	@echo "Fetching Python for browsers (8 MB); this once." >&2
+	@rm -rf $(@D) && mkdir -p $(@D) && cp $< $(@D)
+	@cd $(@D) && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check -c constraints.txt --dest $(@D) \
+	  --no-deps --only-binary :all: --python-version 3.14 --platform pyemscripten_2026_0_wasm32 msgspec cramjam
+	@touch $@
 
 docs: $(VENV)/.docs
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --write-all --jobs auto docs build/docs $(ARGS)

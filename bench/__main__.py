@@ -18,6 +18,7 @@ from bench import report, results
 from bench.figures import FIGURES, GROUPS, OURS, SYSTEMS, Figure, chosen
 from bench.ours import visit_ours
 from bench.processes import ROOT, allow_many_files, command_output, end_on_sigterm, machine
+from bench.secured import SECURED, visit_secured
 from bench.systems import System, all_systems
 from bench.visit import FULL, QUICK, Log, Progress, Sizes, visit
 from kcluster import __version__, build
@@ -101,7 +102,8 @@ def run_session(options: argparse.Namespace, clock: ProgressPrinter) -> results.
     sizes = sizes_of(options)
     figures: list[Figure] = options.figures
     shared = {figure.key for figure in figures if figure.is_for_peers}
-    own = {figure.key for figure in figures if not figure.is_for_peers}
+    secured = {figure.key for figure in figures if figure.group == "secured"}
+    own = {figure.key for figure in figures if not figure.is_for_peers} - secured
     session = results.Session(
         datetime.date.today().isoformat(), options.runs, sizes.mb, options.quick, machine()
     )
@@ -116,6 +118,12 @@ def run_session(options: argparse.Namespace, clock: ProgressPrinter) -> results.
                 system = systems[(run + at) % len(systems)]
                 log = visit(system, shared, sizes, clock.prefixed(f"{turn} {system.name}:"))
                 keep(session, system.name, log)
+        if secured:
+            both = [system.name for system in systems if system.name in SECURED]
+            for at in range(len(both)):
+                name = both[(run + at) % len(both)]
+                printed = clock.prefixed(f"{turn} {name}, secured:")
+                keep(session, name, visit_secured(name, secured, sizes, printed))
         if own and OURS in options.systems:
             keep(session, OURS, visit_ours(own, sizes, clock.prefixed(f"{turn} {OURS}:")))
     return session

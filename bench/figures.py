@@ -25,6 +25,7 @@ SYSTEMS: Final = {
 
 GROUPS: Final = {
     "load": "every system in turn: start, produce, consume, ack, requests, transactions, fail-over",
+    "secured": "kcluster and Kafka with SASL_SSL and ACLs: produce, consume, ack, handshakes",
     "fast": "this cluster with profile fast: fail-over, idle",
     "warm": "Cluster(...) in a warm process",
     "memory": "memory by connections, partitions, and data passing through",
@@ -50,6 +51,12 @@ class Figure(Struct, frozen=True):
     def is_for_peers(self) -> bool:
         return self.group == "load"
 
+    def is_met_by(self, value: float) -> bool:
+        """Whether a value keeps the limit; true without one."""
+        if self.limit is None:
+            return True
+        return value >= self.limit if self.better == "more" else value <= self.limit
+
 
 def _load(
     key: str,
@@ -65,6 +72,27 @@ def _load(
     goals = {peer: ratio for peer, ratio in wanted.items() if ratio is not None}
     return Figure(key, title, unit, better, "load", goals, limit, digits)
 
+
+def _secured(
+    key: str,
+    title: str,
+    unit: str,
+    better: Better = "more",
+    kafka: float | None = None,
+    limit: float | None = None,
+    digits: int = 1,
+) -> Figure:
+    goals = {} if kafka is None else {"kafka": kafka}
+    return Figure(f"secured_{key}", title, unit, better, "secured", goals, limit, digits)
+
+
+ROUNDS: Final = {
+    "secured_produce": "produce, SASL_SSL",
+    "plain_produce": "produce, PLAINTEXT",
+    "secured_consume": "consume, SASL_SSL",
+    "plain_consume": "consume, PLAINTEXT",
+}
+"""The loads of the secured systems whose CPU is measured: key -> title."""
 
 BROKER_COUNTS: Final = (3, 10, 30, 100)
 PARTITION_COUNTS: Final = (10, 100, 1_000, 10_000)
@@ -102,6 +130,21 @@ FIGURES: Final[tuple[Figure, ...]] = (
     _load("memory_load_mb", "memory after the load", "MB", "less"),
     _load("idle_cpu_pct", "CPU when idle (profile kafka)", "% of a core", "less", limit=0.5,
           digits=2),
+    _secured("produce", "produce 1 KB records", "MB/s", kafka=3),
+    _secured("consume", "consume", "MB/s", kafka=3),
+    _secured("ack_p50_ms", "ack, one record at a time, p50", "ms", "less", 10, digits=3),
+    _secured("ack_p99_ms", "ack, one record at a time, p99", "ms", "less", digits=3),
+    _secured("perf_test", "kafka-producer-perf-test, 1 KB records", "MB/s"),
+    _secured("handshakes", "TLS handshakes, two client processes", "per s", limit=1_000, digits=0),
+    _secured("handshake_us", "CPU of the brokers per handshake", "µs", "less", digits=0),
+    Figure("plain_produce", "produce 1 KB records, PLAINTEXT", "MB/s", "more", "secured"),
+    Figure("plain_consume", "consume, PLAINTEXT", "MB/s", "more", "secured"),
+    *(
+        Figure(f"{key}_{side}_ms_mb", f"{title}: CPU of the {side}", "ms per MB", "less", "secured",
+               digits=2)
+        for key, title in ROUNDS.items()
+        for side in ("servers", "client")
+    ),
     Figure("failover_fast_ms", "kill -9 of a leader to the next ack, profile fast", "ms", "less",
            "fast", limit=100, digits=0),
     Figure("failover_fast_librdkafka_ms", "the same for a librdkafka client", "ms", "less", "fast",

@@ -133,7 +133,7 @@ def _passing(running: Running, passing_mb: int) -> dict[str, float]:
         "--mb",
         str(passing_mb),
         "--pids",
-        _pids(running),
+        running.pid_list,
         "--retained",
         str(min(RETAINED_BYTES, passing_mb * 1_000_000 // 16)),
         timeout_s=CLIENT_TIMEOUT_S,
@@ -174,11 +174,7 @@ def _growth(key: str, arguments: list[str], running: Running) -> dict[str, float
         running.bootstrap,
         *arguments,
         "--pids",
-        _pids(running),
+        running.pid_list,
         timeout_s=CLIENT_TIMEOUT_S,
     )
     return {key: found["cpu_us"]}
-
-
-def _pids(running: Running) -> str:
-    return ",".join(map(str, running.pids))

@@ -61,6 +61,28 @@ def end(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+def run_to_end(
+    what: str, command: Sequence[str], log: Path, timeout_s: float, **environment: str
+) -> None:
+    """Run a program to its end, with its output in `log`; BenchError, which names the program by
+    `what`, if it fails or takes too long."""
+    process = spawn(command, log, **environment)
+    try:
+        code = process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{what} took over {timeout_s:g} s") from None
+    finally:
+        if process.poll() is None:
+            end(process)
+    if code:
+        raise BenchError(f"{what} failed: {last_line(log)}")
+
+
+def last_line(log: Path) -> str:
+    """The last line of a program's output."""
+    return (log.read_text(errors="replace").strip().splitlines() or ["no output"])[-1]
+
+
 def end_pids(pids: Iterable[int]) -> None:
     """Wait for processes that are ending; kill those that remain."""
     until_s = time.monotonic() + END_S

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from bench.figures import FIGURES, GROWTH_LIMIT, OURS, SERIES, SYSTEMS, Figure
+from bench.figures import FIGURES, GROWTH_LIMIT, OURS, ROUNDS, SERIES, SYSTEMS, Figure
 from bench.results import Found, Session
 
 PREFACE: Final = """\
@@ -44,6 +44,8 @@ def render(session: Session) -> str:
         heading(session),
         "## Compared with the peers\n\n" + LEGEND + ratios(session),
         "## Absolute figures\n\nMedian (minimum to maximum).\n\n" + absolutes(session),
+        "## Secured\n\n" + SECURED_LEGEND + secured(session),
+        "## CPU of a load\n\n" + CPU_LEGEND + cpu_of_loads(session),
         "## This cluster alone\n\nMedian (minimum to maximum).\n\n" + alone(session),
         "## Growth\n\n" + GROWTH_LEGEND + growth(session),
         "## Not measured\n\n" + missing(session),
@@ -51,6 +53,7 @@ def render(session: Session) -> str:
     return "\n\n".join(part.strip() for part in parts)
 
 
+KAFKA: Final = "kafka"
 NOTHING: Final = "Not measured in this session."
 LEGEND: Final = """\
 How many times better than the peer kcluster is, also for times and memory: 2 means twice as fast,
@@ -58,6 +61,18 @@ or half the memory. The goal for the ratio is in brackets. kfake and the mock ap
 replicate; in kcluster and in Kafka every record is in three logs before its ack. Setup: three
 brokers, replication factor 3, acks=all, six partitions (four in the mock, which creates topics only
 on first use).
+
+"""
+SECURED_LEGEND: Final = """\
+A listener with SASL_SSL: TLS 1.3 with a certificate of ECDSA P-256, SCRAM-SHA-512, and an
+authorizer that allows the user by ACLs. Both systems have the same certificate and configs, and
+have carried the same load by PLAINTEXT before, which warms the JVMs. Sessions are not resumed.
+Median (minimum to maximum); in brackets behind a value the goal.
+
+"""
+CPU_LEGEND: Final = """\
+The same loads by one librdkafka client. kcluster has one thread: it is the limit of a load in which
+it uses one core. Elsewhere the limit is the client, or the cores that both share.
 
 """
 GROWTH_LEGEND: Final = f"""\
@@ -115,20 +130,27 @@ def shared_figures(session: Session) -> list[Figure]:
     return [x for x in FIGURES if x.is_for_peers and x.key in measured]
 
 
+def ratio_cell(session: Session, figure: Figure, peer: str) -> str:
+    ratio, goal = session.ratio(figure, peer), figure.goals.get(peer)
+    if ratio is None:
+        return "–"
+    if goal is None:
+        return times(ratio)
+    return f"{times(ratio)} (goal {goal:.2g}: {verdict(ratio >= goal)})"
+
+
+def verdict(is_met: bool) -> str:
+    return "met" if is_met else "not met"
+
+
 def ratios(session: Session) -> str:
     peers = [system for system in measured_systems(session) if system != OURS]
     if not peers:
         return "No peer was available."
-    rows = []
-    for figure in shared_figures(session):
-        row = [figure.title]
-        for peer in peers:
-            ratio, goal = session.ratio(figure, peer), figure.goals.get(peer)
-            text = "–" if ratio is None else times(ratio)
-            if goal is not None and ratio is not None:
-                text += f" (goal {goal:.2g}: {'met' if ratio >= goal else 'not met'})"
-            row.append(text)
-        rows.append(row)
+    rows = [
+        [figure.title, *(ratio_cell(session, figure, peer) for peer in peers)]
+        for figure in shared_figures(session)
+    ]
     return table(["figure", *(f"vs {SYSTEMS[peer]}" for peer in peers)], rows)
 
 
@@ -146,15 +168,56 @@ def alone(session: Session) -> str:
     rows = []
     for figure in FIGURES:
         found = session.found(OURS, figure.key)
-        if found is None or figure.group == "growth":
+        if found is None or figure.group in ("growth", "secured"):
             continue
         if figure.limit is None and figure.is_for_peers:
             continue
         goal = "–"
         if figure.limit is not None:
-            goal = f"{figure.limit:g}: {'met' if found.median <= figure.limit else 'not met'}"
+            goal = f"{figure.limit:g}: {verdict(figure.is_met_by(found.median))}"
         rows.append([f"{figure.title}, {figure.unit}", cell(figure, found), goal])
     return table(["figure", "median", "at most"], rows) if rows else NOTHING
+
+
+def secured(session: Session) -> str:
+    """The figures of the secured listener, but not the CPU of the loads."""
+    cpu = {key for load in ROUNDS for key in cpu_keys(load)}
+    rows = []
+    for figure in FIGURES:
+        ours, theirs = session.found(OURS, figure.key), session.found(KAFKA, figure.key)
+        if figure.group != "secured" or figure.key in cpu or not (ours or theirs):
+            continue
+        mine = cell(figure, ours)
+        if ours is not None and figure.limit is not None:
+            mine += f" (at least {figure.limit:,g}: {verdict(figure.is_met_by(ours.median))})"
+        title = f"{figure.title}, {figure.unit}"
+        rows.append([title, mine, cell(figure, theirs), ratio_cell(session, figure, KAFKA)])
+    if not rows:
+        return NOTHING
+    return table(["figure", SYSTEMS[OURS], SYSTEMS[KAFKA], "ratio"], rows)
+
+
+def cpu_keys(load: str) -> tuple[str, str]:
+    """The figures of a load's CPU: of the servers and of the client."""
+    return f"{load}_servers_ms_mb", f"{load}_client_ms_mb"
+
+
+def cpu_of_loads(session: Session) -> str:
+    """CPU per MB, and the cores that it keeps busy, for each load and system."""
+    rows = []
+    for load, title in ROUNDS.items():
+        for system in (OURS, KAFKA):
+            found = [session.found(system, key) for key in (load, *cpu_keys(load))]
+            medians = [each.median for each in found if each is not None]
+            if len(medians) < len(found):
+                continue
+            rate, servers, client = medians
+            row = [title, SYSTEMS[system], number(rate, 0), number(servers, 2), number(client, 2)]
+            rows.append([*row, *(number(cost * rate / 1e3, 2) for cost in (servers, client))])
+    if not rows:
+        return NOTHING
+    head = ["load", "system", "MB/s", "brokers, ms per MB", "client, ms per MB"]
+    return table([*head, "brokers, cores busy", "client, cores busy"], rows)
 
 
 def growth(session: Session) -> str:
@@ -165,9 +228,8 @@ def growth(session: Session) -> str:
         if not known:
             continue
         worst = max(cost for _, cost in known) / known[0][1]
-        verdict = "met" if worst <= GROWTH_LIMIT else "not met"
         costs = ", ".join(f"{count:,}: {cost:.2f}" for count, cost in known)
-        rows.append([series, costs, f"{worst:.2f} × ({verdict})"])
+        rows.append([series, costs, f"{worst:.2f} × ({verdict(worst <= GROWTH_LIMIT)})"])
     if not rows:
         return NOTHING
     return table(["by number of", "µs per record", "worst relative to the first"], rows)

@@ -34,6 +34,8 @@ from bench.processes import (
     end_pids,
     free_ports,
     is_running,
+    last_line,
+    run_to_end,
     spawn,
 )
 from bench.wire import address_of, brokers_named
@@ -104,7 +106,12 @@ class Running:
 
     def log_tail(self) -> str:
         """The last line of its output."""
-        return (self.log.read_text(errors="replace").strip().splitlines() or ["no output"])[-1]
+        return last_line(self.log)
+
+    @property
+    def pid_list(self) -> str:
+        """Its processes, for the option --pids of the clients."""
+        return ",".join(map(str, self.pids))
 
 
 class System:
@@ -228,16 +235,8 @@ class Peer(System):
 
     def call(self, *arguments: str, timeout_s: float, log: Path) -> None:
         """Run the peer's script to its end."""
-        process = spawn([self.path(), *arguments], log, **self.environment())
-        try:
-            code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise BenchError(f"{self.script} {arguments[:1]} took over {timeout_s:g} s") from None
-        finally:
-            if process.poll() is None:
-                end(process)
-        if code:
-            raise BenchError(f"{self.script} {arguments[:1]} failed, see its output in {log.name}")
+        what = f"{self.script} {arguments[:1]}"
+        run_to_end(what, [self.path(), *arguments], log, timeout_s, **self.environment())
 
 
 def kafka_folder(port: int) -> Path:
@@ -292,8 +291,14 @@ class Kafka(Peer):
         jars = sorted(self.libraries.glob("kafka-clients-*.jar"))
         return jars[0].stem.removeprefix("kafka-clients-") if jars else "unknown"
 
-    def start(self, place: Path) -> Running:
-        self.call("setup", timeout_s=SETUP_TIMEOUT_S, log=place / "setup")
+    def java(self, main_class: str, *arguments: str) -> list[str]:
+        """The command of a program in its jars, as the script runs it."""
+        log_config = peers_cache() / "kafka" / "log4j2.properties"
+        options = ["-Xms256m", "-Xmx1g", f"-Dlog4j2.configurationFile={log_config}"]
+        return ["java", *options, "-cp", f"{self.libraries}/*", main_class, *arguments]
+
+    def reserve(self, place: Path) -> KafkaRunning:
+        """The ports of a cluster to be started."""
         running = KafkaRunning(place)
         running.peer = self
         # An existing directory, and the processes named in it, belong to another session.
@@ -301,6 +306,11 @@ class Kafka(Peer):
             BROKERS, KAFKA_CONTROLLER_PORTS, lambda port: kafka_folder(port).exists()
         )
         running.bootstrap = ",".join(f"127.0.0.1:{running.port + at}" for at in range(BROKERS))
+        return running
+
+    def start(self, place: Path) -> Running:
+        self.call("setup", timeout_s=SETUP_TIMEOUT_S, log=place / "setup")
+        running = self.reserve(place)
         began_s = time.perf_counter()
         with running.stopped_unless_up():
             self.call("start", str(BROKERS), str(running.port), timeout_s=120, log=running.log)

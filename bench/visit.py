@@ -28,6 +28,8 @@ class Sizes(Struct, frozen=True):
     mb: int = 200
     acks: int = 2_000
     requests: int = 5_000
+    handshakes: int = 500
+    """Of each client process."""
     seconds: float = 3.0
     """The duration of the small Produce requests, and of each point of growth."""
     idle_s: float = 10.0
@@ -40,8 +42,8 @@ class Sizes(Struct, frozen=True):
 
 
 QUICK: Final = Sizes(
-    mb=30, acks=500, requests=2_000, seconds=1.0, idle_s=2.0, connections=500, partitions=2_000,
-    passing_mb=200, in_process_runs=3, largest=1_000,
+    mb=30, acks=500, requests=2_000, handshakes=100, seconds=1.0, idle_s=2.0, connections=500,
+    partitions=2_000, passing_mb=200, in_process_runs=3, largest=1_000,
 )  # fmt: skip
 
 FULL: Final = Sizes()

@@ -13,16 +13,17 @@ import time
 from collections.abc import Iterator, Sequence
 
 from compare import what_changed
-from compare.case import Case
-from compare.cases import families
+from compare.case import Case, Conversation
+from compare.cases import families, is_secured
 from compare.checking import CONVERSATIONS, check, check_conversation, record, record_conversation
 from compare.conversations import conversations
 from compare.differences import DOCUMENT, Difference, document, unused_reasons
+from compare.in_memory import our_system
 from compare.recorded import Outcomes, Recordings
 from compare.references import NEWEST, REFERENCES, Reference
 from compare.running import Runner
+from compare.secured import own_secured_kafka
 from compare.systems import OverTcp, own_kafka
-from compare.virtual import Virtual
 
 
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
@@ -54,8 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     began_s = time.monotonic()
     recordings = Recordings()
     if not options.recorded:
-        with real_cluster(options) as system:
-            record_all(system, recordings, options)
+        record_all(recordings, options)
     found: list[Difference] = []
     counts = []
     for reference in REFERENCES:
@@ -108,7 +108,7 @@ def missing_requirement() -> str:
 
 
 @contextlib.contextmanager
-def real_cluster(options: argparse.Namespace) -> Iterator[OverTcp]:
+def real_cluster(options: argparse.Namespace, secured: bool) -> Iterator[OverTcp]:
     """The running cluster of `--bootstrap`, or one started for this run."""
     if options.bootstrap:
         system = OverTcp(options.bootstrap)
@@ -118,40 +118,75 @@ def real_cluster(options: argparse.Namespace) -> Iterator[OverTcp]:
             for broker in system.addresses:
                 system.close_all(broker)
         return
-    with own_kafka(reference_of(options)) as system:
+    started = own_secured_kafka if secured else own_kafka
+    with started(reference_of(options)) as system:
         yield system
 
 
-def record_all(system: OverTcp, recordings: Recordings, options: argparse.Namespace) -> None:
-    """Record the selected cases on the real cluster; the others keep their recorded responses."""
+def record_all(recordings: Recordings, options: argparse.Namespace) -> None:
+    """Record the selected cases on real clusters; the others keep their recorded responses."""
     reference = reference_of(options)
-    runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}", reference)
-    for family, cases in families(reference).items():
-        known = known_outcomes(recordings, family, reference)
-        wanted = [
+    for secured in (False, True):
+        wanted = wanted_cases(recordings, options, secured)
+        talks = wanted_talks(recordings, options, secured)
+        if not (wanted or talks) or (secured and options.bootstrap):
+            continue
+        with real_cluster(options, secured) as system:
+            runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}", reference)
+            for family, cases in wanted.items():
+                record_family(runner, recordings, family, cases)
+            known = known_outcomes(recordings, CONVERSATIONS, reference)
+            for name, steps in talks.items():
+                print(f"conversation: {name}", flush=True)
+                new = {name: record_conversation(runner, steps, known.get(name, {}))}
+                merge(recordings, CONVERSATIONS, reference, new, list(conversations()))
+
+
+def wanted_cases(
+    recordings: Recordings, options: argparse.Namespace, secured: bool
+) -> dict[str, list[Case]]:
+    """The selected cases of the plain families or of the secured ones."""
+    reference = reference_of(options)
+    found = {
+        family: [
             one
             for one in cases
             if is_wanted(f"{family}: {one.name}", options.only)
             and not (options.missing and is_complete(recordings, family, one, reference))
         ]
-        if not wanted:
-            continue
-        began_s = time.monotonic()
-        new = {one.name: record(runner, one, known.get(one.name, {})) for one in wanted}
-        merge(recordings, family, reference, new, [one.name for one in cases])
-        print(f"{family}: {len(wanted)} cases, {time.monotonic() - began_s:.1f} s", flush=True)
-    known = known_outcomes(recordings, CONVERSATIONS, reference)
-    recorded = recordings.load(CONVERSATIONS, reference)
-    # Those that kill brokers come last: transactions show their coordinator's epoch.
+        for family, cases in families(reference).items()
+        if is_secured(family) == secured
+    }
+    return {family: cases for family, cases in found.items() if cases}
+
+
+def wanted_talks(
+    recordings: Recordings, options: argparse.Namespace, secured: bool
+) -> dict[str, Conversation]:
+    """The selected conversations.  Those that kill brokers come last: transactions show their
+    coordinator's epoch."""
+    recorded = recordings.load(CONVERSATIONS, reference_of(options))
     talks = sorted(conversations().items(), key=lambda item: item[1].needs_operations)
-    for name, steps in talks:
-        is_possible = not steps.needs_operations or not options.bootstrap
-        if options.missing and name in recorded:
-            continue
-        if is_possible and is_wanted(f"conversation: {name}", options.only):
-            print(f"conversation: {name}", flush=True)
-            new = {name: record_conversation(runner, steps, known.get(name, {}))}
-            merge(recordings, CONVERSATIONS, reference, new, list(conversations()))
+    return {
+        name: one
+        for name, one in talks
+        if one.is_secured == secured
+        and is_wanted(f"conversation: {name}", options.only)
+        and not (options.missing and name in recorded)
+        and not (options.bootstrap and one.needs_operations)
+    }
+
+
+def record_family(
+    runner: Runner, recordings: Recordings, family: str, wanted: Sequence[Case]
+) -> None:
+    """Record these cases of a family."""
+    reference = runner.reference
+    known = known_outcomes(recordings, family, reference)
+    began_s = time.monotonic()
+    new = {one.name: record(runner, one, known.get(one.name, {})) for one in wanted}
+    merge(recordings, family, reference, new, [one.name for one in families(reference)[family]])
+    print(f"{family}: {len(wanted)} cases, {time.monotonic() - began_s:.1f} s", flush=True)
 
 
 def known_outcomes(recordings: Recordings, family: str, reference: Reference) -> Outcomes:
@@ -192,7 +227,7 @@ def compare_all(
         wanted = [one for one in in_family if is_wanted(f"{family}: {one.name}", only)]
         if not wanted:
             continue
-        runner = Runner(Virtual(reference), "cmp", reference)
+        runner = Runner(our_system(reference, is_secured(family)), "cmp", reference)
         outcomes = recordings.load(family, reference)
         for case in wanted:
             cases += 1
@@ -203,7 +238,8 @@ def compare_all(
         if is_wanted(f"conversation: {name}", only):
             cases += 1
             answers += len(conversation.steps)
-            runner = Runner(Virtual(reference), "cmp", reference)
+            system = our_system(reference, conversation.is_secured)
+            runner = Runner(system, "cmp", reference)
             found += check_conversation(runner, conversation, outcomes)
     return found, cases, answers
 

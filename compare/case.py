@@ -15,6 +15,7 @@ from msgspec import Struct
 from compare.references import NEWEST, Reference
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.codec.schema import parse_versions
+from kcluster.security.sasl.mechanisms import OAUTHBEARER
 
 Body = Mapping[str, Any]
 """Field values by name; structs are mappings, arrays are lists.  Missing fields have their default;
@@ -85,7 +86,41 @@ class Close(Struct, frozen=True):
     on: str = ""
 
 
-Step = Ask | Await | Wait | Operate | Close
+class Connect(Struct, frozen=True):
+    """Open a connection to the listener with logins, without logging in."""
+
+    to: int | str
+    on: str
+
+
+class Send(Struct, frozen=True):
+    """Send bytes that are no request, in a frame; recorded is the frame that comes back."""
+
+    data: bytes
+    to: int | str
+    on: str
+    note: str = ""
+
+
+class Login(Struct, frozen=True):
+    """Log in by SASL; recorded are the answers."""
+
+    user: str
+    on: str
+    mechanism: str = OAUTHBEARER
+    password: Any = ""
+    """A text; of a delegation token its HMAC."""
+    to: int | str = 1
+    version: int = 2
+    """Of SaslAuthenticate."""
+    by_token: bool = False
+    """Whether `user` is the id of a delegation token."""
+    is_new: bool = True
+    """False: once more, on the open connection."""
+    note: str = ""
+
+
+Step = Ask | Await | Wait | Operate | Close | Connect | Send | Login
 
 
 class Case(Struct, frozen=True):
@@ -108,6 +143,11 @@ class Case(Struct, frozen=True):
     answered: bool = True
     """False: no response is expected (acks=0), so the wait is short."""
     client_id: str | None = "compare"
+    rights: tuple[Mapping[str, Any], ...] | None = None
+    """In a secured cluster: it is asked by {user}, who has these rights (rights.py)."""
+    by_each_role: bool = False
+    """In a secured cluster: it is asked by each role of rights.py, and the outcome has each
+    different answer once."""
 
     def each_version(self, reference: Reference) -> list[int]:
         """The versions to run against a release, none if it is too old for the case."""
@@ -125,5 +165,7 @@ class Conversation(Struct, frozen=True):
     name: str
     steps: tuple[Step, ...]
     mask: Mapping[str, str] = {}
+    is_secured: bool = False
+    """Whether it is for the cluster with logins and an authorizer."""
     needs_operations: bool = False
     """Whether brokers are stopped, which needs a cluster of its own."""

@@ -91,8 +91,20 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "Configs and quotas",
+        "A client without the right to alter a broker's configs gets CLUSTER_AUTHORIZATION_FAILED"
+        " whichever broker it names, without an error message. 4.3 looks first which broker it is:"
+        " another one is INVALID_REQUEST.",
+        ("*rights: alter configs", "*rights: replace configs"),
+    ),
+    Change(
+        "Configs and quotas",
         "A quota must be a finite number. 4.3 takes NaN, and an infinite request_percentage.",
         ("quotas: quotas, * nan", "quotas: quotas, * inf"),
+    ),
+    Change(
+        "Security",
+        "CreateAcls refuses an ACL without a host (INVALID_REQUEST). 4.3 creates it.",
+        ("conversation: acls that are refused",),
     ),
     Change(
         "Groups",

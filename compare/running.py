@@ -19,14 +19,20 @@ from compare.case import (
     Await,
     Case,
     Close,
+    Connect,
     Conversation,
+    Login,
     Operate,
+    Send,
     Step,
     Wait,
 )
 from compare.filling import CaseError, Values, request_of
+from compare.logins import log_in
 from compare.plain import plain
 from compare.references import Reference
+from compare.rights import NOBODY, ROLES, create_acls, delete_acls
+from compare.secured import SASL
 from compare.systems import BROKERS, CLOSED, SILENT, System
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.errors import ProtocolError
@@ -60,6 +66,7 @@ class Runner:
         ports = {f"port_{id_}": port for id_, (_, port) in system.addresses.items()}
         self.stage: dict[str, Any] = {
             "now": system.now_ms(),
+            "tag": tag,
             "topic": f"{tag}.topic",
             "subscription": subscription_to(f"{tag}.topic"),
             "missing": f"{tag}.missing",
@@ -68,7 +75,16 @@ class Runner:
             **ports,
             **{f"controller_port_{id_}": port for id_, port in system.controller_ports.items()},
         }
+        sasl = {id_: one[SASL][1] for id_, one in system.endpoints.items() if SASL in one}
+        self.stage |= {f"sasl_port_{id_}": port for id_, port in sasl.items()}
+        self._logged_in: set[tuple[str, int]] = set()
+        """The connections of roles, by name and broker."""
+        self._ended: dict[tuple[str, int], bool] = {}
+        """The connections that steps opened: whether they have ended.  These are not opened again,
+        for it would be by another listener."""
         probes.prepare_stage(self)
+        if sasl:
+            create_acls(self, ROLES, Values(self.stage))
 
     # --------------------------------------------------------------------------- cases
 
@@ -80,8 +96,12 @@ class Runner:
             self._take_before(step, values, case)
         to = self.broker_of(case.to, values)
         request = request_of(APIS[case.api].name, body, values)
-        answer = self._exchange(case, version, request, to, values)
-        out: dict[str, Any] = {"answer": answer}
+        out: dict[str, Any]
+        if case.by_each_role:
+            out = self._ask_each_role(case, version, request, to, values)
+        else:
+            on = "case" if case.rights is None else self._new_user(case, to, values)
+            out = {"answer": self._exchange(case, version, request, to, values, on)}
         for number, step in enumerate(case.after):
             received = self.take(step, values, case.mask)
             if received is not None:
@@ -90,7 +110,31 @@ class Runner:
         if state:
             out["state"] = state
         probes.clean_up(self, values)
+        if case.rights is not None:
+            delete_acls(self, values.known["user"], values)
         return out
+
+    def _new_user(self, case: Case, to: int, values: Values) -> str:
+        """Give {user} the rights of a case, and log in; the name of the connection."""
+        create_acls(self, {"{user}": case.rights or ()}, values)
+        log_in(self, Login("{user}", "user"), to, values)
+        return "user"
+
+    def _ask_each_role(
+        self, case: Case, version: int, request: Any, to: int, values: Values
+    ) -> dict[str, Any]:
+        """The answer to the role without rights, then each other answer by its roles."""
+        by_text: dict[str, tuple[Any, list[str]]] = {}
+        for role in ROLES:
+            if (role, to) not in self._logged_in:
+                log_in(self, Login(role, role), to, values)
+                self._logged_in.add((role, to))
+            answer = self._exchange(case, version, request, to, values, role)
+            by_text.setdefault(repr(answer), (answer, []))[1].append(role)
+        return {
+            "answer" if NOBODY in roles else ", ".join(roles): answer
+            for answer, roles in by_text.values()
+        }
 
     def begin(self, *mentions: Any) -> Values:
         """The values of a new run; creates the topics and groups that `mentions` use."""
@@ -98,6 +142,8 @@ class Runner:
         start = f"{self.tag}.{self._runs}"
         values = Values(self.stage)
         text = repr(mentions)
+        if any(isinstance(one, Case) and one.rights is not None for one in mentions):
+            values.known["user"] = f"{start}.user"
         for name in ("fresh", "new", "new2", "group", "group2", "txn", "user"):
             if f"{{{name}}}" in text or (name == "fresh" and "{fresh_id}" in text):
                 values.known[name] = f"{start}.{name}"
@@ -119,26 +165,32 @@ class Runner:
         if not isinstance(received, dict) or "'error_code'" in repr(received):
             raise CaseError(f"{case.name}: {step} got {received}")
 
-    def _exchange(self, case: Case, version: int, request: Any, to: int, values: Values) -> Any:
+    def _exchange(
+        self, case: Case, version: int, request: Any, to: int, values: Values, on: str
+    ) -> Any:
         """Send the case's request, and check that the connection still works afterwards."""
         frame = self.frame(case.api, version, case.client_id, request)
         if case.bend is not None:
             bent = case.bend(frame[4:])
             frame = _LENGTH.pack(len(bent)) + bent
         limit_ms = ANSWER_LIMIT_MS if case.answered else SILENCE_MS
-        self.system.send("case", to, frame)
-        received = self.system.receive("case", to, limit_ms)
+        self.system.send(on, to, frame)
+        received = self.system.receive(on, to, limit_ms)
         answer = self._plain_response(case.api, version, received, values, case.mask)
         if received == CLOSED or (received == SILENT and case.answered):
-            self.system.close("case", to)
+            self._close(on, to)
             return answer
         check = self.frame(ApiKey.API_VERSIONS, 0, None, None)
-        self.system.send("case", to, check)
-        received = self.system.receive("case", to, ANSWER_LIMIT_MS)
+        self.system.send(on, to, check)
+        received = self.system.receive(on, to, ANSWER_LIMIT_MS)
         if isinstance(received, str):
-            self.system.close("case", to)
+            self._close(on, to)
             return {"first": answer, "then": received}
         return answer
+
+    def _close(self, on: str, to: int) -> None:
+        self.system.close(on, to)
+        self._logged_in.discard((on, to))
 
     # --------------------------------------------------------------------- conversations
 
@@ -148,7 +200,9 @@ class Runner:
         responses: list[Any] = []
         for step in conversation.steps:
             received = self.take(step, values, conversation.mask)
-            if isinstance(step, Await) or (isinstance(step, Ask) and not step.only_waits):
+            if isinstance(step, Await | Send | Login) or (
+                isinstance(step, Ask) and not step.only_waits
+            ):
                 responses.append({step.note or "asked": received})
         probes.clean_up(self, values)
         return responses
@@ -168,7 +222,17 @@ class Runner:
                 if step.verb == "start":
                     self.system.close_all(broker)
             case Close():
-                self.system.close(step.on, self.broker_of(step.to, values))
+                to = self.broker_of(step.to, values)
+                self.system.close(step.on, to)
+                self._ended.pop((step.on, to), None)
+            case Connect():
+                self.connect(step.on, self.broker_of(step.to, values))
+            case Send():
+                frame = _LENGTH.pack(len(step.data)) + step.data
+                received = self.exchange(step.on, self.broker_of(step.to, values), frame)
+                return received if isinstance(received, str) else f"{len(received)} bytes"
+            case Login():
+                return log_in(self, step, self.broker_of(step.to, values), values, masks)
         return None
 
     # -------------------------------------------------------------------------- sending
@@ -179,11 +243,12 @@ class Runner:
         version = self.reference.newest(step.api) if step.version < 0 else step.version
         for _ in range(RETRIES):
             request = request_of(APIS[step.api].name, step.body, values)
-            self.system.send(step.on, to, self.frame(step.api, version, step.client_id, request))
+            frame = self.frame(step.api, version, step.client_id, request)
             if step.later:
+                self.system.send(step.on, to, frame)
                 self._pending[step.on, to] = step
                 return None
-            received = self.system.receive(step.on, to, ANSWER_LIMIT_MS)
+            received = self.exchange(step.on, to, frame)
             response = self._plain_response(step.api, version, received, values, masks, step.save)
             text = repr(response)
             if step.until in text and not any(name in text for name in step.retry):
@@ -197,6 +262,21 @@ class Runner:
         version = self.reference.newest(sent.api) if sent.version < 0 else sent.version
         received = self.system.receive(step.on, to, 3 * ANSWER_LIMIT_MS)
         return self._plain_response(sent.api, version, received, values, masks, step.save)
+
+    def connect(self, on: str, to: int) -> None:
+        """Open a connection to the listener with logins."""
+        self.system.connect(on, to, SASL)
+        self._ended[on, to] = False
+
+    def exchange(self, on: str, to: int, frame: bytes) -> bytes | str:
+        """Send a frame, and receive the next one."""
+        if self._ended.get((on, to)):
+            return CLOSED
+        self.system.send(on, to, frame)
+        received = self.system.receive(on, to, ANSWER_LIMIT_MS)
+        if received == CLOSED and (on, to) in self._ended:
+            self._ended[on, to] = True
+        return received
 
     def frame(self, api: ApiKey, version: int, client_id: str | None, request: Any) -> bytes:
         """The bytes of a request."""

@@ -25,6 +25,9 @@ CLOSED: Final = "closed"
 SILENT: Final = "silent"
 """Outcomes without a response."""
 
+PLAINTEXT: Final = "PLAINTEXT"
+"""The listener that every cluster has."""
+
 BROKERS: Final = (1, 2, 3)
 _LENGTH: Final = Layout(">i")
 
@@ -51,6 +54,9 @@ class System(Protocol):
     def receive(self, on: str, broker: int, limit_ms: int) -> bytes | str:
         """The next frame without its length, CLOSED or SILENT."""
 
+    def connect(self, on: str, broker: int, listener: str) -> None:
+        """Open a connection, in place of one of the same name.  `send` opens one to PLAINTEXT."""
+
     def close(self, on: str, broker: int) -> None: ...
     def close_all(self, broker: int) -> None:
         """All connections to one broker."""
@@ -60,6 +66,10 @@ class System(Protocol):
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]: ...
+    @property
+    def endpoints(self) -> dict[int, dict[str, tuple[str, int]]]:
+        """Addresses by broker and listener."""
+
     @property
     def controller_ports(self) -> dict[int, int]:
         """Of the controllers' listeners, where they are known."""
@@ -84,6 +94,7 @@ class OverTcp:
             broker: (host, int(port))
             for broker, (host, _, port) in zip(BROKERS, hosts, strict=True)
         }
+        self.endpoints = {id_: {PLAINTEXT: address} for id_, address in self.addresses.items()}
         self.controller_ports: dict[int, int] = {}
         self._sockets: dict[tuple[str, int], socket.socket] = {}
         self._buffers: dict[tuple[str, int], bytearray] = {}
@@ -94,17 +105,20 @@ class OverTcp:
     def sleep_ms(self, duration_ms: int) -> None:
         time.sleep(duration_ms / 1000)
 
+    def connect(self, on: str, broker: int, listener: str) -> None:
+        self.close(on, broker)
+        made = socket.create_connection(self.endpoints[broker][listener], 5)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sockets[on, broker] = made
+        self._buffers[on, broker] = bytearray()
+
     def send(self, on: str, broker: int, frame: bytes) -> None:
         """Send one frame with its length; open the connection if there is none.  Failures show in
         `receive`."""
-        found = self._sockets.get((on, broker))
         with contextlib.suppress(OSError):
-            if found is None:
-                found = socket.create_connection(self.addresses[broker], 5)
-                found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._sockets[on, broker] = found
-                self._buffers[on, broker] = bytearray()
-            found.sendall(frame)
+            if (on, broker) not in self._sockets:
+                self.connect(on, broker, PLAINTEXT)
+            self._sockets[on, broker].sendall(frame)
 
     def receive(self, on: str, broker: int, limit_ms: int) -> bytes | str:
         found = self._sockets.get((on, broker))

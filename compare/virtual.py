@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any, Final
 
 from compare.references import Reference
-from compare.systems import CLOSED, SILENT, our_topology
+from compare.systems import CLOSED, PLAINTEXT, SILENT, our_topology
 from kcluster.broker.channel import Channel
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.wire import Wire
@@ -42,6 +42,10 @@ class Virtual:
         return self.driver.plan.addresses
 
     @property
+    def endpoints(self) -> dict[int, dict[str, tuple[str, int]]]:
+        return {id_: {PLAINTEXT: address} for id_, address in self.addresses.items()}
+
+    @property
     def controller_ports(self) -> dict[int, int]:
         return {}  # its controller has no listener
 
@@ -61,11 +65,15 @@ class Virtual:
             found = self._channels[broker, process.life] = Channel(process.node)
         return found
 
+    def connect(self, on: str, broker: int, listener: str) -> None:
+        assert listener == PLAINTEXT, "in_memory.py has the other listeners"
+        self.close(on, broker)
+        self._clients[on, broker] = _Client(self, broker)
+
     def send(self, on: str, broker: int, frame: bytes) -> None:
-        client = self._clients.get((on, broker))
-        if client is None:
-            client = self._clients[on, broker] = _Client(self, broker)
-        client.send(frame)
+        if (on, broker) not in self._clients:
+            self.connect(on, broker, PLAINTEXT)
+        self._clients[on, broker].send(frame)
 
     def receive(self, on: str, broker: int, limit_ms: int) -> bytes | str:
         client = self._clients.get((on, broker))

@@ -19,6 +19,7 @@ BESIDE_THE_ROOMS = {
     "compare": "of compare/ at the top",
     "compat": "programs and suites of others, against a whole cluster",
     "foreign_clients": "kafka-python and librdkafka, against a whole cluster",
+    "course_site": "of tools/course_site/",
     "fuzz": "made-up input for whatever reads input",
     "helpers": "of helpers/ at the top",
     "property": "random histories of a whole cluster, and what they must find",

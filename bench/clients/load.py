@@ -18,18 +18,21 @@ from bench.clients.topics import QUIET, make_topic
 FLUSH_S: Final = 120.0
 CONSUME_S: Final = 60.0
 WARM_UP_ACKS: Final = 200
+RECORD_BYTES: Final = 1_000
+
+Settings = dict[str, str | int]
+"""How a librdkafka client connects."""
 
 
-def produce(bootstrap: str, topic: str, partitions: int, count: int, size_bytes: int) -> float:
+def produce(settings: Settings, topic: str, partitions: int, count: int, size_bytes: int) -> float:
     """Append `count` records, acks=all, in batches of up to 1 MB; seconds until all are acked."""
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **settings,
             "acks": "all",
             "linger.ms": 5,
             "batch.size": 1 << 20,
             "queue.buffering.max.messages": 1_000_000,
-            **QUIET,
         }
     )
     failed: list[Any] = []
@@ -56,11 +59,11 @@ def produce(bootstrap: str, topic: str, partitions: int, count: int, size_bytes:
     return took_s
 
 
-def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
+def consume(settings: Settings, topic: str, partitions: int, count: int) -> float:
     """Read all from the start; MB/s from the first records on."""
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **settings,
             "group.id": topic,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -71,7 +74,6 @@ def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
             # the faster the cluster is, the worse.
             "fetch.queue.backoff.ms": 10,
             "fetch.wait.max.ms": 50,
-            **QUIET,
         }
     )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
@@ -91,9 +93,9 @@ def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
     return size_bytes / (ended_s - began_s) / 1e6
 
 
-def acks(bootstrap: str, topic: str, partitions: int, count: int) -> tuple[float, float]:
+def acks(settings: Settings, topic: str, partitions: int, count: int) -> tuple[float, float]:
     """One record at a time, acks=all; p50 and p99 of the time to its ack, ms."""
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0, **QUIET})
+    producer = Producer({**settings, "acks": "all", "linger.ms": 0})
     took_ms = []
     for at in range(WARM_UP_ACKS + count):
         began_s = time.perf_counter()
@@ -117,9 +119,10 @@ def main() -> None:
     partitions = len(leaders)
     found: dict[str, float] = {}
     count = options.mb * 1000
-    where = (options.bootstrap, topic, partitions)
+    settings: Settings = {"bootstrap.servers": options.bootstrap, **QUIET}
+    where = (settings, topic, partitions)
     if "produce" in wanted or "consume" in wanted:
-        found["produce_1k"] = count * 1000 / produce(*where, count, 1000) / 1e6
+        found["produce_1k"] = options.mb / produce(*where, count, RECORD_BYTES)
         found["produce_100b"] = count / produce(*where, count, 100) / 1e3
     if "consume" in wanted:
         found["consume"] = consume(*where, 2 * count)

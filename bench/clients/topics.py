@@ -1,10 +1,13 @@
-"""The topic under load, and its leaders.
+"""The topic under load, and its leaders: python -m bench.clients.topics BOOTSTRAP.
 
-Owns: creating it, waiting until each partition has a leader.  Never: times anything.
+Owns: creating it, waiting until each partition has a leader.  Never: times anything.  Prints the
+name of a new `topic`.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import time
 from typing import Any, Final
@@ -79,3 +82,15 @@ def leaders(client: Any, topic: str, until_s: float) -> dict[int, tuple[int, str
         if time.monotonic() > until_s:
             raise SystemExit(f"{topic} has no leaders after {WAIT_S:g} s")
         time.sleep(0.02)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="a topic for a load")
+    parser.add_argument("bootstrap")
+    parser.add_argument("--partitions", type=int, default=6)
+    options = parser.parse_args()
+    print(json.dumps({"topic": make_topic(options.bootstrap, options.partitions)[0]}))
+
+
+if __name__ == "__main__":
+    main()

@@ -21,6 +21,11 @@ def families(reference: Reference) -> dict[str, tuple[Case, ...]]:
     }
 
 
+def is_secured(family: str) -> bool:
+    """Whether the cases of a family are for the cluster with logins and an authorizer."""
+    return getattr(_modules(__path__, __name__)[family], "SECURED", False)
+
+
 def _cases(module: Any, reference: Reference) -> tuple[Case, ...]:
     made: tuple[Case, ...] = (
         module.cases_of(reference) if hasattr(module, "cases_of") else module.CASES

@@ -17,16 +17,21 @@ COORDINATOR = "{share_coordinator}"
 PASSING = ("NOT_COORDINATOR", "LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "UNKNOWN_TOPIC")
 
 
-def _key(values: Values) -> str:
-    return f"{values.known['group']}:{uuid_text(values.known['fresh_id'])}:0"
+def found_of(topic_id: str) -> tuple[Step, ...]:
+    """A step that finds the coordinator of partition 0; `topic_id`: the name of a placeholder."""
+
+    def key(values: Values) -> str:
+        return f"{values.known['group']}:{uuid_text(values.known[topic_id])}:0"
+
+    return (
+        Ask(FIND, {"key_type": 2, "coordinator_keys": [key]},
+            retry=("COORDINATOR_NOT_AVAILABLE", "INVALID_REPLICATION"),
+            save={"share_coordinator": "coordinators[0].node_id"},
+            note=f"the coordinator of {{group}}:{{{topic_id}}}:0"),
+    )  # fmt: skip
 
 
-FOUND: tuple[Step, ...] = (
-    Ask(FIND, {"key_type": 2, "coordinator_keys": [_key]},
-        retry=("COORDINATOR_NOT_AVAILABLE", "INVALID_REPLICATION"),
-        save={"share_coordinator": "coordinators[0].node_id"},
-        note="the coordinator of {group}:{fresh_id}:0"),
-)  # fmt: skip
+FOUND = found_of("fresh_id")
 
 
 def of(topic_id: str = "{fresh_id}", group: str = "{group}", **row: Any) -> dict[str, Any]:

@@ -70,6 +70,18 @@ def test_report__limits_and_growth_are_judged(session: Session) -> None:
     assert "| brokers | 3: 2.00, 10: 2.50, 30: 3.50 | 1.75 × (not met) |" in text
 
 
+def test_report__the_secured_listener_has_tables_of_its_own(session: Session) -> None:
+    for system, rate, cost in (("kcluster", 400.0, 2.0), ("kafka", 100.0, 12.5)):
+        load = {"secured_consume": rate, "secured_handshakes": 2.5 * rate}
+        sides = ("servers", "client")
+        costs = {f"secured_consume_{side}_ms_mb": cost for side in sides}
+        session.add(system, {**load, **costs})
+    text = report.render(session)
+    assert "| consume, MB/s | 400.0 | 100.0 | 4.0 × (goal 3: met) |" in text
+    assert "per s | 1,000 (at least 1,000: met) | 250 | 4.0 × |" in text
+    assert "| consume, SASL_SSL | kcluster | 400 | 2.00 | 2.00 | 0.80 | 0.80 |" in text
+
+
 def test_report__missing_values_are_listed(session: Session) -> None:
     assert "- kfake, all: it needs go" in report.render(session)
 

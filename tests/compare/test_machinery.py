@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from compare.case import Case
+from compare.cases import families
 from compare.checking import repeated
 from compare.differences import differences
 from compare.filling import CaseError, Values, request_of
 from compare.plain import plain
 from compare.recorded import Outcomes, Recordings
 from compare.references import NEWEST, REFERENCES
+from kcluster.broker.registry import SERVED_APIS
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 
@@ -142,3 +144,15 @@ def test_recording__an_answer_that_differs_from_the_known_one_must_come_twice(
     left = iter(answers)
     assert repeated(lambda: next(left), "a") == recorded
     assert len(answers) - len(list(left)) == asked
+
+
+OWN_CASES = {
+    ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+}  # fmt: skip
+"""Conversations log in; telemetry is listed only with a reporter of metrics."""
+
+
+def test_rights__every_api_is_asked_by_each_role() -> None:
+    asked = {case.api for case in families(NEWEST)["rights"] if case.by_each_role}
+    assert set(SERVED_APIS) - OWN_CASES <= asked

@@ -22,8 +22,9 @@ from tests.fuzz.episodes import COSTS, Failure, Target, shrunk
 from tests.fuzz.targets import TARGETS, smaller
 
 SHARES: Final = {
-    "brokers": 0.4,
+    "brokers": 0.35,
     "logins": 0.1,
+    "members": 0.05,
     "tls": 0.05,
     "runs": 0.15,
     "http": 0.15,

@@ -8,12 +8,15 @@ does), repair it, and the corpus keeps it that way.
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from kcluster.drivers.tls import contexts
+from kcluster.drivers.tls.contexts import ClientAuth
 from kcluster.security.sasl.authenticator import SaslAuthenticator
 from tests.fuzz import corpus
 from tests.fuzz.__main__ import SHARES, Fuzzing
@@ -21,6 +24,8 @@ from tests.fuzz.episodes import Budget, Failure, packed, shrunk, unpacked
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.targets.brokers import Brokers, Sent
 from tests.fuzz.targets.logins import Logins
+from tests.fuzz.targets.members import Members
+from tests.fuzz.targets.tls import Tls
 
 SHORT_S = 1.5
 LONG_S = float(os.environ.get("KCLUSTER_FUZZ_SECONDS", "30"))
@@ -106,6 +111,24 @@ def test_logins__a_login_that_lets_strangers_in_is_found(monkeypatch: pytest.Mon
     monkeypatch.setattr(SaslAuthenticator, "is_complete", True)
     logins = Logins(requests=60)
     failure = logins.play(logins.draw(Random("one/1")))
+    assert failure is not None
+    assert failure.what == "came in"
+
+
+def test_members__a_session_without_an_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SaslAuthenticator, "_is_expired", lambda *_: False)
+    members = Members()
+    failure = members.play(members.draw(Random("one/4")))
+    assert failure is not None
+    assert failure.what == "another's name"
+
+
+def test_tls__a_listener_that_asks_for_no_certificate_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(contexts._MODES, ClientAuth.REQUIRED, ssl.CERT_OPTIONAL)
+    tls = Tls()
+    failure = tls.play(tls.draw(Random("one/6")))
     assert failure is not None
     assert failure.what == "came in"
 

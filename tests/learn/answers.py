@@ -37,6 +37,15 @@ CUT_STEPS = """\
 CUT_STEPS_SHORT = """\
   - {at: 10s, isolate: {nodes: 1, others: "2, 3"}, for: 2s}
 """
+LUCKY_STEPS = """\
+  - {at: 5s, slow: {nodes: followers(orders-0), latency: 400ms}, for: 3s}
+  - {at: 5s..25s, kill: leader(orders-0), as: old, for: 12s}
+"""
+SURE_STEPS = """\
+  - {at: 5s, slow: {nodes: followers(orders-0), latency: 400ms}, for: 3s}
+  - {at: 7s, kill: leader(orders-0), as: old, for: 12s}
+"""
+LATE_STEPS = SURE_STEPS.replace("at: 7s", "at: 12s")
 RIGHT = (
     Answer("leader", "broker 4 instead of the slow one", (("[[1, 2, 3]]", "[[1, 2, 4]]"),)),
     Answer("failover", "a shorter session", (("9000", "3000"), ("ms: 2000", "ms: 500"))),
@@ -49,6 +58,8 @@ RIGHT = (
     ),
     Answer("rolling_restart", "wait for the ISR", ((HASTY_STEPS, PATIENT_STEPS),)),
     Answer("transactions", "verification", (("enable: false", "enable: true"),)),
+    Answer("groups", "a shorter session", (("45000", "12000"),)),
+    Answer("search", "the leader dies while the followers are slow", ((LUCKY_STEPS, SURE_STEPS),)),
 )
 WRONG = (
     Answer("leader", "as it was", (), ("writes_resume",)),
@@ -78,4 +89,8 @@ WRONG = (
     Answer("rolling_restart", "as it was", (), ("no_errors", "writes_resume")),
     Answer("transactions", "as it was", (), ("verdict",)),
     Answer("transactions", "a longer timeout", (("timeout: 60s", "timeout: 10m"),), ("verdict",)),
+    Answer("groups", "as it was", (), ("events",)),
+    Answer("groups", "too short for the brokers", (("45000", "5000"),), ("events", "no_errors")),
+    Answer("search", "as it was", (), ("anomalies",)),
+    Answer("search", "the leader dies later", ((LUCKY_STEPS, LATE_STEPS),), ("anomalies",)),
 )

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from kcluster.learn.lesson import load_lesson
 from kcluster.learn.live import LiveLesson
+from kcluster.scenario.forking import fork_cluster
+from kcluster.scenario.language.loader import parse_action
 
 SCENARIO = """\
 # A leader dies.
@@ -39,3 +41,8 @@ def test_live__the_cluster_runs_part_by_part(tmp_path: Path) -> None:
         live.play(lesson.parts[1])
         assert live.cluster.clock().paused
         assert live.cluster.leader("orders", 0) == 2
+        verdict = live.cluster.verdict()
+        assert verdict.anomalies == ()
+        assert verdict.sent > 10, "the cluster's own record has the lesson's clients"
+        futures = fork_cluster(live.cluster, [parse_action("kill: leader(orders-0)")], None, 300)
+        assert "acks=all" in futures.difference.text

@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from kcluster.learn.course import all_lessons
+from kcluster.learn.pages import screen_name
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -24,4 +27,8 @@ def test_pages__docs_have_what_the_lessons_say() -> None:
     assert stale == [], "run python tools/course_pages.py"
     files = [path for path in tool.FOLDER.rglob("*") if path.is_file()]
     there = {path.relative_to(tool.FOLDER).as_posix() for path in files}
-    assert there - {"teaching.md"} == set(written)
+    screens = {
+        screen_name(lesson, sight) for lesson in all_lessons() for sight in lesson.keys.script
+    }
+    assert screens - there == set(), "run python tools/course_screens.py"
+    assert there - {"teaching.md"} - screens == set(written)

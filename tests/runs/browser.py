@@ -73,6 +73,7 @@ class Browser:
         os.close(read_end)
         os.close(write_end)
         self._numbers = count(1)
+        self._answer_s = ANSWER_S
         self._unread = b""
         # One page for all that is looked at: a new one is a new process.
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
@@ -87,12 +88,19 @@ class Browser:
         os.close(self._write)
         os.close(self._read)
 
-    def look(self, url: str, steps: str, size: tuple[int, int, int] = (1_400, 900, 1)) -> Any:
+    def look(
+        self,
+        url: str,
+        steps: str,
+        size: tuple[int, int, int] = (1_400, 900, 1),
+        answer_s: float = ANSWER_S,
+    ) -> Any:
         """Open a page, run the body of an async function there; its result, once the page is
         loaded.  `size`: width and height in CSS pixels, and how many screen pixels each takes: half
-        the size with 2 is the same window zoomed to 200 %.  A script that fails, there or here, is
-        an AssertionError."""
+        the size with 2 is the same window zoomed to 200 %; `answer_s`: how long the function may
+        take.  A script that fails, there or here, is an AssertionError."""
         session = self._session
+        self._answer_s = answer_s
         width, height, scale = size
         self._call(
             "Emulation.setDeviceMetricsOverride",
@@ -141,8 +149,8 @@ class Browser:
 
     def _message(self) -> dict[str, Any]:
         while b"\0" not in self._unread:
-            ready, _, _ = select.select([self._read], [], [], ANSWER_S)
-            assert ready, f"Chromium sent nothing for {ANSWER_S:g} s"
+            ready, _, _ = select.select([self._read], [], [], self._answer_s)
+            assert ready, f"Chromium sent nothing for {self._answer_s:g} s"
             more = os.read(self._read, 1 << 20)
             assert more, "Chromium went away"
             self._unread += more

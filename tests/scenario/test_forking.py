@@ -11,10 +11,10 @@ from kcluster.actions.network import Isolate
 from kcluster.actions.recording import RecordedStep, these
 from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
-from kcluster.events.brokers import ControllerDown
+from kcluster.events.brokers import BrokerDown, ControllerDown
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.forking import fork_cluster, shorten
+from kcluster.scenario.forking import Led, differences, fork_cluster, shorten
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.perform import do, running_stage
@@ -74,12 +74,61 @@ def test_fork__says_what_stands_in_for_clients_from_outside(cluster: Cluster) ->
     assert futures.here.verdict.acked > 0
 
 
-def test_fork__stretches_in_which_nobody_did_anything_are_played_shorter() -> None:
+def test_fork__the_leader_is_that_of_the_moment_after_an_idle_time_in_which_it_moved() -> None:
+    """Once a second the controller gives leadership back to the preferred leader."""
+    config = {"leader.imbalance.check.interval.seconds": 1}
+    topology = Topology.of(brokers=3, topics=TOPICS, profile="fast", config=config)
+    with Cluster(topology, seed=5) as cluster:
+        cluster.kill(1)
+        cluster.wait_for("leader(orders-0) = 2")
+        cluster.start(1)
+        cluster.wait_for("leader(orders-0) = 1")
+        start_client(cluster, {"producer": {"topic": "orders", "rate": "100/s"}})
+        cluster.wait_for("high_watermark(orders-0) >= 30")  # some time after the election
+        cluster.pause_clock()
+        futures = fork_cluster(cluster, [parse_action("kill: leader(orders-0)")], None, 1_000)
+    killed = [row.event for row in futures.there.record.notes if row.at_ms >= futures.at_ms]
+    assert next(each for each in killed if isinstance(each, BrokerDown)).broker == 1
+
+
+def test_fork__idle_time_is_kept_except_whole_periods_of_a_long_past() -> None:
+    """T4: five minutes and 3.5 s, with the preferred election at 300 s, are played as they were."""
     steps = [
         RecordedStep(1_000, KillBrokers(these([1])), EVENT),
-        RecordedStep(600_000, Isolate(these([2])), EVENT, for_ms=500_000),
+        RecordedStep(4_000_000, Isolate(these([2])), EVENT, for_ms=500_000),
     ]
-    clients = [RecordedClient("producers", {}, 2_000, 610_000)]
-    assert shorten(steps, clients, 1_200_000, quiet_ms=90_000) == 1_200_000 - 92_000 - 190_000
-    assert [(step.at_ms, step.for_ms) for step in steps] == [(1_000, None), (92_000, 100_000)]
-    assert (clients[0].start_ms, clients[0].stop_ms) == (2_000, 102_000)
+    clients = [RecordedClient("producers", {}, 2_000, 4_100_000)]
+    skipped_ms = shorten(steps, clients, 4_600_000, quiet_ms=90_000, period_ms=300_000)
+    assert skipped_ms == 12 * 300_000
+    assert [(step.at_ms, step.for_ms) for step in steps] == [(1_000, None), (400_000, 500_000)]
+    assert (clients[0].start_ms, clients[0].stop_ms) == (2_000, 500_000)
+    assert shorten([], [], 303_500, quiet_ms=5_000, period_ms=300_000) == 0
+
+
+def test_fork__pasts_differ_unless_it_is_only_timing() -> None:
+    before: Led = (1, (1, 2, 3))
+    after: Led = (3, (1, 2, 3))
+    moved = {("orders", 0): [(0, before), (300_000, after)]}
+    stayed = {("orders", 0): [(0, before)]}
+    (found,) = differences(moved, 303_500, stayed, 303_500)
+    assert (found.live, found.played, found.is_timing) == (after, before, False)
+    (found,) = differences(moved, 299_900, moved, 300_000)
+    assert found.is_timing
+    assert differences(moved, 303_500, moved, 303_500) == []
+    (found,) = differences(moved, 303_500, {}, 303_500)
+    assert found.played is None
+
+
+def test_fork__a_past_that_cannot_be_played_again_is_refused(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kcluster.scenario.forking.TIMING_MS", 0)
+    cluster.kill(1)
+    cluster.wait_for("leader(orders-0) = 2")
+    cluster.pause_clock()
+    cluster.call(cluster.recorder.notes.clear)  # as if the oldest events were no longer kept
+    here = (
+        "orders-0 is led by 2 with ISR 2, 3 in the cluster, and is led by 1 with ISR 1, 2, 3 when"
+    )
+    with pytest.raises(ClusterError, match=f"played again as it was: {here} the past is played"):
+        fork_cluster(cluster, [], None, 500)

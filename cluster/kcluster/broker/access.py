@@ -18,6 +18,7 @@ from kcluster.contract import NoteId, Request
 from kcluster.events.security import AclsApplied, denied_event
 from kcluster.metadata.delta import MetadataDelta
 from kcluster.metadata.records import AccessControlEntryRecord
+from kcluster.principals import MAX_SHOWN_CHARS
 from kcluster.security.acls import AclOperation, AclResource
 from kcluster.security.authorizer import Requester, StandardAuthorizer, authorizer_of
 from kcluster.security.denials import DenialCounts
@@ -39,7 +40,8 @@ class Access:
 
     def rights_of(self, request: Request) -> Rights:
         """The rights of a request's client."""
-        requester = Requester(request.identity.principal, request.client_host)
+        client_id = (request.client_id or "")[:MAX_SHOWN_CHARS]
+        requester = Requester(request.identity.principal, request.client_host, client_id)
         return Rights(self._authorizer, self._view.image.acls, requester, self._on_denied)
 
     def unreadable(self, request: Request, topics: Iterable[str]) -> frozenset[str]:

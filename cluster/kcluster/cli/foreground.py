@@ -100,8 +100,9 @@ def run(options: UpOptions, began_s: float) -> int:
     if options.no_record and (options.out or options.record):
         wanted = "--out" if options.out else "--record"
         raise CommandError(f"{wanted} needs a record; leave out --no-record", 2)
-    if options.no_record and options.page:
-        raise CommandError("--page shows the record; leave out --no-record", 2)
+    if options.no_record and (options.page or options.open):
+        wanted = "--page" if options.page else "--open"
+        raise CommandError(f"{wanted} shows the record; leave out --no-record", 2)
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     _require_writable(options)
@@ -130,20 +131,17 @@ def run(options: UpOptions, began_s: float) -> int:
                 printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
-            if options.page:
-                with surviving_output():
-                    printer.page(door.page_url())
+            if options.page or options.open or options.demo:
+                _first_minute(cluster, options, door, printer)
             printing = PrintThread(lambda: _print_until_stop(inbox, printer))
             stopping.wait()
             noticed.set()
             printing.finish()
             path = None if directory is None else directory.finish()
             if options.record is not None:
-                from kcluster.cli.writing import writing
-                from kcluster.scenario.recorded_file import write_scenario
+                from kcluster.cli.up_extras import write_record
 
-                with writing(options.record):
-                    write_scenario(cluster, Path(options.record))
+                write_record(cluster, options.record)
             with surviving_output():
                 if path is not None:
                     printer.saved(path)
@@ -158,6 +156,21 @@ def run(options: UpOptions, began_s: float) -> int:
                     door.close()
     printing.leave_if_stuck(0)
     return 0
+
+
+def _first_minute(cluster: Cluster, options: UpOptions, door: Door, printer: Printer) -> None:
+    """Serve the page, start the demo, open a browser, as far as they are wanted."""
+    if options.page or options.open:
+        url = door.page_url()
+        with surviving_output():
+            printer.page(url)
+    if options.open or options.demo:
+        from kcluster.cli.up_extras import open_page, start_demo
+
+        if options.demo:
+            start_demo(cluster)
+        if options.open and (problem := open_page(url)):
+            print(f"kcluster: {problem}", file=sys.stderr)
 
 
 def _require_writable(options: UpOptions) -> None:

@@ -88,6 +88,10 @@ class UpOptions(NamedTuple):
         bool, _flag("--no-record", help="Record nothing: no verdict, no save.")
     ] = False
     page: Annotated[bool, _flag("--page", help="Serve a live page, and print its address.")] = False
+    open: Annotated[bool, _flag("--open", help="Show the live page in a browser.")] = False
+    demo: Annotated[
+        bool, _flag("--demo", help="Start a topic, a producer and a consumer to look at.")
+    ] = False
     trace_requests: Annotated[
         bool, _flag("--trace-requests", help="Print a line for each request.")
     ] = False

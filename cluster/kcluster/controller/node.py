@@ -40,6 +40,7 @@ from kcluster.controller.configs.alter_configs import Configs
 from kcluster.controller.configs.client_quotas import ClientQuotaControl
 from kcluster.controller.configs.features import Features
 from kcluster.controller.configs.scram import ScramCredentials
+from kcluster.controller.membership.liveness import Sessions
 from kcluster.controller.membership.membership import Membership
 from kcluster.controller.membership.producer_ids import ProducerIdBlocks
 from kcluster.controller.metadata_log import MetadataLog
@@ -274,6 +275,10 @@ class ControllerNode:
                     self.cluster_config = self._with_dynamic_defaults()
             case _:
                 self.image.apply(record)
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.membership.sessions
 
     @property
     def end_offset(self) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.controller.membership.liveness import Sessions
 from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.metadata.image import MetadataImage
@@ -34,6 +35,10 @@ class ControllerNodeView(Protocol):
     def log(self) -> MetadataLog:
         """The records from which the image was built, and the other state that outlives a
         controller."""
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions of the brokers, kept by their heartbeats."""
 
     @property
     def partitions(self) -> Partitions:

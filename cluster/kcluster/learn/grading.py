@@ -112,10 +112,20 @@ def grade_file(
     secret: str = "",
     progress: Callable[[int, int], None] = _no_progress,
 ) -> Grade:
-    """The grade of the answer in a file.  Without `seeds`, hidden seeds are used, as many as the
-    exercise has runs.  ScenarioError lists every problem of the file: errors of any scenario, and
-    changes that the exercise forbids."""
-    answer = Scenario.load(path)
+    """The grade of the answer in a file.  ScenarioError lists every problem of the file, as for
+    `grade_answer`, and errors of any scenario."""
+    return grade_answer(exercise, Scenario.load(path), seeds, secret, progress)
+
+
+def grade_answer(
+    exercise: Exercise,
+    answer: Scenario,
+    seeds: Sequence[int] = (),
+    secret: str = "",
+    progress: Callable[[int, int], None] = _no_progress,
+) -> Grade:
+    """The grade of an answer.  Without `seeds`, hidden seeds are used, as many as the exercise has
+    runs.  ScenarioError lists every change that the exercise forbids."""
     start_tree, answer_tree = _tree(exercise.start), _tree(answer)
     problems = forbidden_edits(start_tree, answer_tree, exercise.start.may_edit, answer.source)
     if problems:

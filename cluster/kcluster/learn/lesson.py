@@ -18,10 +18,12 @@ counterpart.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.actions.kinds import PARTITION
 from kcluster.config.files.fields import (
@@ -42,22 +44,51 @@ from kcluster.operations.names import PartitionName
 from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.language.words import CONDITION
+from kcluster.scenario.language.words import CONDITION, COUNT, CountCheck
 
 MIN_CHOICES: Final = 2
 MAX_CHOICES: Final = 9
 """The most choices of a question: each is chosen by a single digit."""
 EVENTS: Final = "events"
+GROUPS: Final = "groups"
+"""The events with those of each rebalance of a group."""
 LOGS: Final = "logs"
 ERRORS: Final = "errors"
 COUNTS: Final = "counts"
 VERDICT: Final = "verdict"
-SHOWN: Final = (EVENTS, LOGS, ERRORS, COUNTS, VERDICT)
+SHOWN: Final = (EVENTS, GROUPS, LOGS, ERRORS, COUNTS, VERDICT)
+
+
+class Search(Struct, frozen=True):
+    """Many runs of a scenario, one for each seed from 1 on: a search for schedules that fail."""
+
+    runs: Annotated[int, Whole(2, 200), "The number of runs."]
+    scenario: Annotated[str, text(), "Their file, beside this one; without it, the lesson's."] = ""
+
+
+class Sight(Struct, frozen=True):
+    """A moment of a lesson's script for teachers: what the class sees, and a question that it must
+    be able to answer from the picture alone."""
+
+    at_ms: Annotated[int, duration(0), "The time of the scenario."]
+    sees: Annotated[str, StoryText(), "What the class sees."]
+    view: Annotated[
+        str,
+        OneOf("view", ("partition", "cluster", "client", "groups")),
+        "The view of the page that is open.",
+    ] = "partition"
+    ask: Annotated[str, text(), "The question."] = ""
+    answer: Annotated[str, text(), "Its answer."] = ""
+    when: Annotated[
+        tuple[Condition, ...],
+        ListOf(CONDITION, "conditions"),
+        "All of these hold at that time, so that the answer is true.",
+    ] = ()
 
 
 class Choice(Struct, frozen=True):
     """A possible answer to a question.  The answer is right if its conditions hold at the end of
-    the part, or its checks hold for the whole run."""
+    the part, if its checks hold for the whole run, or if so many runs of the search fail."""
 
     text: Annotated[str, text(), "The answer, as students read it."]
     when: Annotated[
@@ -68,6 +99,11 @@ class Choice(Struct, frozen=True):
     checks: Annotated[
         Checks | None, StructOf(Checks, "check"), "It is right if these hold for the run."
     ] = None
+    failing: Annotated[
+        tuple[CountCheck, ...],
+        ListOf(COUNT, "numbers"),
+        "It is right if so many runs of the part's search fail.",
+    ] = ()
 
 
 class Question(Struct, frozen=True):
@@ -96,6 +132,9 @@ class LessonPart(Struct, frozen=True):
         "What is shown of the run.",
     ] = (EVENTS, LOGS)
     requests_of: Annotated[str, text(), "The client whose requests are shown."] = ""
+    search: Annotated[
+        Search | None, StructOf(Search, "key of a search"), "Runs with other seeds."
+    ] = None
 
 
 class LessonKeys(Struct, frozen=True):
@@ -114,6 +153,12 @@ class LessonKeys(Struct, frozen=True):
         tuple[PartitionName, ...], ListOf(PARTITION, "partitions"), "Those whose logs are drawn."
     ] = (("orders", 0),)
     summary: Annotated[str, StoryText(), "What to remember."] = ""
+    notes: Annotated[str, StoryText(), "What helps the teacher to tell it."] = ""
+    script: Annotated[
+        tuple[Sight, ...],
+        ListOf(StructOf(Sight, "key of a sight"), "sights", alone=False),
+        "What the class sees on the page, second by second, for teachers.",
+    ] = ()
 
 
 class Lesson(Struct, frozen=True):
@@ -124,6 +169,8 @@ class Lesson(Struct, frozen=True):
     name: str
     keys: LessonKeys
     scenario: Scenario
+    searched: dict[str, Scenario] = {}
+    """The scenarios of searches, by their files."""
 
     @property
     def title(self) -> str:
@@ -145,7 +192,28 @@ def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
         problems.append(Problem(str(path), 0, 0, "parts", text_))
     if problems:
         raise ScenarioError(problems)
-    return Lesson(number, name or path.parent.name, keys, scenario)
+    parts = tuple(_with_drawn_order(part, scenario.first_seed()) for part in keys.parts)
+    searched = {
+        part.search.scenario: Scenario.load(path.parent / (part.search.scenario or keys.scenario))
+        for part in parts
+        if part.search is not None
+    }
+    keys = replace(keys, parts=parts)
+    return Lesson(number, name or path.parent.name, keys, scenario, searched)
+
+
+def _with_drawn_order(part: LessonPart, seed: int) -> LessonPart:
+    """A part with its choices in an order that the seed draws, so that students learn nothing from
+    where authors put right answers."""
+    if part.ask is None:
+        return part
+
+    def drawn(choice: Choice) -> bytes:
+        text_ = f"{seed}\n{part.title}\n{choice.text}"
+        return hashlib.sha256(text_.encode()).digest()
+
+    choices = tuple(sorted(part.ask.choices, key=drawn))
+    return replace(part, ask=replace(part.ask, choices=choices))
 
 
 def read_keys(path: Path, struct: Any, word: str) -> Any:
@@ -177,7 +245,11 @@ def _problems(path: Path, keys: LessonKeys) -> list[Problem]:
             text_ = f"{count} choices; there must be {MIN_CHOICES} to {MAX_CHOICES}"
             found.append((f"{where}.ask.choices", text_))
         for number, choice in enumerate(part.ask.choices):
-            if bool(choice.when) == (choice.checks is not None):
+            ways = (bool(choice.when), choice.checks is not None, bool(choice.failing))
+            if ways.count(True) != 1:
                 text_ = f"{show(choice.text)} needs either when or checks"
                 found.append((f"{where}.ask.choices[{number}]", text_))
+            elif choice.failing and part.search is None:
+                text_ = "failing counts runs of a search, and this part has none"
+                found.append((f"{where}.ask.choices[{number}].failing", text_))
     return [Problem(str(path), 0, 0, at, words) for at, words in found]

@@ -10,7 +10,6 @@ import time
 from types import TracebackType
 from typing import Final
 
-from kcluster.clients.ledger import Ledger
 from kcluster.handle.cluster import Cluster
 from kcluster.learn.lesson import Lesson, LessonPart
 from kcluster.operations.errors import ClusterError
@@ -62,7 +61,9 @@ class LiveLesson:
     def _begin(self) -> None:
         scenario, cluster = self.lesson.scenario, self.cluster
         seed = scenario.first_seed()
-        stage = self._stage = LiveStage(cluster, seed, Ledger())
+        stage = self._stage = LiveStage(
+            cluster, seed, cluster.ledger
+        )  # its verdict knows what they sent
         for part in self.lesson.parts:
             stage.at(part.until_ms, cluster.driver.pause_clock)
         ScenarioRun(scenario, stage, cluster.recorder, seed).begin()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kcluster.learn.exercises import Exercise
-from kcluster.learn.lesson import LOGS, Lesson, Question
+from kcluster.learn.lesson import LOGS, Lesson, Question, Sight
 from kcluster.learn.pictures import logs_picture, spoken
 from kcluster.learn.playing import LessonPlayed, PartPlayed
 from kcluster.learn.telling import answer_line, question_lines, seen_lines
@@ -23,6 +23,43 @@ _WIDTH: Final = 150
 def page_name(lesson: Lesson) -> str:
     """The file name of a lesson's page: `4-acks-one.md`."""
     return f"{lesson.number}-{lesson.name.replace('_', '-')}.md"
+
+
+def notes_name(lesson: Lesson) -> str:
+    """The file name of a lesson's notes for teachers: `4-acks-one-notes.md`."""
+    return page_name(lesson).replace(".md", "-notes.md")
+
+
+def screen_name(lesson: Lesson, sight: Sight) -> str:
+    """The file of a screenshot: `screens/2-10.png`, second 10 of lesson 2."""
+    return f"screens/{lesson.number}-{sight.at_ms / 1000:g}.png"
+
+
+def notes_page(lesson: Lesson) -> str:
+    """The notes of a lesson for teachers, with the script of what the class sees."""
+    head = f"# {lesson.number}. {lesson.title}: notes for teachers"
+    back = f"The lesson: [{lesson.title}]({page_name(lesson)})."
+    run = f"On the projector: `kcluster learn {lesson.number} --page`; with `--vote`, phones vote."
+    blocks = [MADE_BY, head, f"{back} {run}", *notes_blocks(lesson, with_screens=True)]
+    return "\n\n".join(block.strip() for block in blocks) + "\n"
+
+
+def notes_blocks(lesson: Lesson, *, with_screens: bool) -> Iterator[str]:
+    """The notes, then what the class sees, second by second, and the questions that it must be able
+    to answer from the picture alone."""
+    if lesson.keys.notes:
+        yield "## What helps"
+        yield lesson.keys.notes
+    if lesson.keys.script:
+        yield "## What the class sees"
+    for sight in lesson.keys.script:
+        at = f"Second {sight.at_ms / 1000:g}"
+        yield f"### {at}"
+        yield sight.sees
+        if with_screens:
+            yield f"![{at}: the view {sight.view}]({screen_name(lesson, sight)})"
+        if sight.ask:
+            yield f"**{sight.ask}** {sight.answer}"
 
 
 def lesson_page(played: LessonPlayed, exercise: Exercise | None) -> str:
@@ -38,6 +75,8 @@ def lesson_page(played: LessonPlayed, exercise: Exercise | None) -> str:
     for part, each in enumerate(played.parts, 1):
         blocks += _part(part, each, played)
     blocks += ["## What to remember", lesson.keys.summary]
+    if lesson.number and lesson.keys.script:
+        blocks.append(f"For teachers: [notes and a script]({notes_name(lesson)}).")
     if exercise is not None:
         blocks += exercise_blocks(exercise)
     return "\n\n".join(block.strip() for block in blocks if block.strip()) + "\n"

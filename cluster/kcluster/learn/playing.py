@@ -16,7 +16,7 @@ from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.config.files.fields import fields_of
 from kcluster.contract import Note
 from kcluster.evidence.rows import ExchangeRow
-from kcluster.learn.lesson import Choice, Lesson, LessonPart
+from kcluster.learn.lesson import Choice, Lesson, LessonPart, Search, Sight
 from kcluster.operations.logs import PartitionLogs, partition_logs
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.outcome import failed_checks
@@ -37,6 +37,15 @@ class ErrorsReceived(Struct, frozen=True):
     count: int
 
 
+class Searched(Struct, frozen=True):
+    """The runs of a search.  `failing`: the seeds of the runs that were not as expected; `first`:
+    the first of these runs."""
+
+    runs: int
+    failing: tuple[int, ...]
+    first: RunResult | None
+
+
 class PartPlayed(Struct, frozen=True):
     """A part of a lesson in its run.  `right`: the place of the right choice, from 0; None if there
     is no question.  `counts`: up to the end of the part.  `requests`: the requests of the client
@@ -50,6 +59,7 @@ class PartPlayed(Struct, frozen=True):
     counts: Counts
     requests: tuple[ExchangeRow, ...]
     began_ms: int
+    searched: Searched | None = None
 
 
 class LessonPlayed(Struct, frozen=True):
@@ -58,6 +68,8 @@ class LessonPlayed(Struct, frozen=True):
     lesson: Lesson
     parts: tuple[PartPlayed, ...]
     result: RunResult
+    untrue: tuple[str, ...] = ()
+    """The sights of the script whose conditions did not hold, by their time."""
 
 
 class AmbiguousQuestionError(ValueError):
@@ -82,6 +94,7 @@ class _Watcher:
         self._stage: ScenarioStage | None = None
         self.moments: list[_Moment] = []
         self.first_note = 0
+        self.untrue: list[str] = []
 
     @property
     def stage(self) -> ScenarioStage:
@@ -93,6 +106,12 @@ class _Watcher:
         self.first_note = len(stage.notes())
         for part in self._lesson.parts:
             stage.at(part.until_ms, partial(self._look, part))
+        for sight in self._lesson.keys.script:
+            stage.at(sight.at_ms, partial(self._check, sight))
+
+    def _check(self, sight: Sight) -> None:
+        if not all(self.stage.holds(condition, self.first_note) for condition in sight.when):
+            self.untrue.append(f"{sight.at_ms} ms: {sight.answer}")
 
     def _look(self, part: LessonPart) -> None:
         stage = self.stage
@@ -119,7 +138,22 @@ def play_lesson(lesson: Lesson, seed: int | None = None) -> LessonPlayed:
     watcher = _Watcher(lesson)
     scenario = lesson.scenario
     result = run_virtual(scenario, scenario.first_seed(seed), _no_progress, watcher.watch)
-    return LessonPlayed(lesson, tuple(_parts(lesson, watcher, result)), result)
+    parts = tuple(_parts(lesson, watcher, result))
+    return LessonPlayed(lesson, parts, result, tuple(watcher.untrue))
+
+
+def _search(lesson: Lesson, search: Search) -> Searched:
+    """Run a part's search; the first failing run is kept."""
+    scenario = lesson.searched[search.scenario]
+    results = (
+        (seed, run_virtual(scenario, seed, _no_progress)) for seed in range(1, search.runs + 1)
+    )
+    first, failing = None, []
+    for seed, result in results:
+        if not result.passed:
+            failing.append(seed)
+            first = first or result
+    return Searched(search.runs, tuple(failing), first)
 
 
 def _no_progress(passed_ms: int, all_ms: int) -> None:
@@ -131,9 +165,11 @@ def _parts(lesson: Lesson, watcher: _Watcher, result: RunResult) -> Iterator[Par
     needs_requests = any(part.requests_of for part in lesson.parts)
     exchanges = result.record().exchanges if needs_requests else []
     for part, moment in zip(lesson.parts, watcher.moments, strict=True):
+        searched = None if part.search is None else _search(lesson, part.search)
         yield PartPlayed(
             part=part,
-            right=_right(part, moment, watcher.stage, result),
+            searched=searched,
+            right=_right(part, moment, watcher.stage, result, searched),
             notes=tuple(result.notes[first : moment.last_note]),
             logs=moment.logs,
             errors=_errors(result, from_ms, part.until_ms),
@@ -160,15 +196,22 @@ def _counts(ledger: Ledger) -> Counts:
 
 
 def _right(
-    part: LessonPart, moment: _Moment, stage: ScenarioStage, result: RunResult
+    part: LessonPart,
+    moment: _Moment,
+    stage: ScenarioStage,
+    result: RunResult,
+    searched: Searched | None,
 ) -> int | None:
     if part.ask is None:
         return None
-    right = [
-        at
-        for at, choice in enumerate(part.ask.choices)
-        if (moment.held[at] if choice.checks is None else _checks_hold(choice, stage, result))
-    ]
+
+    def holds(at: int, choice: Choice) -> bool:
+        if choice.failing:
+            assert searched is not None, "the lesson was checked"
+            return all(count.holds(len(searched.failing)) for count in choice.failing)
+        return moment.held[at] if choice.checks is None else _checks_hold(choice, stage, result)
+
+    right = [at for at, choice in enumerate(part.ask.choices) if holds(at, choice)]
     if len(right) != 1:
         texts = [part.ask.choices[at].text for at in right] or ["none"]
         raise AmbiguousQuestionError(

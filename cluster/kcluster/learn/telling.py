@@ -13,12 +13,12 @@ from msgspec import structs
 
 from kcluster.events.render import plain
 from kcluster.learn.ladder import ladder_lines, rungs_of
-from kcluster.learn.lesson import COUNTS, ERRORS, EVENTS, LOGS, VERDICT, Lesson, Question
-from kcluster.learn.playing import PartPlayed
+from kcluster.learn.lesson import COUNTS, ERRORS, EVENTS, GROUPS, LOGS, VERDICT, Lesson, Question
+from kcluster.learn.playing import PartPlayed, Searched
 from kcluster.runs.bars import Glyph
 from kcluster.runs.log_drawing import drawing_of
 from kcluster.scenario.play.phases import RunResult
-from kcluster.scenario.report import REBALANCES, noted_lines
+from kcluster.scenario.report import REBALANCES, noted_lines, timeline_lines
 
 MAX_EVENTS: Final = 24
 
@@ -50,7 +50,7 @@ def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
     """The events of a part without the drawing of the logs: events, requests, errors, counts, and
     the verdict without outages."""
     shows = played.part.shows
-    if EVENTS in shows:
+    if EVENTS in shows or GROUPS in shows:
         yield from _event_lines(played)
     if client := played.part.requests_of:
         yield f"requests of {client}:"
@@ -59,6 +59,8 @@ def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
         yield from _error_lines(played)
     if COUNTS in shows:
         yield "records: " + "  ".join(_count(word, by) for word, by in played.counts.items())
+    if played.searched is not None:
+        yield from _search_lines(played.searched)
     if VERDICT in shows:
         shown = structs.replace(result.verdict, windows=(), errors=(), degraded=())
         yield from shown.lines(verbose=True)
@@ -72,11 +74,26 @@ def log_lines(played: PartPlayed, glyph: Glyph) -> list[str]:
 
 
 def _event_lines(played: PartPlayed) -> Iterator[str]:
-    shown = [note for note in played.notes if not isinstance(note.event, REBALANCES)]
+    has_groups = GROUPS in played.part.shows
+    shown = [note for note in played.notes if has_groups or not isinstance(note.event, REBALANCES)]
     lines = [line for _, line in noted_lines(shown, played.began_ms)]
     yield from lines[:MAX_EVENTS] or ["nothing changes in the cluster"]
     if len(lines) > MAX_EVENTS:
         yield f"... and {len(lines) - MAX_EVENTS} more events"
+
+
+def _search_lines(searched: Searched) -> Iterator[str]:
+    """The numbers of a search, then the first run that failed."""
+    failing, first = searched.failing, searched.first
+    if first is None:
+        yield f"{searched.runs} runs: all as expected"
+        return
+    seeds = ", ".join(map(str, failing))
+    yield f"{searched.runs} runs: {len(failing)} not as expected, with the seeds {seeds}"
+    yield ""
+    yield f"seed {first.seed}:"
+    yield from list(timeline_lines(first))[:MAX_EVENTS]
+    yield from (f"  {line}" for line in first.verdict.lines()[-1:])
 
 
 def _count(word: str, by_client: Mapping[str, int]) -> str:

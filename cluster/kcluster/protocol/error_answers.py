@@ -42,7 +42,7 @@ ERROR_FIELDS: Final = ("error_code", "partition_error_code")
 SHALLOW: Final = {
     ApiKey.METADATA: 1, ApiKey.OFFSET_FETCH: 1, ApiKey.LEAVE_GROUP: 0, ApiKey.OFFSET_DELETE: 0,
     ApiKey.UPDATE_FEATURES: 0, ApiKey.DESCRIBE_LOG_DIRS: 0, ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0, ApiKey.SHARE_FETCH: 0, ApiKey.SHARE_ACKNOWLEDGE: 0,
 }  # fmt: skip
 """The most levels of arrays that get errors, by API, unless the error is for certain topics."""
 SESSION_ERRORS: Final = frozenset(

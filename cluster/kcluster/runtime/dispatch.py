@@ -63,7 +63,8 @@ MAX_IDLE: Final = 100_000
 """The most dispatches at one time; more mean that a node ignores its Ticks."""
 
 _LIFE_SHIFT: Final = 40
-_ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
+ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
+"""The bits of a request id that its sender chose; the others are the sender's life."""
 
 NoteSink = Callable[[Note], None]
 ReplySink = Callable[[int, Reply, int], None]  # (broker id, reply, now_ms)
@@ -71,6 +72,8 @@ HealSink = Callable[[Link], None]
 """Called for both directions of a healed link."""
 LostSink = Callable[[Link, int], None]  # (link, when the lost message's sender gives up, µs)
 Tap = Callable[[int, int, Input], None]  # (now_us, node id, event about to be delivered)
+MessageSink = Callable[[int, int, Input, int], None]
+"""Called with (source, destination, event, arrival in µs, -1 for a lost message)."""
 
 
 class Dispatcher:
@@ -92,6 +95,8 @@ class Dispatcher:
         self.on_answer: Callable[[PeerResponse], None] | None = None
         """Called with responses to the runtime's own requests, which it sends as node
         RUNTIME_ID."""
+        self.message_sink: MessageSink | None = None
+        """Called with each message that a node sends to another, while a page is open."""
         self.tap: Tap | None = None
         self.is_time_up: Callable[[], bool] | None = None
         """Called after each step; True stops the dispatch, because sockets wait to be read; time
@@ -359,7 +364,7 @@ class Dispatcher:
             if request_id >> _LIFE_SHIFT != process.life:
                 return
             if process.life:
-                message = PeerResponse(message.source, request_id & _ASKED_BITS, message.body)
+                message = PeerResponse(message.source, request_id & ASKED_BITS, message.body)
         elif source.life:
             number = source.life << _LIFE_SHIFT | message.request_id
             message = PeerRequest(message.source, number, message.body)
@@ -367,12 +372,17 @@ class Dispatcher:
 
     def post(self, source: int, process: Process, event: Input) -> None:
         """Send an event over the link from `source`; it arrives at once, later, or never."""
+        sink = self.message_sink
         if self.fabric.is_unimpaired and not self._in_flight:
+            if sink is not None:
+                sink(source, process.node_id, event, self.now_us)
             self._pending.append((process, process.life, event))
             return
         link = (source, process.node_id)
         outcome = self.fabric.transmit(link, self.now_us, event)
         if not isinstance(outcome, Arrives):
+            if sink is not None:
+                sink(source, process.node_id, event, -1)
             if isinstance(outcome, Resets):
                 # Later messages wait for the new connection.
                 self._last_arrival_us[link] = outcome.at_us
@@ -382,6 +392,8 @@ class Dispatcher:
         last_us = self._last_arrival_us.get(link, 0)
         if arrival_us < last_us:
             arrival_us = last_us
+        if sink is not None:
+            sink(source, process.node_id, event, arrival_us)
         if arrival_us <= self.now_us:
             self._pending.append((process, process.life, event))
             return

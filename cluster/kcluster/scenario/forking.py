@@ -5,12 +5,18 @@ plays it (play/fork.py does), changes the live cluster.
 Kafka: no counterpart.
 
 The actions so far are known exactly: they left events.  The requests of other programs' clients are
-not: the project's own clients stand in for them (seen_clients.py).  Long times without an action
-are shortened, because everything must have settled in them.
+not: the project's own clients stand in for them (seen_clients.py).
+
+Time passes in the played past as it did in the cluster, because the controller moves leaders by the
+clock too.  Only in a past that is longer than LONGEST_PAST_MS, times without an action are
+shortened, by whole periods of these moves.  If the played past still has another leader or ISR than
+the real one at the moment, the fork is refused: its futures would be those of another cluster.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,9 +24,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.actions.recording import RecordedStep
+from kcluster.config.topology.model import Topology
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import RunRecord
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
@@ -29,24 +37,33 @@ from kcluster.scenario.recorded import RecordedClient, scenario_text, steps_of, 
 from kcluster.scenario.seen_clients import MAX_RATE_PER_S, PAUSE_MS, SeenClient, seen_clients
 from kcluster.scenario.started import StartedClient, clients_started
 
-Leaders = dict[tuple[str, int], tuple[int, tuple[int, ...]]]
-"""The leader and the ISR of each partition."""
+Led = tuple[int, tuple[int, ...]]
+"""The leader of a partition, -1 for none, and its ISR in order of ids."""
+LeaderHistory = dict[tuple[str, int], list[tuple[int, Led]]]
+"""The leader and the ISR of each partition from each time on, in ms after the start."""
 
+LONGEST_PAST_MS: Final = 600_000
+"""The longest past that is played at its whole length: ten minutes take seconds."""
+CHECKS_MS: Final = 300_000
+"""The interval of the brokers' periodic checks of logs and groups, which are not configured."""
+TIMING_MS: Final = 1_000
+"""The greatest delay of an event, in the cluster or in the played past, that is only timing."""
 MAX_DIFFERENCES: Final = 5
 """The most partitions that are named because they differ."""
 
 
 class _Past(Struct):
     """A cluster's past until a moment, as a scenario.  Times count from the moment at which clients
-    could connect.  `skipped_ms`: the difference between the past and the shorter scenario.
-    `unknown_s`: the number of the last seconds for which the record has the clients' requests; 0 if
-    it has them all."""
+    could connect.  `at_ms`: the moment in the cluster; `moment_ms`: in the scenario, `skipped_ms`
+    earlier.  `unknown_s`: the number of the last seconds for which the record has the clients'
+    requests; 0 if it has them all."""
 
     text: str
     moment_ms: int
     skipped_ms: int
     seen: list[SeenClient]
-    leaders: Leaders
+    leaders: LeaderHistory
+    at_ms: int
     dropped_events: int
     unknown_s: int
 
@@ -56,12 +73,22 @@ def fork_cluster(
 ) -> Futures:
     """Both futures of a live cluster from `at_ms` on its clock, by default now, each `for_ms` long.
     The times in the answer are times of the run in virtual time.  ClusterError for a moment that is
-    not in the cluster's record."""
+    not in the cluster's record, and for a past that cannot be played again as it was."""
     started = clients_started(cluster)
     past = cluster.call(lambda: _past(cluster, at_ms, started))
     scenario = Scenario.parse(past.text, "the past of the cluster")
     futures = fork(scenario, cluster.seed, past.moment_ms, actions, for_ms)
-    assumptions = (*futures.assumptions, *_assumptions(past, futures))
+    record = futures.here.record
+    played = _history_played(record)
+    differing = differences(past.leaders, past.at_ms, played, futures.at_ms - record.info.began_ms)
+    others = [each for each in differing if not each.is_timing]
+    if others:
+        reasons = "; ".join([*futures.assumptions, *map(_difference_text, others)])
+        raise ClusterError(
+            f"the past cannot be played again as it was: {reasons}; choose another moment"
+        )
+    late = (_difference_text(each) for each in differing[:MAX_DIFFERENCES])
+    assumptions = (*futures.assumptions, *_assumptions(past), *late)
     return replace(futures, assumptions=assumptions)
 
 
@@ -86,15 +113,19 @@ def _past(cluster: Cluster, at_ms: int | None, started: list[StartedClient]) -> 
         client.start_ms = max(0, client.start_ms - began_ms)
         client.stop_ms = None if client.stop_ms is None else max(1, client.stop_ms - began_ms)
     steps = without_auto_created(steps, clients)
-    skipped_ms = shorten(steps, clients, moment_ms - began_ms, round(cluster.settle_limit_s * 1000))
-    played_ms = moment_ms - began_ms - skipped_ms
+    at_ms, skipped_ms = moment_ms - began_ms, 0
+    if at_ms > LONGEST_PAST_MS:
+        quiet_ms = round(cluster.settle_limit_s * 1000)
+        skipped_ms = shorten(steps, clients, at_ms, quiet_ms, _period_ms(topology))
+    played_ms = at_ms - skipped_ms
     text = scenario_text(cluster.name, topology, steps, clients, max(1, played_ms))
     return _Past(
         text=text,
         moment_ms=played_ms,
         skipped_ms=skipped_ms,
         seen=seen,
-        leaders=_leaders_live(recorder, moment_ms),
+        leaders=_history_live(recorder, began_ms),
+        at_ms=at_ms,
         dropped_events=recorder.dropped_notes,
         unknown_s=(now_ms - recorder.merged_before_ms) // 1000
         if recorder.merged_before_ms > 0
@@ -130,11 +161,21 @@ def _clients(
         yield RecordedClient(client.kind, keys, client.first_ms, stop_ms)
 
 
+def _period_ms(topology: Topology) -> int:
+    """The time after which all periodic checks of a cluster repeat."""
+    config = topology.broker_config(topology.brokers[0].id)
+    return math.lcm(CHECKS_MS, config.leader_imbalance_check_interval_seconds * 1000)
+
+
 def shorten(
-    steps: list[RecordedStep], clients: list[RecordedClient], moment_ms: int, quiet_ms: int
+    steps: list[RecordedStep],
+    clients: list[RecordedClient],
+    moment_ms: int,
+    quiet_ms: int,
+    period_ms: int,
 ) -> int:
-    """Shorten each longer time without an action to `quiet_ms`; returns the time by which the
-    moment is earlier."""
+    """Shorten each long time without an action by whole periods, so that no periodic check moves;
+    `quiet_ms` and at least one period remain.  Returns the time by which the moment is earlier."""
     times = {0, moment_ms}
     for step in steps:
         times |= {step.at_ms, step.at_ms + (step.for_ms or 0)}
@@ -143,7 +184,7 @@ def shorten(
     earlier: dict[int, int] = {}
     skipped_ms, last_ms = 0, 0
     for time_ms in sorted(times):
-        skipped_ms += max(0, time_ms - last_ms - quiet_ms)
+        skipped_ms += max(0, time_ms - last_ms - quiet_ms - period_ms) // period_ms * period_ms
         earlier[time_ms], last_ms = time_ms - skipped_ms, time_ms
     for step in steps:
         if step.for_ms is not None:
@@ -155,27 +196,74 @@ def shorten(
     return moment_ms - earlier[moment_ms]
 
 
-# ------------------------------------------------------------------------------- assumptions
+# --------------------------------------------------------------------- both pasts, compared
 
 
-def _leaders_live(recorder: Recorder, until_ms: int) -> Leaders:
-    leaders: Leaders = {}
-    for (topic, number), observed in recorder.present().items():
-        for at_ms, found in observed.registrations:
-            if at_ms <= until_ms:
-                leaders[topic, number] = (found.leader, tuple(sorted(found.isr)))
-    return leaders
+class PastDifference(Struct, frozen=True):
+    """A partition whose state in the played past is not that of the cluster at the moment; None: it
+    does not exist.  `is_timing`: the other past has this state too, up to TIMING_MS earlier or
+    later."""
+
+    topic: str
+    partition: int
+    live: Led | None
+    played: Led | None
+    is_timing: bool
 
 
-def _leaders_played(record: RunRecord, until_ms: int) -> Leaders:
+def differences(
+    live: LeaderHistory, live_ms: int, played: LeaderHistory, played_ms: int
+) -> list[PastDifference]:
+    """The cluster's partitions that differ at the moment; `live_ms`, `played_ms`: the moment in
+    both."""
+    found = []
+    for name in sorted(live):
+        states = live[name], played.get(name, [])
+        now = _led_at(states[0], live_ms), _led_at(states[1], played_ms)
+        if now[0] != now[1]:
+            is_timing = now[0] in _led_around(states[1], played_ms) or now[1] in _led_around(
+                states[0], live_ms
+            )
+            found.append(PastDifference(*name, *now, is_timing))
+    return found
+
+
+def _led_at(states: list[tuple[int, Led]], at_ms: int) -> Led | None:
+    index = bisect_right(states, at_ms, key=lambda state: state[0])
+    return states[index - 1][1] if index else None
+
+
+def _led_around(states: list[tuple[int, Led]], at_ms: int) -> list[Led | None]:
+    """The states from TIMING_MS before a time to TIMING_MS after it."""
+    first = _led_at(states, at_ms - TIMING_MS)
+    return [first, *(led for time_ms, led in states if abs(time_ms - at_ms) <= TIMING_MS)]
+
+
+def _history_live(recorder: Recorder, began_ms: int) -> LeaderHistory:
     return {
-        (row.topic, row.partition): (row.leader, tuple(sorted(row.isr)))
-        for row in record.leaders
-        if row.at_ms <= until_ms
+        name: [
+            (at_ms - began_ms, (found.leader, tuple(sorted(found.isr))))
+            for at_ms, found in observed.registrations
+        ]
+        for name, observed in recorder.present().items()
+        if not has_internal_prefix(name[0])
     }
 
 
-def _assumptions(past: _Past, futures: Futures) -> Iterator[str]:
+def _history_played(record: RunRecord) -> LeaderHistory:
+    history: LeaderHistory = {}
+    for row in record.leaders:
+        if not has_internal_prefix(row.topic):
+            led = (row.leader, tuple(sorted(row.isr)))
+            states = history.setdefault((row.topic, row.partition), [])
+            states.append((row.at_ms - record.info.began_ms, led))
+    return history
+
+
+# ------------------------------------------------------------------------------- assumptions
+
+
+def _assumptions(past: _Past) -> Iterator[str]:
     """The reasons why the played past differs from the real one, one line each."""
     for client in past.seen:
         keys = client.keys
@@ -189,22 +277,22 @@ def _assumptions(past: _Past, futures: Futures) -> Iterator[str]:
             yield f"{keys['name']}: it sends faster; {MAX_RATE_PER_S} records/s are played"
     if past.skipped_ms:
         skipped_s = past.skipped_ms / 1000
-        yield f"{skipped_s:g} s in which nobody did anything are left out"
+        yield f"{skipped_s:g} s without an action are left out, with what clients wrote in them"
     if past.unknown_s:
         yield f"who sent what is known of the last {past.unknown_s} s only"
     if past.dropped_events:
         yield f"the oldest {past.dropped_events} events are not kept, nor the actions in them"
-    played = _leaders_played(futures.here.record, futures.at_ms)
-    differing = [name for name, state in past.leaders.items() if played.get(name) != state]
-    for name in differing[:MAX_DIFFERENCES]:
-        (leader, isr), (here, here_isr) = past.leaders[name], played.get(name, (-1, ()))
-        yield (
-            f"{name[0]}-{name[1]}: led by {here} with ISR {_ids(here_isr)} in the played past, by"
-            f" {leader} with ISR {_ids(isr)} in the cluster"
-        )
-    if len(differing) > MAX_DIFFERENCES:
-        yield f"{len(differing) - MAX_DIFFERENCES} more partitions differ"
 
 
-def _ids(brokers: Sequence[int]) -> str:
-    return ", ".join(map(str, brokers)) or "none"
+def _difference_text(found: PastDifference) -> str:
+    name = f"{found.topic}-{found.partition}"
+    live, played = _led_text(found.live), _led_text(found.played)
+    return f"{name} {live} in the cluster, and {played} when the past is played again"
+
+
+def _led_text(led: Led | None) -> str:
+    if led is None:
+        return "does not exist"
+    leader, isr = led
+    led_by = f"is led by {leader}" if leader >= 0 else "has no leader"
+    return f"{led_by} with ISR {', '.join(map(str, isr)) or 'none'}"

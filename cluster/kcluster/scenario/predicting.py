@@ -7,6 +7,7 @@ Owns: the actions that lose brokers, and the way of each.  Never: predicts
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
 from kcluster.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
 from kcluster.actions.network import Isolate
@@ -51,10 +52,17 @@ def question_values(question: Prediction) -> JsonObject:
         "partition": question.partition,
         "offset": question.offset,
         "text": question_text(question),
-        "choices": [{"value": value, "text": choice_text(value)} for value in question.choices],
+        "choices": [{"value": value, "text": choice_text(value)} for value in _drawn(question)],
         "answer": question.answer,
         "reason": answer_reason(question),
     }
+
+
+def _drawn(question: Prediction) -> list[int | str]:
+    """The choices in an order that the question itself draws, so that the right one may stand
+    anywhere, and the same question always has the same order."""
+    asked = f"{question.kind} {question.partition} {question.offset} {question.reason.was_leader}"
+    return sorted(question.choices, key=lambda choice: crc32(f"{asked} {choice}".encode()))
 
 
 def _leaving(step: Step) -> Leaving | None:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.clients.ledger import Ledger
+from kcluster.clients.producer.producer import Producer
 from kcluster.config.files.problems import Problem, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
@@ -66,6 +67,18 @@ class StartedClient(Struct):
         return self.stopped_ms < 0
 
 
+class WaitingRow(Struct, gc=False):
+    """The records of a producer that have no outcome, at a time.  `oldest_ms`: the time at which
+    the oldest of them was sent."""
+
+    at_ms: int
+    client: str
+    topic: str
+    partition: int
+    count: int
+    oldest_ms: int
+
+
 class _Running(Struct):
     """The clients of one StartedClient, and their own notes."""
 
@@ -103,6 +116,19 @@ def stop_client(cluster: ClusterVerbs, name: str) -> None:
 def clients_started(cluster: ClusterVerbs) -> list[StartedClient]:
     """The clients that were started, oldest first, including stopped ones."""
     return cluster.call(lambda: [replace(client) for client in _started(cluster).all])
+
+
+def waiting_records(cluster: ClusterVerbs) -> list[WaitingRow]:
+    """The records that producers have sent and that have no outcome yet, by producer and
+    partition; called in the driver's thread."""
+    now_ms = cluster.driver.now_ms()
+    return [
+        WaitingRow(now_ms, client.name, topic, partition, count, oldest_ms)
+        for running in _started(cluster).running.values()
+        for client in running.clients
+        if isinstance(client, Producer)
+        for (topic, partition), count, oldest_ms in client.sender.unanswered()
+    ]
 
 
 def recorded_clients(cluster: ClusterVerbs, began_ms: int) -> list[RecordedClient]:

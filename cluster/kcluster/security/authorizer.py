@@ -73,10 +73,12 @@ class AclDecision(Struct, frozen=True):
 
 
 class Requester(Struct, frozen=True):
-    """Who asks, and from which address.  Kafka: AuthorizableRequestContext."""
+    """Who asks, and from which address.  `client_id`: the client's name, which decides nothing.
+    Kafka: AuthorizableRequestContext."""
 
     principal: Principal
     host: str
+    client_id: str = ""
 
 
 _BY_SUPER_USER: Final = AclDecision(True, Grounds.SUPER_USER)

@@ -15,7 +15,7 @@ MAX_KEPT: Final = 1_000
 """The most different denials that are counted each by itself; further ones are counted together,
 by principal, operation and type of resource."""
 
-_Key = tuple[str, str, AclOperation, AclResource, str | None]
+_Key = tuple[str, str, AclOperation, AclResource, str | None, str]
 
 
 class DenialCounts:
@@ -35,10 +35,10 @@ class DenialCounts:
         requester = denial.requester
         key: _Key = (
             str(requester.principal), requester.host, denial.operation, denial.resource_type,
-            denial.name,
+            denial.name, requester.client_id,
         )  # fmt: skip
         if key not in self._counts and len(self._counts) >= MAX_KEPT:
-            key = (*key[:4], None)
+            key = (*key[:4], None, "")
         times = self._counts[key] = self._counts.get(key, 0) + 1
         return times if _is_power_of_ten(times) else 0
 

@@ -102,6 +102,7 @@ SUBJECTS: Final = {
     "clock": "The clock",
     "forks": "Forks",
     "predictions": "Predictions",
+    "lesson": "The lesson",
     "clients": "Clients",
     "access": "Settings of client libraries",
     "metrics": "Metrics",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -23,7 +23,7 @@ from gevent.lock import BoundedSemaphore
 from gevent.threadpool import ThreadPool
 
 from kcluster.operations.errors import ClusterError
-from kcluster.web.access import AccessControl
+from kcluster.web.access import AccessControl, is_loopback
 from kcluster.web.application import WebApplication
 from kcluster.web.connection import LimitedServer
 from kcluster.web.held import HeldCluster, HeldClusters
@@ -32,6 +32,8 @@ from kcluster.web.problems import EXPECTED, overloaded
 from kcluster.web.tls import CertificateFiles
 
 T = TypeVar("T")
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+"""A WSGI application."""
 Staying = Callable[[], AbstractContextManager[None]]
 """Makes the context that ends a wait when its client leaves."""
 
@@ -48,7 +50,9 @@ class WebServer:
     `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.  `runs`: the
     directory below which requests may write runs; None: they may not.  `local`: the unix socket to
     which the server listens instead, guarded by its permissions; after `serve_page` it also listens
-    to a port.  `tls`: the files of its certificate; None: plain HTTP.
+    to a port.  `tls`: the files of its certificate; None: plain HTTP, which other machines may use
+    only with `allows_plain_http`, because whoever sees their requests has the token.  ClusterError
+    if that is not allowed, or if the port is taken.
     """
 
     def __init__(
@@ -63,13 +67,20 @@ class WebServer:
         limits: WebLimits = WebLimits(),  # limits are frozen
         local: socket.socket | None = None,
         tls: CertificateFiles | None = None,
+        allows_plain_http: bool = False,
     ) -> None:
         self.limits = limits
         self.clusters = HeldClusters(can_create=can_create, runs=runs)
         self.host = host
         self.token = token or secrets.token_urlsafe(24)
         self.is_stopping = False
-        is_public = host not in (LOOPBACK, "localhost", "::1")
+        is_public = not is_loopback(host)
+        if is_public and tls is None and not allows_plain_http:
+            raise ClusterError(
+                f"--host {host} lets other machines in, and plain HTTP shows them the token: add"
+                " --tls-cert FILE, or --plain-http if only this machine reaches the port, as with"
+                " docker run -p 127.0.0.1:46000:46000"
+            )
         self._access = AccessControl(self.token, names, is_public)
         self._tls = None if tls is None else tls.context()
         self._local = local
@@ -123,6 +134,16 @@ class WebServer:
         """Start to serve; returns when connections are accepted."""
         self._thread.start()
         self._started.result()
+
+    def serve_also(self, application: Application, host: str) -> int:
+        """Serve another application at a free port of this address, and nothing else there; returns
+        the port.  To be called from any thread, after `start`; ClusterError if that is not
+        possible."""
+        bound = bound_socket(host, 0)
+        bound.listen(BACKLOG)
+        port: int = bound.getsockname()[1]
+        self.call_soon(lambda: gevent.spawn(self._listen_with, bound, application))
+        return port
 
     def stop(self) -> None:
         """Stop serving; the clusters run on.  To be called from any thread."""
@@ -191,7 +212,9 @@ class WebServer:
             # Accepted sockets inherit this option: an answer in two parts does not wait for the
             # first's ACK.
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        application = WebApplication(self, access, self.limits)
+        self._listen_with(bound, WebApplication(self, access, self.limits))
+
+    def _listen_with(self, bound: socket.socket, application: Application) -> None:
         tls = None if bound.family == socket.AF_UNIX else self._tls
         listener = LimitedServer(_of_gevent(bound), application, self.limits, tls)
         listener.start()

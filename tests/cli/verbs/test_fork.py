@@ -35,11 +35,13 @@ def test_fork__of_a_scenario_shows_both_verdicts(scenario: str, kcluster: Verb) 
     answer = json.loads(out)
     outcomes = [answer[future]["verdict"]["outcome"] for future in ("here", "there")]
     assert (code, outcomes, answer["assumptions"]) == (0, ["valid", "invalid"], [])
-    left, right = (" ".join(part.split()) for part in shown(answer, 160)[0].split("|"))
+    assert answer["difference"].startswith("With acks=1, 1 acknowledged record is lost")
+    assert shown(answer, 160)[0] == answer["difference"]
+    left, right = (" ".join(part.split()) for part in shown(answer, 160)[2].split("|"))
     assert (left, right) == ("with nothing more done:", "with kill: leader(orders-0):")
-    assert shown(answer, 80)[0] == left, "a narrow terminal shows one after the other"
+    assert shown(answer, 80)[2] == left, "a narrow terminal shows one after the other"
     code, out, _ = kcluster("fork", *words, "--quiet")
-    here, there = out.splitlines()
+    _, here, there = out.splitlines()
     assert here.startswith("with nothing more done: valid: ")
     assert there.startswith("with kill: leader(orders-0): invalid: ")
 

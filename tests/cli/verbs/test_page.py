@@ -27,3 +27,16 @@ def test_page__by_up_and_by_its_verb(
         assert json.loads(answer.read())["name"] == "shown"
     with pytest.raises(HTTPError, match="401"):
         urlopen(base)
+
+
+def test_up__demo_starts_a_producer_and_a_consumer(
+    start_up: Callable[..., Up], kcluster: Callable[..., tuple[int, str, str]]
+) -> None:
+    start_up("--demo", "--brokers", "1", "--name", "demo", "--base-port", "0").line()
+    wanted = "high_watermark(orders-0) >= 2"
+    assert kcluster("wait", wanted, "--name", "demo")[0] == 0
+
+
+def test_up__open_needs_a_record(kcluster: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = kcluster("up", "--open", "--no-record")
+    assert (code, err) == (2, "kcluster: --open shows the record; leave out --no-record\n")

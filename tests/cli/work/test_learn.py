@@ -27,11 +27,11 @@ def test_learn__lists_the_lessons(run: Callable[..., Result]) -> None:
 
 
 def test_learn__asks_before_it_shows(run: Callable[..., Result]) -> None:
-    result = run("learn", "1", typed="1\n9\n2\n3\n")
+    result = run("learn", "1", typed="3\n9\n3\n1\n")
     assert result.exit_code == 0
-    assert "Right: 1. Broker 1" in result.output
+    assert "Right: 3. Broker 1" in result.output
     assert "9: there are the answers 1 to 3" in result.output
-    assert "Not quite. You chose 3; the answer is 1. Those of shop only" in result.output
+    assert "Not quite. You chose 1; the answer is 2. Those of shop only" in result.output
     assert "You answered 2 of 3 questions correctly." in result.output
     assert result.output.index("How far the consumer may read") < result.output.index("acked 46")
 
@@ -39,7 +39,7 @@ def test_learn__asks_before_it_shows(run: Callable[..., Result]) -> None:
 def test_learn__without_answers_goes_on_to_the_end(run: Callable[..., Result]) -> None:
     result = run("learn", "leader", typed="")
     assert result.exit_code == 0
-    assert "Answer: 1. Broker 1" in result.output
+    assert "Answer: 3. Broker 1" in result.output
     assert "Exercise: kcluster exercise show 1" in result.output
 
 
@@ -112,3 +112,26 @@ def test_learn__a_lesson_whose_question_the_run_does_not_answer_is_refused(
     result = run("learn", "lesson.yaml")
     assert result.exit_code == 2
     assert result.stderr == "kcluster: One broker: 0 choices are right: none\n"
+
+
+def test_learn__notes_for_teachers(run: Callable[..., Result]) -> None:
+    result = run("learn", "2", "--notes")
+    assert result.exit_code == 0
+    assert "### Second 10" in result.output
+    assert "**Why is the producer waiting?** Its leader is dead" in result.output
+    assert run("learn", "99", "--notes").exit_code == 2
+    assert "This lesson has no notes." in run_without_notes(run)
+
+
+def run_without_notes(run: Callable[..., Result]) -> str:
+    Path("scenario.yaml").write_text("# Nothing.\ntopology: {brokers: 1}\nduration: 2s\n", "utf-8")
+    parts = "parts: [{title: All of it, until: 1s}]\n"
+    text = f"title: Mine\nintro: Nothing happens.\nscenario: scenario.yaml\n{parts}"
+    Path("lesson.yaml").write_text(text, "utf-8")
+    return run("learn", "lesson.yaml", "--notes").output
+
+
+def test_learn__a_vote_is_for_the_page(run: Callable[..., Result]) -> None:
+    result = run("learn", "2", "--vote")
+    assert result.exit_code == 2
+    assert "--vote is for --page" in result.stderr

@@ -122,7 +122,7 @@ def test_cluster__a_certificate_names_the_client(make: Callable[..., Secured]) -
         answers(line)
     with one.connect(one.tls.authority.for_client("bob")) as line:
         assert not answers(line)
-        one.logged("no rule of ssl.principal.mapping.rules applies to CN=bob")
+        one.logged("no rule of ssl.principal.mapping.rules applies to the client's name: CN=bob")
 
 
 def test_cluster__a_restarted_broker_has_a_certificate_of_the_same_ca(

@@ -13,12 +13,14 @@ from tests.fuzz.targets.brokers import Brokers
 from tests.fuzz.targets.http import Http
 from tests.fuzz.targets.live import Live
 from tests.fuzz.targets.logins import Logins
+from tests.fuzz.targets.members import Members
 from tests.fuzz.targets.runs import Runs
 from tests.fuzz.targets.tls import Tls
 
 TARGETS: Final[dict[str, Callable[[], Target]]] = {
     "brokers": Brokers,
     "logins": Logins,
+    "members": Members,
     "tls": Tls,
     "runs": Runs,
     "http": Http,

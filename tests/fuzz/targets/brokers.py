@@ -35,6 +35,8 @@ from tests.rig.cluster import MemoryRig
 from tests.rig.lines import CLOSED, SILENT
 
 REQUESTS: Final = 150
+CONNECT_MS: Final = 1
+"""A new connection is up by then; what is written before is lost."""
 LANES: Final = 12
 """Connections to a broker.  Some are stuck behind a request that waits for long."""
 RELEASES: Final = ("", "", "", "", "0.11", "1.1", "2.3", "2.8", "3.2", "3.9", "4.0")
@@ -138,6 +140,7 @@ class FuzzedCluster:
         self.rig = MemoryRig(topology)
         self.sampled = SamplingRecorder(self.rig.driver.dispatcher, self.rig.plan)
         self.lanes: dict[tuple[int, int], StreamEnd] = {}
+        self.connections = 0
         self.budget = Budget(self.partitions)
 
     def do(self, step: Step) -> None:
@@ -157,25 +160,38 @@ class FuzzedCluster:
 
     def send(self, step: Sent) -> None:
         """Write the bytes; if the broker does not read them at once, what is left is dropped."""
-        key = step.broker, step.lane
+        self.write(self.line(step.broker, step.lane), unpacked(step.bytes))
+        self.pass_ms(step.wait_ms)
+
+    def line(self, broker: int, lane: int) -> StreamEnd:
+        """The connection of a lane; a new one if the broker has closed it."""
+        key = broker, lane
         end = self.lanes.get(key)
         if end is None or (end.is_readable and not self.drained(end)):
-            end = self.lanes[key] = self.rig.driver.connect(
-                *self.address(step.broker), local=("127.0.0.1", 0)
-            )
-        left = memoryview(unpacked(step.bytes))
+            end = self.lanes[key] = self.opened(broker, lane)
+            self.pass_ms(CONNECT_MS)
         self.pass_ms(0)
+        return end
+
+    def write(self, end: StreamEnd, data: bytes) -> None:
+        """Write what the broker reads at once."""
+        left = memoryview(data)
         while len(left) and end.is_writable:
             try:
                 left = left[end.write(left) :]
             except OSError:
-                self.lanes.pop(key)
                 break
             self.pass_ms(0)
-        self.pass_ms(step.wait_ms)
 
-    def address(self, broker: int) -> tuple[str, int]:
-        """Where the bytes are sent."""
+    def opened(self, broker: int, lane: int) -> StreamEnd:
+        """A new connection for a lane, from an address of its own, by which its requests are
+        known."""
+        self.connections += 1
+        local = f"127.1.{self.connections >> 8}.{self.connections & 255}", 0
+        return self.rig.driver.connect(*self.address(broker, lane), local=local)
+
+    def address(self, broker: int, lane: int) -> tuple[str, int]:
+        """Where the bytes of a lane are sent."""
         return self.rig.plan.addresses[broker]
 
     def drained(self, end: StreamEnd) -> bool:

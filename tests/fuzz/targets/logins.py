@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -30,47 +31,86 @@ from tests.rig.requests import api_of
 
 REQUESTS: Final = 200
 LANES: Final = 6
+SIGNED_LANES: Final = (4, 5)
+"""The lanes to the listener whose tokens must be signed."""
 STRANGERS_MAY: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 NAMES: Final = ("alice", "al=2Cice", "", "=", "x" * 300, "\xe4", "\0", "alice\0alice", "User:alice")
+NUMBERS: Final[tuple[object, ...]] = (
+    0,
+    -1,
+    1e30,
+    1e306,
+    10**400,
+    2**63,
+    4_000_000_000,
+    "x",
+    None,
+    True,
+    [],
+    {},
+)
+ALGORITHMS: Final = ("none", "none", "None", "RS256", "ES256", "HS256", "", None, ["none"])
 JAAS: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
     ' unsecuredValidatorRequiredScope="hush";'
 )
 
+KEY_SET: Final = Path(__file__).with_name("key_set.json")
+"""A public key (RFC 7517, appendix A.1), with which no token here is signed."""
+
 Step = Sent | Closed
 
 
 def topology() -> Topology:
-    """Three brokers with a SASL listener, beside the one by which they are looked at."""
+    """Three brokers with two SASL listeners, beside the one by which they are looked at."""
+    sasl = {"protocol": "SASL_PLAINTEXT"}
     return Topology.of(
         brokers=3,
         profile="fast",
-        listeners={"INSIDE": {"protocol": "PLAINTEXT"}, "CLIENT": {"protocol": "SASL_PLAINTEXT"}},
+        listeners={"INSIDE": {"protocol": "PLAINTEXT"}, "CLIENT": sasl, "SIGNED": sasl},
         security={"users": {"alice": "alice-secret"}},
         config={
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "connections.max.reauth.ms": 500,
             "listener.name.client.oauthbearer.sasl.jaas.config": JAAS,
+            "listener.name.signed.oauthbearer.sasl.jaas.config": JAAS,
+            "listener.name.signed.oauthbearer.sasl.server.callback.handler.class": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+            ),
+            "listener.name.signed.sasl.oauthbearer.jwks.endpoint.url": KEY_SET.as_uri(),
         },
     )
+
+
+def bearer_token(rng: Random, name: str) -> str:
+    """A JSON Web Token; no right one."""
+    number: object = rng.choice(NUMBERS)
+    claims = {"sub": name, "exp": number, "iat": rng.choice((0, number)), "scope": [name]}
+    header: dict[str, object] = {
+        "alg": rng.choice(ALGORITHMS),
+        "kid": rng.choice(("one", "two", 1, "x" * 1_000)),
+    }
+    if rng.random() < 0.3:
+        header |= {rng.choice(("b64", "crit", "jwk", "zip")): rng.choice((False, ["b64"], "DEF"))}
+    texts = [json.dumps(header), json.dumps(claims)]
+    if rng.random() < 0.1:
+        depth = rng.choice((10, 1_000, 50_000))
+        texts[rng.randrange(2)] = rng.choice(("[", '{"a":', "9", " ")) * depth
+    parts = [urlsafe_b64encode(text.encode()).rstrip(b"=").decode() for text in texts]
+    return f"{'.'.join(parts)}{rng.choice(('.', '', '..', '.x', '.' + 'A' * 86))}"
 
 
 def token(rng: Random) -> bytes:
     """A message of some mechanism; no right one."""
     name = rng.choice(NAMES)
-    number: object = rng.choice((0, -1, 1e30, 2**63, 4_000_000_000, "x", None, [], {}))
-    claims = {"sub": name, "exp": number, "iat": rng.choice((0, number)), "scope": [name]}
-    parts = [
-        urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
-        for part in ({"alg": rng.choice(("none", "RS256", None))}, claims)
-    ]
-    bearer = f"{'.'.join(parts)}{rng.choice(('.', '', '..', '.x'))}"
+    bearer = bearer_token(rng, name)
     salt = b64encode(rng.randbytes(rng.choice((0, 20, 32, 64)))).decode()
-    extension = rng.choice(("", ",tokenauth=true", ",a=b,c=d"))
+    extension = rng.choice(("", ",tokenauth=true", ",a=b,c=d", ",a=b" * 20_000))
+    nonce = rng.choice(("abc", "abc", "", "\x7f", "a,b", "é", "r" * 100_000))
     texts = (
         f"\0{name}\0{rng.choice(('', 'wrong', name))}",
-        f"n,{rng.choice(('', f'a={name}'))},n={name},r=abc{extension}",
-        f"c=biws,r={rng.choice(('abc', ''))},p={salt}",
+        f"n,{rng.choice(('', f'a={name}'))},n={name},r={nonce}{extension}",
+        f"c={rng.choice(('biws', 'b', '===='))},r={nonce}{extension},p={salt}",
         f"n,,\x01auth=Bearer {bearer}\x01\x01",
         "\x01",
         "",
@@ -155,8 +195,8 @@ class GuardedCluster(FuzzedCluster):
         self._tap = self.rig.driver.dispatcher.tap
         self.rig.driver.dispatcher.tap = self.look
 
-    def address(self, broker: int) -> tuple[str, int]:
-        endpoint = self.rig.plan.endpoints[broker][1]
+    def address(self, broker: int, lane: int) -> tuple[str, int]:
+        endpoint = self.rig.plan.endpoints[broker][2 if lane in SIGNED_LANES else 1]
         assert endpoint.protocol is SecurityProtocol.SASL_PLAINTEXT
         return endpoint.host, endpoint.port
 

@@ -64,6 +64,72 @@ def test_live__kill_by_click_watch_the_election_and_rewind(tab: Tab, url: str) -
     replica(page, 1, "in sync")
 
 
+def test_live__an_empty_cluster_offers_a_topic_with_clients(
+    tab: Tab, server: tuple[str, Api]
+) -> None:
+    at, api = server
+    path = api.cluster(topology={"brokers": 3, "profile": "fast"})
+    page = tab(f"{at}/page/{path.rsplit('/', 1)[1]}?token={api.token}")
+    page.get_by_label("Topic").fill("payments")
+    page.get_by_role("button", name="Create it, with a producer and a consumer").click()
+    page.locator(".replica.leader .cell").nth(2).wait_for()
+    for client in ("producer-1", "consumer-1"):
+        page.get_by_role("button", name=client, exact=True).wait_for()
+    assert page.get_by_role("heading", name="payments-0").is_visible()
+    api.ask("DELETE", path)
+
+
+def test_live__space_freezes_whatever_has_the_focus(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    choose(page, 1, "Kill")
+    replica(page, 1, "down (killed)")
+    page.locator("main [data-broker='1']").focus()
+    page.keyboard.press("Space")
+    page.get_by_text("The cluster is frozen.").wait_for()
+    assert page.get_by_role("menu").count() == 0
+    replica(page, 1, "down (killed)")
+
+
+def test_live__an_error_leaves_with_its_cause(tab: Tab, url: str) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.evaluate("kclusterPage.controls.act({kill: 9})")
+    alert = page.get_by_role("alert")
+    alert.get_by_text("broker 9").wait_for()
+    page.evaluate("kclusterPage.controls.act({kill: 3})")
+    replica(page, 3, "down (killed)")
+    assert not alert.is_visible()
+
+
+def test_live__messages_between_brokers_fly_and_records_wait_for_a_leader(
+    tab: Tab, url: str
+) -> None:
+    page = tab(url)
+    replica(page, 1, "leader")
+    page.evaluate(
+        "kclusterPage.controls.ask('POST', '/clients',"
+        " {producer: {topic: 'orders', rate: '20/s', name: 'shop'}})"
+    )
+    page.locator(".replica.leader .cell").nth(3).wait_for()
+    kinds = page.evaluate(
+        """(async () => {
+        const kinds = new Set();
+        for (let i = 0; i < 1200 && !(kinds.has("fetch") && kinds.has("answer")); i++) {
+          for (const {kind} of kclusterFlights.journeys) kinds.add(kind);
+          await new Promise(requestAnimationFrame);
+        }
+        return [...kinds];
+        })()"""
+    )
+    assert {"fetch", "answer"} <= set(kinds)
+    page.evaluate("kclusterPage.controls.act({kill: {brokers: [1, 2, 3]}})")
+    page.get_by_text("waiting,").first.wait_for()
+    page.get_by_text("no other replica may lead").wait_for()
+    page.evaluate("kclusterPage.controls.act({start: {brokers: [1, 2, 3]}})")
+    page.get_by_text("No client could write for").wait_for()
+
+
 def test_live__keys_kill_and_links_are_cut_from_the_keyboard(tab: Tab, url: str) -> None:
     page = tab(url, width=480)
     replica(page, 1, "leader")
@@ -144,8 +210,11 @@ def test_live__what_if_from_now(tab: Tab, url: str) -> None:
     page.get_by_label("How long").select_option("5s")
     page.get_by_role("button", name="Play both futures").click()
     here = page.get_by_role("region", name="With nothing more done")
-    there = page.get_by_role("region", name="With kill: 1")
-    there.get_by_text("Verdict").wait_for(timeout=60_000)
+    there = page.get_by_role("region", name="With kill: leader(orders-0)")
+    there.get_by_role("heading", name="valid").wait_for(timeout=60_000)
+    difference = page.locator(".difference").inner_text()
+    assert difference.endswith("broker 2 leads orders-0 instead of broker 1.")
+    assert len({*page.locator(".future .axis").all_inner_texts()}) == 1, "the same offsets"
     page.locator("#fork-slider").fill(str(page.evaluate("kclusterPage.controls.open.moment + 500")))
     there.get_by_text("down (killed)").wait_for()
     here.get_by_text("leader, end").first.wait_for()

@@ -48,7 +48,7 @@ def test_play__both_futures_of_a_moment(tab: Tab, url: str, width: int, zoom: in
     page.get_by_role("button", name="Play both futures").click()
     here = page.get_by_role("region", name="With nothing more done")
     there = page.get_by_role("region", name="With kill: {brokers: 1, how: power}")
-    there.get_by_text("Verdict").wait_for(timeout=60_000)
+    there.get_by_role("heading", name="valid").wait_for(timeout=60_000)
     assert "valid" in here.inner_text()
     page.locator("#fork-slider").fill(str(page.evaluate("kclusterPage.controls.open.moment + 250")))
     there.get_by_text("down (power lost)").wait_for()

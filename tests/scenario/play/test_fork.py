@@ -68,6 +68,18 @@ def test_fork__the_choice_loses_records_and_doing_nothing_does_not() -> None:
     assert found.there.problems == ()
 
 
+def test_fork__the_difference_is_one_sentence() -> None:
+    found = futures("kill: leader(orders-0)")
+    lost = found.difference.lost.there
+    assert lost > 5
+    assert found.difference.text == (
+        f"With acks=1, {lost} acknowledged records are lost, the first ack of orders-0"
+        " comes 8.2 s later, and broker 3 leads orders-0 instead of broker 2."
+    )
+    assert futures("isolate: 3").difference.text == "Clients notice no difference."
+    assert "is acknowledged for 4.0 s" in futures("kill: [1, 2, 3]", for_ms=4_000).difference.text
+
+
 def test_fork__later_steps_of_the_scenario_are_not_played() -> None:
     found = futures("isolate: 3")
     assert deaths(found.here.record) == deaths(found.there.record) == []

@@ -19,6 +19,7 @@ from kcluster.security.sasl.oauthbearer import (
     OAuthBearerClient,
     OAuthBearerServer,
     UnsecuredTokens,
+    ValidToken,
     unsecured_token,
 )
 
@@ -92,6 +93,12 @@ def test_token__a_wrong_one_is_refused_once_the_client_acknowledges(value: str) 
     refused = server.evaluate(b"\x01", NOW_MS)
     assert isinstance(refused, LoginRefused)
     assert refused.message == '{"status":"invalid_token"}'
+
+
+@pytest.mark.parametrize("expires_s", [10**400, 1e306, 2**63], ids=itertools.count())
+def test_token__a_time_beyond_all_numbers_is_the_last_one(expires_s: float) -> None:
+    accepted = UnsecuredTokens().validate(token({"sub": "alice", "exp": expires_s}), NOW_MS)
+    assert accepted == ValidToken("alice", 2**63 - 1)
 
 
 def test_token__a_scope_may_be_required() -> None:

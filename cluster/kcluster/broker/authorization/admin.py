@@ -8,7 +8,7 @@ Kafka: KafkaApis, ConfigHelper, ConfigAdminManager, AclApis.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -32,6 +32,9 @@ from kcluster.security.refusals import DENIED, with_text
 from kcluster.security.rights import Admitted, Rights
 
 _CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+FIRST_TO_ASK_BEFORE_NAMES: Final = (4, 4)
+"""The first version that asks for the right to alter brokers' configs before it looks which broker
+the request names."""
 _BY_CLUSTER: Final = (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE)
 
 
@@ -77,28 +80,35 @@ def _config_error(kind: int, name: str, rights: Rights) -> ErrorCode | None:
     return ErrorCode.NONE if allowed else _CLUSTER_DENIED
 
 
-def _alter_configs(row: Callable[..., Message]) -> Guard:
-    """The guard of both APIs that alter configs: ALTER_CONFIGS on the cluster for brokers, and
-    CLUSTER_ACTION for loggers.  The controller checks topics, groups and client metrics."""
+def _alter_configs(row: Callable[..., Message], kinds: Collection[int]) -> Guard:
+    """The guard of both APIs that alter configs: ALTER_CONFIGS on the cluster for resources of
+    `kinds`, which brokers alter.  The controller checks topics, groups and client metrics."""
 
-    def guard(_broker: Broker, request: Request, rights: Rights) -> Result:
+    def guard(broker: Broker, request: Request, rights: Rights) -> Result:
         resources = request.body.resources
+        is_old = broker.release.number < FIRST_TO_ASK_BEFORE_NAMES
+        here = ("", str(broker.node_id))
         names = [(resource.resource_type, resource.resource_name) for resource in resources]
         times = Counter(names)
         # What is named twice is refused for that.
         denied = [
             times[name] == 1
-            and (operation := _OPERATION_ON_CLUSTER.get(name[0])) is not None
-            and not rights.may_on_cluster(operation)
+            and name[0] in kinds
+            and not (is_old and name[0] == BROKER_RESOURCE and name[1] not in here)
+            and not rights.may_on_cluster(AclOperation.ALTER_CONFIGS)
             for name in names
         ]
         if not any(denied):
             return None
 
+        def refused(kind: int, name: str) -> Message:
+            has_text = is_old and kind == BROKER_RESOURCE
+            return row(_CLUSTER_DENIED, DENIED[_CLUSTER_DENIED] if has_text else None, kind, name)
+
         def complete(answer: Any) -> object:
             rows = iter(answer.responses)
             answer.responses = [
-                row(_CLUSTER_DENIED, None, *name) if is_refused else next(rows)
+                refused(*name) if is_refused else next(rows)
                 for name, is_refused in zip(names, denied, strict=True)
             ]
             return answer
@@ -108,12 +118,6 @@ def _alter_configs(row: Callable[..., Message]) -> Guard:
         return Admitted(replace(request.body, resources=rest), complete)
 
     return guard
-
-
-_OPERATION_ON_CLUSTER: Final = {
-    BROKER_RESOURCE: AclOperation.ALTER_CONFIGS,
-    BROKER_LOGGER_RESOURCE: AclOperation.CLUSTER_ACTION,
-}
 
 
 def _describe_quotas(_broker: Broker, _request: Request, rights: Rights) -> Result:
@@ -153,7 +157,8 @@ def _describe_log_dirs(_broker: Broker, _request: Request, rights: Rights) -> Re
 
 GUARDS: Final[Mapping[int, Guard]] = {
     ApiKey.ALTER_CONFIGS: _alter_configs(
-        lambda *fields: m.AlterConfigsResponse.AlterConfigsResourceResponse(*fields)
+        lambda *fields: m.AlterConfigsResponse.AlterConfigsResourceResponse(*fields),
+        (BROKER_RESOURCE,),  # loggers are refused to everyone
     ),
     ApiKey.ALTER_REPLICA_LOG_DIRS: on_cluster(AclOperation.ALTER),
     ApiKey.DESCRIBE_ACLS: _describe_acls,
@@ -162,7 +167,8 @@ GUARDS: Final[Mapping[int, Guard]] = {
     ApiKey.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _alter_configs(
-        lambda *fields: m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(*fields)
+        lambda *fields: m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(*fields),
+        (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE),
     ),
     ApiKey.LIST_CONFIG_RESOURCES: on_cluster(AclOperation.DESCRIBE_CONFIGS),
 }

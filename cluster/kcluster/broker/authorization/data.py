@@ -24,13 +24,13 @@ from kcluster.security.rights import Admitted, Rights
 
 
 def _produce(broker: Broker, request: Request, rights: Rights) -> Result:
-    """WRITE on the transactional id of transactional records, and on each topic."""
+    """WRITE on the transactional id of transactional records, which must have one, and on each
+    topic."""
     body: m.ProduceRequest = request.body
     call = call_of(broker, request)
-    if (
-        body.transactional_id is not None
-        and _has_transactional_records(body)
-        and not rights.may(AclOperation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id)
+    if _has_transactional_records(body) and (
+        body.transactional_id is None
+        or not rights.may(AclOperation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id)
     ):
         result: Message | Admitted | None = call.refused(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

@@ -28,6 +28,7 @@ from kcluster.security.rights import Admitted, Rights
 
 _GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_REFUSED: Final = (_TOPIC_DENIED, ErrorCode.UNKNOWN_TOPIC_ID)
 
 _NameOf = Callable[..., str]
 T = TypeVar("T")
@@ -96,6 +97,8 @@ def offsets_of_groups(
                     name = name_of(topic, names)
                     if name in hidden:
                         row.topics.append(failed_topic(topic, name))
+                if hidden and group.topics:
+                    row.topics = _refused_last(row.topics, group.topics)
             return answer
 
         rest = []
@@ -107,6 +110,21 @@ def offsets_of_groups(
         return Admitted(replace(body, groups=rest), complete)
 
     return guard
+
+
+def _refused_last(answered: list[Any], asked: list[Any]) -> list[Any]:
+    """The rows of an answer, those of refused topics in the order of the request."""
+    ids = [getattr(topic, "topic_id", None) for topic in asked]
+    good = [row for row in answered if _error_of(row) not in _REFUSED]
+    refused = [row for row in answered if _error_of(row) in _REFUSED]
+    if any(ids):
+        refused.sort(key=lambda row: ids.index(row.topic_id))
+    return good + refused
+
+
+def _error_of(row: Any) -> int:
+    error: int = row.partitions[0].error_code if row.partitions else ErrorCode.NONE
+    return error
 
 
 def _visible(topics: list[T], name_of: Callable[[T], str], rights: Rights) -> list[T]:

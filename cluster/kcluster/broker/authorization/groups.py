@@ -14,6 +14,7 @@ from kcluster.broker.authorization.guards import Guard, Result, after, on_group,
 from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.classic_calls import NULLABLE_PROTOCOL_NAME
 from kcluster.broker.handlers.groups.find_coordinator import BATCHED_SINCE, CoordinatorType
+from kcluster.broker.handlers.groups.group_offsets import TOPIC_IDS_SINCE
 from kcluster.broker.handlers.groups.groups import OPERATIONS_NOT_ASKED, SYNC_NAMES_PROTOCOL_SINCE
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 
 _GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_NOT_ASKED: Final = (
+    _TOPIC_DENIED, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)  # fmt: skip
+"""Errors of topics of which the coordinator does not hear."""
 
 
 def _if_enabled(feature: str, guard: Guard) -> Guard:
@@ -107,6 +112,28 @@ def _topics_of(topology: _Topology) -> Iterator[str]:
         yield from subtopology.repartition_sink_topics
         yield from (topic.name for topic in subtopology.repartition_source_topics)
         yield from (topic.name for topic in subtopology.state_changelog_topics)
+
+
+def _commit(broker: Broker, request: Request, rights: Rights) -> Result:
+    """READ on each topic.  As in Kafka the refused topics come first, in the order of the
+    request."""
+    result = on_topics(AclOperation.READ)(broker, request, rights)
+    if not isinstance(result, Admitted):
+        return result
+    by_id = request.api_version >= TOPIC_IDS_SINCE
+    asked = [topic.topic_id if by_id else topic.name for topic in request.body.topics]
+
+    def place(row: m.OffsetCommitResponse.OffsetCommitResponseTopic) -> int:
+        is_refused = any(cell.error_code in _NOT_ASKED for cell in row.partitions)
+        return asked.index(row.topic_id if by_id else row.name) if is_refused else len(asked)
+
+    def complete(answer: m.OffsetCommitResponse) -> object:
+        merged = result.complete(answer)
+        assert isinstance(merged, m.OffsetCommitResponse)
+        merged.topics.sort(key=place)
+        return merged
+
+    return Admitted(result.body, complete)
 
 
 # --------------------------------------------------------------------------------- inspection
@@ -274,7 +301,7 @@ GUARDS: Final[Mapping[int, Guard]] = {
     ApiKey.JOIN_GROUP: _join,
     ApiKey.LEAVE_GROUP: _read_group,
     ApiKey.LIST_GROUPS: _list,
-    ApiKey.OFFSET_COMMIT: after(_read_group, _read_topics),
+    ApiKey.OFFSET_COMMIT: after(_read_group, _commit),
     ApiKey.OFFSET_DELETE: after(on_group(AclOperation.DELETE), _read_topics),
     ApiKey.OFFSET_FETCH: offset_fetch,
     ApiKey.STREAMS_GROUP_DESCRIBE: _if_enabled(

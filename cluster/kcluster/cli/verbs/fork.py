@@ -44,7 +44,9 @@ the other."""
 )
 @click.option("--play", metavar="SCENARIO", help="Fork a scenario instead of the running cluster.")
 @click.option("--seed", type=click.IntRange(0), help="With --play: the seed of its run.")
-@click.option("-q", "--quiet", is_flag=True, help="Show only the answer of each future.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Show only the difference, and the answer of each future."
+)
 @control_options
 def command(
     actions: tuple[str, ...],
@@ -77,7 +79,7 @@ def command(
     if as_json:
         print_json(answer)
     elif quiet:
-        print("\n".join(answers(answer)))
+        print("\n".join([answer["difference"], *answers(answer)]))
     else:
         print("\n".join(shown(answer, shutil.get_terminal_size((160, 50)).columns)))
 
@@ -117,10 +119,11 @@ def title(answer: JsonObject, future: str) -> str:
 
 
 def shown(answer: JsonObject, width: int) -> list[str]:
-    """Both futures side by side, `width` characters wide; one after the other if `width` is
-    small."""
+    """The difference, then both futures side by side, `width` characters wide; one after the other
+    if `width` is small."""
     left, right = ([title(answer, each), *answer[each]["lines"]] for each in FUTURES)
-    lines = [*left, "", *right] if width < SIDE_BY_SIDE else side_by_side(left, right, width)
+    both = [*left, "", *right] if width < SIDE_BY_SIDE else side_by_side(left, right, width)
+    lines = [answer["difference"], "", *both]
     if answer["assumptions"]:
         lines += ["", "How the played past differs:", *answer["assumptions"]]
     return lines

@@ -51,6 +51,8 @@ def fork_values(futures: Futures, actions: list[str]) -> JsonObject:
     return {
         "at_ms": futures.at_ms,
         "actions": actions,
+        "difference": futures.difference.text,
+        "facts": msgspec.to_builtins(futures.difference),
         "here": values(futures.here),
         "there": values(futures.there),
         "assumptions": list(futures.assumptions),

@@ -27,10 +27,21 @@ if TYPE_CHECKING:
 
 class LessonStage(NamedTuple):
     """The part of a lesson beside the terminal, which plays it.  `show`: shows a part by its
-    lesson's title, with the answer or without it."""
+    number, with the answer or without it.  `line`: a line that the user types, after a prompt, or
+    gives there; whether it is an answer, or only goes on."""
 
     play: Callable[[LessonPart], object]
-    show: Callable[[str, PartPlayed, bool], object]
+    show: Callable[[int, PartPlayed, bool], object]
+    line: Callable[[str, bool], str]
+
+
+def terminal_line(prompt: str, _: bool) -> str:
+    """A line that the user types; empty at the end of the input."""
+    try:
+        return input(prompt).strip()
+    except EOFError:
+        print()
+        return ""
 
 
 def played_lesson(word: str) -> LessonPlayed:
@@ -44,40 +55,45 @@ def played_lesson(word: str) -> LessonPlayed:
 def tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = None) -> None:
     """Tell a lesson in the terminal: its texts, questions and answers."""
     lesson = played.lesson
+    line = terminal_line if stage is None else stage.line
     right = asked = 0
-    _print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
+    print_markdown(f"# {head_of(lesson)}\n\n{lesson.keys.intro}")
     for number, each in enumerate(played.parts, 1):
-        _print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
+        print_markdown(f"## {number}. {each.part.title}\n\n{each.part.text}")
         if stage is not None:
             if number > 1 and not shows_answers:
-                _pause()  # the page still shows the answer of the part before
-            stage.show(lesson.title, each, False)
+                _pause(line)  # the page still shows the answer of the part before
+            stage.show(number, each, False)
         given = None
         if each.part.ask is not None:
-            given = _ask(each.part.ask, shows_answers)
+            given = _ask(each.part.ask, shows_answers, line)
             asked += given is not None
             right += given is not None and given == each.right
         elif not shows_answers:
-            _pause()
+            _pause(line)
         if stage is not None:
             print(f"\nThe cluster runs to second {each.part.until_ms / 1000:g}.", flush=True)
             stage.play(each.part)
-            stage.show(lesson.title, each, True)
+            stage.show(number, each, True)
         _show(each, played)
         _answer(each, given)
-        _print_markdown(each.part.after)
-    _print_markdown(f"## What to remember\n\n{lesson.keys.summary}")
+        print_markdown(each.part.after)
+    print_markdown(f"## What to remember\n\n{lesson.keys.summary}")
     if asked:
         print(f"You answered {right} of {asked} questions correctly.")
     if lesson.number:
         print(f"Exercise: kcluster exercise show {lesson.number}")
+    if stage is not None:
+        _pause(line)  # the page goes with the lesson
 
 
-def _ask(question: Question, shows_answers: bool) -> int | None:
+def _ask(
+    question: Question, shows_answers: bool, line_of: Callable[[str, bool], str]
+) -> int | None:
     """The place of the student's choice; None at the end of the input."""
     _print_lines(["", *question_lines(question)])
     while not shows_answers:
-        line = _line(f"Your answer (1 to {len(question.choices)}, Enter for none): ")
+        line = line_of(f"Your answer (1 to {len(question.choices)}, Enter for none): ", True)
         if not line:
             return None
         if line.isdecimal() and 1 <= int(line) <= len(question.choices):
@@ -86,18 +102,9 @@ def _ask(question: Question, shows_answers: bool) -> int | None:
     return None
 
 
-def _pause() -> None:
+def _pause(line: Callable[[str, bool], str]) -> None:
     if sys.stdin.isatty():
-        _line("Press Enter to go on. ")
-
-
-def _line(prompt: str) -> str:
-    """A line that the user types; empty at the end of the input."""
-    try:
-        return input(prompt).strip()
-    except EOFError:
-        print()
-        return ""
+        line("Press Enter to go on. ", False)
 
 
 def _show(each: PartPlayed, played: LessonPlayed) -> None:
@@ -119,10 +126,10 @@ def _answer(each: PartPlayed, given: int | None) -> None:
         return
     print()
     print(answer_line(question, each.right, given))
-    _print_markdown(question.because)
+    print_markdown(question.because)
 
 
-def _print_markdown(text: str) -> None:
+def print_markdown(text: str) -> None:
     """Print Markdown: rendered on a terminal, as plain text in a pipe."""
     if not text.strip():
         return

@@ -1,13 +1,20 @@
 """The work of `kcluster learn --page`: a lesson beside a live cluster and its page.
 
-Owns: the cluster and the server of the lesson.  Never: asks a question (learn.py).
+Owns: the cluster and the server of the lesson, the vote's place on the network, the one queue of
+answers from the terminal and from the page.  Never: asks a question (learn.py), counts a vote
+(web/voting.py).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import queue
+import socket
+import sys
+import threading
+from typing import Final
+
+import segno
 
 from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
@@ -16,12 +23,18 @@ from kcluster.learn.live import LiveLesson
 from kcluster.learn.playing import LessonPlayed, PartPlayed
 from kcluster.operations.errors import ClusterError
 from kcluster.web.held import HeldCluster
-from kcluster.web.lesson_card import LessonCard
+from kcluster.web.lesson_card import Awaited, LessonCard, VotePlace
 from kcluster.web.server import WebServer
+from kcluster.web.voting import VoteApplication, Voting
+
+ANYWHERE: Final = "0.0.0.0"
+_ELSEWHERE: Final = ("192.0.2.1", 9)
+"""An address of documentation (RFC 5737); no packet is sent to it."""
 
 
-def tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
-    """Tell a lesson, and play it on the page."""
+def tell_with_page(played: LessonPlayed, shows_answers: bool, vote_host: str | None) -> None:
+    """Tell a lesson, and play it on the page.  `vote_host`: the name or address by which phones
+    reach this machine, "" for its address on the network; None: no vote."""
     try:
         with LiveLesson(played.lesson) as live:
             server = WebServer(can_create=False)
@@ -30,31 +43,114 @@ def tell_with_page(played: LessonPlayed, shows_answers: bool) -> None:
             server.start()
             try:
                 print(f"The cluster is live; open its page: {server.page_url(held.id)}", flush=True)
-                show = partial(_show, held.lessons.show)
-                tell(played, shows_answers, LessonStage(live.play, show))
+                stage = _PageStage(played, held, live)
+                if vote_host is not None:
+                    stage.open_votes(server, vote_host or _own_address())
+                tell(played, shows_answers, LessonStage(live.play, stage.show, stage.line))
             finally:
                 server.stop()
     except ClusterError as error:
         fail(CommandError(str(error)))
 
 
-def _show(
-    show_card: Callable[[LessonCard], None], title: str, each: PartPlayed, shows_answer: bool
-) -> None:
-    """Show a part on the page: before it is played, or with the answer."""
-    part, ask = each.part, each.part.ask
-    show_card(
-        LessonCard(
-            lesson=title,
+class _PageStage:
+    """The page's part of a lesson: its cards, its answers, and the votes."""
+
+    def __init__(self, played: LessonPlayed, held: HeldCluster, live: LiveLesson) -> None:
+        self._played, self._live = played, live
+        self._cards = held.lessons
+        self._voting: Voting | None = None
+        self._vote_at: VotePlace | None = None
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        """The lines of the terminal, None for its end, and the page's answers."""
+        self._is_reading = self._has_ended = False
+        self._cards.on_answer = lambda choice: self._lines.put(
+            "" if choice is None else str(choice + 1)
+        )
+
+    def open_votes(self, server: WebServer, host: str) -> None:
+        """Serve the page of the vote on the network."""
+        self._voting = Voting(lambda voters: self._cards.change(voters=voters))
+        application = VoteApplication(self._voting)
+        port = server.serve_also(application, ANYWHERE)
+        self._vote_at = vote_place(f"http://{host}:{port}/{application.token}/")
+        print(f"Phones on this network vote at {self._vote_at.url}", flush=True)
+
+    def show(self, number: int, each: PartPlayed, shows_answer: bool) -> None:
+        """Show a part on the page: before it is played, or with the answer."""
+        part, ask = each.part, each.part.ask
+        parts = self._played.lesson.parts
+        card = LessonCard(
+            lesson=self._played.lesson.title,
             part=part.title,
             text=part.text,
-            question="" if ask is None else ask.question,
+            question="" if ask is None else ask.question.strip(),
             choices=() if ask is None else tuple(choice.text for choice in ask.choices),
-            right=each.right if shows_answer else None,
-            because=ask.because if ask is not None and shows_answer else "",
-            after=part.after if shows_answer else "",
+            from_s=parts[number - 2].until_ms / 1000 if number > 1 else 0,
+            until_s=part.until_ms / 1000,
+            vote_at=self._vote_at if ask is not None else None,
         )
+        if not shows_answer:
+            if self._voting is not None and ask is not None:
+                self._voting.ask(card.question, card.choices)
+            self._cards.show(card, self._live.cluster.clock().now_ms)
+            return
+        votes = () if self._voting is None or ask is None else self._voting.close()
+        self._cards.change(
+            right=each.right,
+            because="" if ask is None else ask.because,
+            after=part.after,
+            votes=votes,
+            voters=sum(votes),
+            awaits=Awaited.NOTHING,
+        )
+
+    def line(self, prompt: str, is_answer: bool) -> str:
+        """The next line of the terminal, or the page's answer."""
+        if self._has_ended:
+            return ""
+        print(prompt, end="", flush=True)
+        if not self._is_reading:
+            self._is_reading = True
+            threading.Thread(target=self._read, name="terminal", daemon=True).start()
+        self._cards.change(awaits=Awaited.ANSWER if is_answer else Awaited.GO_ON)
+        line = self._lines.get()
+        self._cards.change(awaits=Awaited.NOTHING)
+        if line is None:
+            self._has_ended = True
+            print()
+            return ""
+        if is_answer and line.isdecimal():
+            self._cards.change(given=int(line) - 1)
+        return line
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            self._lines.put(line.strip())
+        self._lines.put(None)
+
+
+def vote_place(url: str) -> VotePlace:
+    """The address of a vote with its QR code."""
+    rows = [bytes(row) for row in segno.make(url, error="m", micro=False).matrix]
+    path = "".join(
+        f"M{x} {y}h1v1h-1z"
+        for y, row in enumerate(rows)
+        for x, is_dark in enumerate(row)
+        if is_dark
     )
+    return VotePlace(url, path, len(rows))
+
+
+def _own_address() -> str:
+    """The address of this machine on its network; the loopback address without one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect(_ELSEWHERE)
+        except OSError:
+            return "127.0.0.1"
+        address: str = asked.getsockname()[0]
+        return address
 
 
 def _nothing() -> None:

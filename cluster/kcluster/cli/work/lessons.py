@@ -1,12 +1,17 @@
-"""The work of `kcluster learn` without a lesson: the list of all.
+"""The work of `kcluster learn` that plays nothing: the list of lessons, a teacher's notes.
 
-Owns: its lines.  Never: reads a lesson (learn/course.py).  Kafka: no counterpart.
+Owns: their lines.  Never: reads a lesson (learn/course.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from kcluster.cli.click_tools import print_json
-from kcluster.learn.course import all_lessons
+from kcluster.cli.click_tools import fail, print_json
+from kcluster.cli.errors import CommandError
+from kcluster.cli.work.learn import print_markdown
+from kcluster.learn.course import all_lessons, lesson_of
+from kcluster.learn.pages import notes_blocks
+from kcluster.learn.telling import head_of
+from kcluster.scenario.language.loader import ScenarioError
 
 
 def list_lessons(as_json: bool) -> None:
@@ -21,3 +26,13 @@ def list_lessons(as_json: bool) -> None:
     for each in lessons:
         print(f"  {each.number}  {each.title}")
     print("\nExercises, one per lesson: kcluster exercise list")
+
+
+def print_notes(word: str) -> None:
+    """Print the teacher's notes of the lesson of this number, name or file."""
+    try:
+        lesson = lesson_of(word)
+    except (LookupError, ScenarioError) as error:
+        fail(CommandError(str(error.args[0]), 2))
+    blocks = list(notes_blocks(lesson, with_screens=False)) or ["This lesson has no notes."]
+    print_markdown("\n\n".join([f"# {head_of(lesson)}", *blocks]))

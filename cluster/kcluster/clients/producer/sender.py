@@ -346,6 +346,17 @@ class Sender:
             if batch.in_retry:
                 identity.mark_sequence_unresolved(batch)
 
+    def unanswered(self) -> list[tuple[Partition, int, int]]:
+        """The records without an outcome by partition: (partition, their number, the time at which
+        the oldest was sent)."""
+        found = []
+        for key, queue in self.queues.items():
+            sends = [batch.sends for batch in (*queue.in_flight, *queue.waiting) if batch.sends]
+            if sends:
+                oldest_ms = min(each[0].sent_ms for each in sends)
+                found.append((key, sum(map(len, sends)), oldest_ms))
+        return found
+
     @property
     def has_incomplete(self) -> bool:
         """Whether a batch has no outcome."""

@@ -84,6 +84,10 @@ class Sessions:
         session = self._sessions[broker_id] = Session(broker_id, registration_offset)
         return session
 
+    def all(self) -> list[Session]:
+        """The sessions, in the order of the brokers' first registrations."""
+        return list(self._sessions.values())
+
     def remove(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
 

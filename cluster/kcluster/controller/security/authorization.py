@@ -23,6 +23,7 @@ from kcluster.controller.registry import Handler
 from kcluster.events.security import denied_event
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import GROUP_RESOURCE, TOPIC_RESOURCE, Envelope, RequestDenied
+from kcluster.principals import MAX_SHOWN_CHARS
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
@@ -65,7 +66,8 @@ class ControllerAuthorization:
     def answer(self, envelope: Envelope, handler: Handler, now_ms: int) -> object:
         """The handler's answer to what the client may ask, with errors for the rest."""
         metadata = self._metadata
-        requester = Requester(envelope.identity.principal, envelope.client_host)
+        client_id = envelope.client_id[:MAX_SHOWN_CHARS]
+        requester = Requester(envelope.identity.principal, envelope.client_host, client_id)
         rights = Rights(self._authorizer, metadata.image.acls, requester, self._note)
         guard = GUARDS[type(envelope.body).__name__]
         result = guard(metadata.image, envelope.body, rights)

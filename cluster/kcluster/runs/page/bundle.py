@@ -1,7 +1,7 @@
 """The modules of the page as one script, for a file that opens without a server.
 
-Owns: their order, the names that each imports from the others, leaving out comments and
-indentation.  Never: reads JavaScript beyond its imports, exports and comments, as
+Owns: their order, the names that each imports from the others, leaving out comments, indentation
+and breaks within statements.  Never: reads JavaScript beyond its imports, exports and comments, as
 tools/javascript/biome.json formats them.
 Kafka: no counterpart.
 
@@ -21,6 +21,10 @@ _IMPORT: Final = re.compile(r'^import (?:\{([^}]*)\} from )?"([^"]+)";\n', re.M)
 _EXPORT: Final = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.M)
 _INDENTATION: Final = re.compile(r"^ +", re.M)
 _COMMENT: Final = re.compile(r"^ *(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)\n", re.M)
+_INSIDE: Final = re.compile(r"/\*\*(?:[^*]|\*(?!/))*\*/ ?|(?<=[;,{]) // .*$", re.M)
+"""A comment beside code: a type, or a remark at the end of a line."""
+_BREAK: Final = re.compile(r"(?<=[,(\[{])\n|\n(?=[)\]}.?:&|])")
+"""The end of a line that is not the end of a statement; templates have no lines of their own."""
 
 
 class BundleError(Exception):
@@ -77,7 +81,7 @@ def _function(path: Path, modules: dict[Path, str], folder: Path) -> str:
     text = modules[path]
     exported = ", ".join(found[2] for found in _EXPORT.finditer(text))
     body = _EXPORT.sub(r"\1", _IMPORT.sub(taken, _COMMENT.sub("", text)))
-    body = _INDENTATION.sub("", body)
+    body = _BREAK.sub("", _INSIDE.sub("", _INDENTATION.sub("", body)))
     return f"const {_variable(path, folder)} = (() => {{\n{body}return {{{exported}}};\n}})();\n"
 
 

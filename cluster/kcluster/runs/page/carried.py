@@ -34,11 +34,12 @@ MAX_ROWS: Final = 60_000
 cluster."""
 MAX_TIMES: Final = 4_000
 """The most times of a client's sends or reads; above it, adjacent times are merged."""
-DRAWN_FIRST: Final = ("leaders", "moves", "epochs")
-"""The tables that the timeline draws, with the events."""
+DRAWN_FIRST: Final = ("leaders", "moves", "epochs", "logins", "credentials")
+"""The tables that the timeline draws, with the events; and those that decide on the tabs."""
 EVENT_FIELDS: Final = frozenset({
     "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
-    "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s",
+    "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s", "from_offset", "to_offset",
+    "resource_type", "node", "client_id",
 })  # fmt: skip
 """The fields of events that the page reads: EventFields in types.d.ts."""
 
@@ -65,10 +66,10 @@ def packed(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data)).decode()
 
 
-def packed_run(record: RunRecord) -> tuple[str, str]:
+def packed_run(record: RunRecord, lessons: Sequence[JsonObject]) -> tuple[str, str]:
     """The data with which the page opens, and the data that only views other than the timeline
-    draw."""
-    values = (carried_values(record), later_tables(record))
+    draw.  `lessons`: the cards of a class."""
+    values = (carried_values(record) | {"lessons": list(lessons)}, later_tables(record))
     first, later = (packed(msgspec.json.encode(each)) for each in values)
     return first, later
 

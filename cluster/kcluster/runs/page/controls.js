@@ -5,6 +5,7 @@ import { actionText, brokerActions, linkActions, openMenu, partitionActions } fr
 import { Connection, Refusal } from "./connection.js";
 import { askQuestions, openClients, openForkDialog } from "./dialogs.js";
 import { button, byId, h, patch } from "./dom.js";
+import { firstTree, topicButton } from "./first.js";
 import { lessonTree } from "./lesson.js";
 import { Model } from "./model.js";
 
@@ -45,7 +46,10 @@ export class Controls {
     return [
       isComplete
         ? null
-        : button("Clients…", () => this.openClientsDialog(), { id: "start-clients" }),
+        : [
+            topicButton(this),
+            button("Clients…", () => this.openClientsDialog(), { id: "start-clients" }),
+          ],
       button("Verdict", () => this.askVerdict(), { id: "ask-verdict" }),
       isComplete
         ? null
@@ -68,9 +72,14 @@ export class Controls {
     return this.prediction ? predictionTree(this, this.prediction) : null;
   }
 
+  /** In place of a partition, if there is no topic. */
+  first() {
+    return firstTree(this);
+  }
+
   /** At the side: the lesson. */
   side() {
-    return this.lesson ? lessonTree(this.lesson) : null;
+    return this.lesson ? lessonTree(this.lesson, this) : null;
   }
 
   // ------------------------------------------------------------------------ from the stream
@@ -89,9 +98,10 @@ export class Controls {
     this.page.time.clock = { ...this.page.time.clock, ...state };
     if (state.complete && !this.page.time.isComplete) this.page.time.isComplete = true;
     if (this.page.time.isComplete && !this.hasAskedVerdict) this.askVerdict();
-    // A quiet cluster sends no rows; its clock goes on.
-    if (this.page.model.began !== null)
-      this.page.model.until = Math.max(this.page.model.until, state.now_ms ?? 0);
+    if (this.page.model.began !== null) {
+      this.page.time.hear(state.now_ms ?? 0, performance.now());
+      if (state.paused) this.page.model.until = Math.max(this.page.model.until, state.now_ms ?? 0);
+    }
     this.page.redraw();
   }
 
@@ -105,6 +115,21 @@ export class Controls {
   setLesson(card) {
     this.lesson = card;
     this.page.redraw();
+  }
+
+  /**
+   * The class's answer, in place of the terminal; null: go on without one.
+   *
+   * @param {number | null} choice
+   */
+  async answerLesson(choice) {
+    await this.attempt(() => this.ask("POST", "/lesson", { choice }));
+  }
+
+  /** Of the run so far, as one file. */
+  get replayAddress() {
+    const { base, token } = this.connection.address;
+    return `${base}/timeline.html?${new URLSearchParams({ token: token ?? "" })}`;
   }
 
   /** @param {string} state */
@@ -144,6 +169,7 @@ export class Controls {
   async attempt(work) {
     try {
       await work();
+      this.alert("");
       return true;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -335,9 +361,10 @@ export class Controls {
       state.futures = {
         here: futureOf(answer.here),
         there: futureOf(answer.there),
+        difference: answer.difference,
         assumptions: answer.assumptions,
       };
-      state.shown = Math.max(state.futures.here.model.until, state.futures.there.model.until);
+      state.shown = answer.at_ms + answer.facts.for_ms; // then the futures come to rest
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       state.error = error.message;

@@ -4,7 +4,7 @@
 import { actionText, brokerActions, partitionActions } from "./actions.js";
 import { button, dialogOf, h, patch } from "./dom.js";
 import { openDialog } from "./help.js";
-import { crown, labelWidth, logTree, scaleOf } from "./log.js";
+import { crown, logTree, scaleOf } from "./log.js";
 import { offsetWords, partitionAt, replicaWords } from "./replicas.js";
 import { verdictTree } from "./side.js";
 import { clock } from "./words.js";
@@ -12,7 +12,7 @@ import { clock } from "./words.js";
 /** @import { Controls } from "./controls.js" */
 /** @import { Model, Partition } from "./model.js" */
 /** @import { Page } from "./page.js" */
-/** @import { Action, ActionItem, Fork, Future, Question, StartedClient, Tree } from "./types.js" */
+/** @import { Action, ActionItem, Fork, Future, PartitionAt, Question, Scale, StartedClient, Tree, Verdict } from "./types.js" */
 
 // ------------------------------------------------------------------------------------ clients
 
@@ -133,15 +133,16 @@ function forkChoices(page) {
   /** @type {ActionItem[]} */
   const choices = [];
   if (registration && registration.leader >= 0) {
+    const leader = `leader(${partition.name})`; // found at the moment, in the past that is played
     choices.push(
-      ["kill the leader", { kill: registration.leader }],
-      ["power off the leader", { kill: { brokers: registration.leader, how: "power" } }],
-      ["isolate the leader", { isolate: registration.leader }],
+      ["kill the leader", { kill: leader }],
+      ["power off the leader", { kill: { brokers: leader, how: "power" } }],
+      ["isolate the leader", { isolate: leader }],
     );
   }
   for (const id of model.brokers.keys()) {
     for (const [words, action] of brokerActions(id, model.processAt(id, at).state)) {
-      choices.push([`broker ${id}: ${words.toLowerCase()}`, action]);
+      choices.push([`broker ${id}: ${words[0].toLowerCase()}${words.slice(1)}`, action]);
     }
   }
   if (registration) choices.push(...partitionActions(partition, registration));
@@ -204,11 +205,13 @@ export function openForkDialog(controls, state) {
         ),
       ),
     ),
-    h(
-      "p",
-      { class: "dim" },
-      "Both are played in virtual time with the project's own clients. The cluster itself is not touched.",
-    ),
+    state.futures
+      ? null
+      : h(
+          "p",
+          { key: "how", class: "dim" },
+          "Both are played in virtual time with the project's own clients. The cluster itself is not touched.",
+        ),
     state.error ? h("p", { class: "bad-text", role: "alert" }, state.error) : null,
     state.futures ? futuresTree(controls, state, state.futures) : null,
   ]);
@@ -228,9 +231,17 @@ function futuresTree(controls, state, futures) {
     ["here", "With nothing more done", here],
     ["there", `With ${state.action ? actionText(state.action) : ""}`, there],
   ];
+  const shown = columns.map(([, , { model }]) => {
+    const partition = model.partitions.get(controls.page.shownPartition?.name ?? "");
+    return partition && { partition, at: partitionAt(model, partition, state.shown) };
+  });
+  const replicas = shown.flatMap((each) => each?.at.replicas ?? []);
+  const wide = innerWidth > 1100 ? 360 : Math.max(160, Math.min(480, innerWidth - 90));
+  const scale = replicas.length ? scaleOf(replicas, wide) : null;
   return h(
     "div",
     null,
+    h("p", { class: "difference strong", role: "status" }, futures.difference),
     (futures.assumptions ?? []).map((line, index) =>
       h("p", { key: `assumed${index}`, class: "warn-text" }, line),
     ),
@@ -256,70 +267,78 @@ function futuresTree(controls, state, futures) {
       ),
       h("output", { class: "strong" }, clock(state.shown, began)),
     ),
-    h(
-      "div",
-      { class: "columns futures" },
-      columns.map(([name, title, future]) =>
+    columns.map(([name, title, { model, problems, verdict }], index) =>
+      h(
+        "section",
+        { key: name, class: "future", "data-future": name, "aria-label": title },
+        h("h3", null, title, " ", outcomeTree(verdict)),
+        problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
         h(
-          "section",
-          { key: name, "data-future": name, "aria-label": title },
-          h("h3", null, title),
-          future.problems.map((text) => h("p", { key: text, class: "bad-text" }, text)),
-          verdictTree(future.verdict ?? { outcome: "unknown" }),
-          futureTree(controls.page, future.model, state),
+          "div",
+          { class: "columns" },
+          h(
+            "div",
+            { key: "logs" },
+            shown[index] && scale
+              ? replicasTree(model, shown[index].partition, shown[index].at, scale, wide)
+              : null,
+          ),
+          h(
+            "div",
+            { key: "events" },
+            verdict?.outcome === "invalid" ? verdictTree(verdict) : null,
+            eventsTree(model, state),
+          ),
         ),
       ),
     ),
   );
 }
 
+/** @param {Verdict | null} verdict */
+function outcomeTree(verdict) {
+  const outcome = verdict?.outcome ?? "unknown";
+  const mood = { valid: "good", invalid: "bad" }[outcome] ?? "";
+  return h("span", { class: `badge ${mood}` }, outcome);
+}
+
 /**
- * One future at the moment shown: the partition, and what has happened since the fork.
+ * What has happened in a future since the fork, until the moment shown.
  *
- * @param {Page} page
  * @param {Model} model
  * @param {Fork} state
  */
-function futureTree(page, model, { moment = 0, shown }) {
-  const partition = model.partitions.get(page.shownPartition?.name ?? "");
+function eventsTree(model, { moment = 0, shown }) {
   const since = model
     .storyUntil(shown, 400)
     .filter((note) => note.at >= moment)
     .slice(-12);
-  const wide = Math.min(480, innerWidth > 800 ? innerWidth / 2 - 80 : innerWidth - 90);
+  if (!since.length) return h("p", { class: "dim" }, "Nothing has happened since.");
   return h(
-    "div",
-    null,
-    partition ? replicasTree(model, partition, shown, Math.max(wide, 160)) : null,
-    since.length
-      ? h(
-          "ol",
-          { class: "events" },
-          since.map((note) =>
-            h(
-              "li",
-              { key: note.id, class: note.mood },
-              h("time", null, clock(note.at, model.began)),
-              `${note.subject}: ${note.text}`,
-            ),
-          ),
-        )
-      : h("p", { class: "dim" }, "Nothing has happened since."),
+    "ol",
+    { class: "events" },
+    since.map((note) =>
+      h(
+        "li",
+        { key: note.id, class: note.mood },
+        h("time", null, clock(note.at, model.began)),
+        `${note.subject}: ${note.text}`,
+      ),
+    ),
   );
 }
 
 /**
- * The replicas' logs, small and without actions.
+ * The replicas' logs, small and without actions, over the offsets of both futures.
  *
  * @param {Model} model
  * @param {Partition} partition
- * @param {number} at
+ * @param {PartitionAt} shown
+ * @param {Scale} scale
  * @param {number} wide
  */
-function replicasTree(model, partition, at, wide) {
-  const shown = partitionAt(model, partition, at);
+function replicasTree(model, partition, shown, scale, wide) {
   if (!shown.replicas.length) return null;
-  const scale = scaleOf(shown.replicas, wide);
   const still = { model, selected: null, select: () => {} };
   return h(
     "div",
@@ -339,7 +358,39 @@ function replicasTree(model, partition, at, wide) {
             [...replicaWords(each, shown.leader), ...offsetWords(each, shown.leader)].join(", "),
           ),
         ),
-        logTree(still, partition, shown, each, scale, wide + labelWidth() + 12),
+        logTree(still, partition, shown, each, scale, { lane: wide }),
+      ),
+    ),
+    h(
+      "div",
+      { key: "axis", class: "replica" },
+      h("span", { class: "label" }),
+      axisTree(scale, wide),
+    ),
+  );
+}
+
+/**
+ * The offsets below the logs: of the first record, of the first cell and of the end.
+ *
+ * @param {Scale} scale
+ * @param {number} wide
+ */
+function axisTree(scale, wide) {
+  const offsets = [...new Set([scale.start, scale.first, scale.end])];
+  return h(
+    "svg",
+    { class: "axis", width: wide, height: 18, "aria-hidden": "true" },
+    offsets.map((offset, index) =>
+      h(
+        "text",
+        {
+          key: offset,
+          x: scale.x(offset),
+          y: 13,
+          "text-anchor": index === 0 ? "start" : index === offsets.length - 1 ? "end" : "middle",
+        },
+        index === 0 ? `offset ${offset}` : String(offset),
       ),
     ),
   );

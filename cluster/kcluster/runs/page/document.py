@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kcluster.json_types import JsonObject
 from kcluster.runs.page.bundle import bundle
 from kcluster.runs.page.carried import packed, packed_run
 from kcluster.runs.record import RunRecord
@@ -45,17 +46,19 @@ def page_html(cluster_id: str, menu: str = "[]") -> str:
     return _page(f"{cluster_id} - kcluster", _scripts("main"), SERVED_STYLE, {}, menu)
 
 
-def page_of_record(record: RunRecord) -> str:
+def page_of_record(record: RunRecord, lessons: Sequence[JsonObject] = ()) -> str:
     """The page of a finished run; `#t=1200&view=cluster` in its address opens it 1.2 s after the
-    start of the run, in this view."""
-    carried, later = packed_run(record)
+    start of the run, in this view.  `lessons`: the cards of the class that watched the run, each
+    with the moment `at` from which it was shown (web/lesson_card.py)."""
+    carried, later = packed_run(record, lessons)
     title = f"{record.info.name}: {record.info.outcome}"
     data = {
         "carried": carried,
         "later": later,
         "moments_style": packed(_style(*LATER_STYLE).encode()),
     }
-    return _page(title, _scripts("open", "recorded", "moments"), FIRST_STYLE, data)
+    more = ("secured",) if record.logins or record.credentials else ()
+    return _page(title, _scripts("open", "recorded", "moments", *more), FIRST_STYLE, data)
 
 
 def _page(

@@ -146,13 +146,13 @@ export const button = (text, onclick, props = {}) =>
   h("button", { type: "button", onclick, ...props }, text);
 
 /**
- * What Enter and space do on an element that is no button.
+ * What Enter does on an element that is no button.
  *
  * @param {(event: any) => void} action
  * @returns {(event: KeyboardEvent) => void}
  */
 export const onEnter = (action) => (event) => {
-  if (event.key !== "Enter" && event.key !== " ") return;
+  if (event.key !== "Enter") return;
   event.preventDefault();
   event.stopPropagation();
   action(event);

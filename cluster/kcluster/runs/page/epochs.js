@@ -42,3 +42,22 @@ export function epochPatterns() {
 /** @param {number | null} epoch */
 export const epochFill = (epoch) =>
   epoch === null ? "var(--gone)" : `url(#epoch-${((epoch % 40) + 40) % 40})`;
+
+/** @type {Map<number, string>} */
+const colours = new Map();
+
+/**
+ * The colour of an epoch, for canvases: as the patterns have it from the style.
+ *
+ * @param {number | null} epoch
+ */
+export function epochColour(epoch) {
+  const index = (((epoch ?? 0) % EPOCH_COLOURS) + EPOCH_COLOURS) % EPOCH_COLOURS;
+  let colour = colours.get(index);
+  if (!colour) {
+    const swatch = document.querySelector(`#epoch-${index} rect`);
+    colour = swatch ? getComputedStyle(swatch).fill : "#888";
+    if (swatch) colours.set(index, colour);
+  }
+  return colour;
+}

@@ -63,6 +63,14 @@ export function drawHead(page) {
       "aria-pressed": String(document.body.classList.contains("projector")),
       title: "P: large text",
     }),
+    page.sound
+      ? button("♪", () => page.toggleSound(), {
+          id: "sound",
+          "aria-pressed": String(page.sound.isOn),
+          "aria-label": "Sound",
+          title: "S: a tick for each heartbeat, a chord at an election",
+        })
+      : null,
     button("◐", () => page.toggleTheme(), {
       id: "theme",
       "aria-label": "Dark or light",

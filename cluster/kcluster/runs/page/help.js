@@ -24,7 +24,8 @@ export function openDialog(id, title, content) {
 
 const KEYS = [
   ["1 – 9", "kill that broker, start it if it is down, resume it if it is paused"],
-  ["space", "pause or run"],
+  ["space", "pause or run, whatever was clicked before"],
+  ["enter", "open what has the focus: a broker, a link, a record"],
   ["← →", "the event before, the event after (of the kind chosen)"],
   ["L", "back to now"],
   ["V", "the next view"],
@@ -32,6 +33,7 @@ const KEYS = [
   ["Q", "questions before each action, on or off"],
   ["P", "projector: large text"],
   ["D", "dark or light"],
+  ["S", "sound, on or off: a tick for each heartbeat, a chord at an election"],
   ["? ", "this help"],
   ["Esc", "close"],
 ];
@@ -50,7 +52,7 @@ export function openHelp(page) {
     h(
       "p",
       null,
-      "Click a broker, a link or a partition to act on it; click a record to see where it is.",
+      "Click a broker, a link or a partition to act on it; click a record to see where it is. Drag the drawing to the left or to the right to look back.",
     ),
     h(
       "p",

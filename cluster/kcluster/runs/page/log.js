@@ -15,6 +15,8 @@ const MAX_CELLS = 40;
 const RUNS_SHARE = 0.24;
 /** Room at the right for the bar of the high watermark. */
 export const MARK_PX = 6;
+/** Room at the right of the logs for what travels between them. */
+export const WIRE_ROOM_PX = 66;
 const LANE_PX = 64;
 const LANE_PX_OF_MANY = 46;
 
@@ -53,22 +55,34 @@ export function scaleOf(replicas, laneWidth) {
 
 const cellWidth = () => (document.body.classList.contains("projector") ? CELL_PX * 1.8 : CELL_PX);
 
-/** @param {number} width */
-export const laneWidth = (width) => (width < 560 ? width - 4 : width - labelWidth() - 12);
+/**
+ * The width of a log in a view of that width.
+ *
+ * @param {number} width
+ * @param {number} [room] at the right of it
+ */
+export const laneWidth = (width, room = 0) =>
+  width < 560 ? width - 4 - room : width - labelWidth() - 12 - room;
 export const labelWidth = () => (document.body.classList.contains("projector") ? 300 : 190);
 
 /**
+ * A replica's log.  `lane`: its width; `tall`: its height; `coming`: the first offset that is still
+ * on its way to the replica.
+ *
  * @param {LogPage} page
  * @param {Partition} partition
  * @param {PartitionAt} shown
  * @param {ReplicaAt} replica
  * @param {Scale} scale
- * @param {number} width
+ * @param {{ lane: number, tall?: number, coming?: number }} size
  */
-export function logTree(page, partition, shown, replica, scale, width) {
-  const tall = shown.replicas.length > 4 ? LANE_PX_OF_MANY : LANE_PX,
+export function logTree(page, partition, shown, replica, scale, size) {
+  const { lane, coming = Infinity } = size;
+  const tall = size.tall ?? (shown.replicas.length > 4 ? LANE_PX_OF_MANY : LANE_PX),
     y = 9,
     height = tall - 20;
+  const committed = shown.leader ? Math.max(shown.leader.mark, replica.mark) : replica.mark;
+  const isDown = replica.process.state === "down";
   const cells = [];
   for (let offset = Math.max(scale.first, replica.start); offset < replica.end; offset++) {
     const epoch = epochAt(replica.runs, offset);
@@ -77,6 +91,14 @@ export function logTree(page, partition, shown, replica, scale, width) {
       page.selected?.partition === partition &&
       page.selected.offset === offset &&
       (page.selected.epoch === epoch || page.selected.broker === replica.broker);
+    const isCommitted = offset < replica.mark;
+    const isUnaware = !isCommitted && !gone && offset < committed;
+    const state = isCommitted ? "" : isUnaware ? " unaware" : " open";
+    const words = isCommitted
+      ? "committed"
+      : isUnaware
+        ? "committed, unknown here"
+        : "not committed";
     const pick = () => page.select({ partition, offset, epoch, broker: replica.broker });
     cells.push(
       h("rect", {
@@ -90,23 +112,24 @@ export function logTree(page, partition, shown, replica, scale, width) {
         role: "button",
         "data-offset": offset,
         tabindex: offset === replica.end - 1 || isChosen ? 0 : -1,
-        class: `cell${offset >= replica.mark ? " open" : ""}${gone ? " gone" : ""}${isChosen ? " chosen" : ""}`,
+        class: `cell${state}${gone ? " gone" : ""}${offset >= coming ? " coming" : ""}${isChosen ? " chosen" : ""}`,
         "aria-label":
-          `Offset ${offset}, epoch ${epoch ?? "unknown"}` +
-          `${offset < replica.mark ? ", committed" : ", not committed"}${gone ? ", not in the leader's log" : ""}`,
+          `Offset ${offset}, epoch ${epoch ?? "unknown"}, ${words}` +
+          `${gone ? ", not in the leader's log" : ""}`,
         onclick: pick,
         onkeydown: cellKeys(pick),
       }),
     );
   }
-  const markX = scale.x(replica.mark);
+  const markX = scale.x(Math.min(replica.mark, coming));
   const shownStable = isHeldBack(replica, shown.leader);
   return h(
     "svg",
     {
-      width: laneWidth(width),
+      width: lane,
       height: tall,
       class: "log",
+      "data-flight": `b${replica.broker}`,
       role: "group",
       "aria-label": `Log of broker ${replica.broker}`,
     },
@@ -120,7 +143,19 @@ export function logTree(page, partition, shown, replica, scale, width) {
         })
       : null,
     replica.mark >= 0
-      ? h("path", { key: "mark", class: "mark", d: `M${markX} 1V${tall - 2}m-4 0h8` })
+      ? h("path", {
+          key: "mark",
+          class: "mark",
+          d: `M0 1V${tall - 2}m-4 0h8`,
+          style: `transform:translateX(${markX.toFixed(1)}px)`,
+        })
+      : null,
+    isDown
+      ? h("path", {
+          key: "cross",
+          class: "dead",
+          d: `M4 4L${lane - 4} ${tall - 4}m0 ${8 - tall}L4 ${tall - 4}`,
+        })
       : null,
   );
 }

@@ -4,7 +4,7 @@
 // Any moment is looked up by binary search, so looking back costs no more than looking at now.
 // Everything is bounded: what is oldest is thinned or dropped first.
 
-/** @import { AppendRow, At, Batch, BeliefRow, Broker, Client, CommitRow, Controller, EpochsRow, EventFields, ExchangeRow, GroupRow, LeaderRow, Link, MoveRow, Note, NoteRow, Process, Registration, Rows, Runs, TransactionStateRow } from "./types.js" */
+/** @import { AppendRow, At, Batch, BeliefRow, Broker, Call, Client, CommitRow, Controller, CredentialRow, EpochsRow, EventFields, ExchangeRow, GroupRow, LeaderRow, Link, LoginRow, MessageRow, MoveRow, Note, NoteRow, Process, Registration, Rows, Runs, SessionRow, TransactionStateRow, WaitingRow } from "./types.js" */
 
 const MAX_POINTS = 400_000;
 const MAX_NOTES = 40_000;
@@ -12,6 +12,10 @@ const MAX_EXCHANGES = 30_000;
 const MAX_APPENDS = 60_000;
 const MAX_STATES = 2_000;
 const MAX_NAMES = 5_000;
+/** The newest appends by which partitions are compared. */
+const RECENT = 20;
+/** The most calls of one API between two nodes. */
+const MAX_CALLS = 400;
 
 /**
  * The last index whose row is not after `at`, or -1.
@@ -202,6 +206,28 @@ export class Model {
     this.transactions = new Map();
     /** @type {Map<string, At<CommitRow>[]>} */
     this.commits = new Map();
+    /** @type {Map<string, At<LoginRow>[]>} */
+    this.logins = new Map();
+    /** @type {Map<string, At<CredentialRow>[]>} */
+    this.credentials = new Map();
+    /**
+     * The calls of one API from one node to another, by `source>destination API`.
+     *
+     * @type {Map<string, Call[]>}
+     */
+    this.calls = new Map();
+    /**
+     * The calls of nodes that have no answer yet.
+     *
+     * @type {Map<string, Call>}
+     */
+    this.openCalls = new Map();
+    /**
+     * The records of producers that had no outcome, as often as they were read.
+     *
+     * @type {{ at: number, rows: WaitingRow[] }[]}
+     */
+    this.waiting = [];
     this.points = 0;
     /** @type {Partition | null} */
     this.last = null;
@@ -229,6 +255,19 @@ export class Model {
       this.#keep(this.transactions, row.transactional_id, row);
     }
     for (const row of rows.commits ?? []) this.#commit(row);
+    for (const row of rows.logins ?? []) {
+      this.#keep(
+        this.logins,
+        `${row.client_id} ${row.broker} ${row.listener} ${row.principal}`,
+        row,
+      );
+    }
+    for (const row of rows.credentials ?? []) {
+      this.#keep(this.credentials, `${row.kind} ${row.owner} ${row.name}`, row);
+    }
+    for (const row of rows.messages ?? []) this.#message(row);
+    for (const row of rows.sessions ?? []) this.#session(row);
+    this.#wait([...(rows.waiting ?? [])], until);
     this.until = Math.max(this.until, until);
     this.#bound(this.notes, MAX_NOTES);
     if (this.noteById.size > 2 * MAX_NOTES) {
@@ -256,7 +295,7 @@ export class Model {
    */
   broker(id) {
     const count = this.brokers.size;
-    const found = kept(this.brokers, id, () => ({ id, process: [], fenced: [] }));
+    const found = kept(this.brokers, id, () => ({ id, process: [], fenced: [], sessions: [] }));
     if (this.brokers.size > count) {
       this.brokers = new Map([...this.brokers].sort(([a], [b]) => a - b));
     }
@@ -295,6 +334,45 @@ export class Model {
     return rowAt(this.brokers.get(id)?.fenced ?? [], at)?.fenced ?? false;
   }
 
+  /** Whether its clients come by TLS or SASL, or are asked for rights. */
+  get isSecured() {
+    return this.logins.size > 0 || this.credentials.size > 0;
+  }
+
+  /**
+   * A broker's session at the controller, which ends without a heartbeat; null if there is none.
+   *
+   * @param {number} id
+   * @param {number} at
+   */
+  sessionAt(id, at) {
+    const broker = this.brokers.get(id);
+    const session = rowAt(broker?.sessions ?? [], at);
+    if (!broker || !session || at > session.expires) return null;
+    const fencing = rowAt(broker.fenced, at);
+    return fencing?.fenced && fencing.at >= session.at ? null : session;
+  }
+
+  /**
+   * A producer's records without an outcome, in all partitions or in one.
+   *
+   * @param {string} client
+   * @param {number} at
+   * @param {Partition | null} partition
+   * @returns {{ count: number, oldest: number }}
+   */
+  waitingAt(client, at, partition = null) {
+    const rows = (rowAt(this.waiting, at)?.rows ?? []).filter(
+      (row) =>
+        row.client === client &&
+        (!partition || (row.topic === partition.topic && row.partition === partition.number)),
+    );
+    return {
+      count: rows.reduce((sum, row) => sum + row.count, 0),
+      oldest: Math.min(at, ...rows.map((row) => row.oldest_ms)),
+    };
+  }
+
   /** The node of the controller, which is no broker to show. */
   get controllerNode() {
     return this.controller.at(-1)?.leader ?? null;
@@ -316,6 +394,24 @@ export class Model {
     }
     const shown = this.sorted.filter((each) => withInternal || !each.internal);
     return (shown.length ? shown : this.sorted).map((each) => each.name);
+  }
+
+  /**
+   * The partition with the most records in the newest appends; null if there are none.
+   *
+   * @returns {Partition | null}
+   */
+  busiest() {
+    let found = null,
+      most = 0;
+    for (const partition of this.partitions.values()) {
+      const last = partition.appends.at(-1);
+      if (partition.internal || !last) continue;
+      const recent = partition.appends[Math.max(partition.appends.length - RECENT, 0)];
+      const rate = (last.last - recent.base + 1) / Math.max(this.until - recent.at, 1);
+      if (rate > most) [found, most] = [partition, rate];
+    }
+    return found;
   }
 
   /**
@@ -569,6 +665,48 @@ export class Model {
     if (row.error) return;
     const key = `${row.group} ${row.topic}-${row.partition}`;
     this.#keep(this.commits, key, row);
+  }
+
+  /** @param {MessageRow} row */
+  #message(row) {
+    const [from, to] = row.is_answer
+      ? [row.destination, row.source]
+      : [row.source, row.destination];
+    const key = `${from}>${to} ${row.api}`;
+    const open = `${key} ${row.number}`;
+    const sent = row.sent_us / 1000,
+      arrives = row.arrives_us < 0 ? null : row.arrives_us / 1000;
+    const call = this.openCalls.get(open);
+    if (!row.is_answer) {
+      if (call?.at === sent) return; // another stream has had it already
+      const made = { at: sent, from, to, api: row.api, arrives, asked: row.parts, answer: null };
+      this.openCalls.set(open, made);
+      const calls = kept(this.calls, key, () => /** @type {Call[]} */ ([]), MAX_NAMES);
+      insert(calls, made);
+      this.#bound(calls, MAX_CALLS);
+    } else if (call) {
+      call.answer = { at: sent, arrives, parts: row.parts };
+      this.openCalls.delete(open);
+    }
+    if (this.openCalls.size > MAX_NAMES) this.openCalls.clear();
+  }
+
+  /** @param {SessionRow} row */
+  #session(row) {
+    const { sessions } = this.broker(row.broker);
+    if (sessions.at(-1)?.at === row.at_ms) return;
+    insert(sessions, { at: row.at_ms, expires: row.expires_ms });
+    this.#bound(sessions, MAX_STATES);
+  }
+
+  /**
+   * @param {WaitingRow[]} rows
+   * @param {number} at
+   */
+  #wait(rows, at) {
+    if (!rows.length && !this.waiting.at(-1)?.rows.length) return;
+    insert(this.waiting, { at: rows[0]?.at_ms ?? at, rows });
+    this.#bound(this.waiting, MAX_NOTES);
   }
 
   /** @param {NoteRow} row */

@@ -5,7 +5,7 @@ import { byId, h } from "./dom.js";
 import { drawFlights } from "./flights.js";
 import { sideTree } from "./side.js";
 import { timeBar } from "./time_bar.js";
-import { clock } from "./words.js";
+import { clock, moodOf } from "./words.js";
 
 /** @import { Model } from "./model.js" */
 /** @import { Page } from "./page.js" */
@@ -61,7 +61,7 @@ function newestTree(page) {
   return note
     ? [
         h("time", null, clock(note.at, page.began)),
-        h("span", { class: `${note.mood}-text` }, `${note.subject}: ${note.text}`),
+        h("span", { class: `${moodOf(note)}-text` }, `${note.subject}: ${note.text}`),
       ]
     : [];
 }

@@ -9,8 +9,12 @@ import { Time } from "./time.js";
 import { tabsOf, viewOf } from "./views.js";
 
 /** @import { Controls } from "./controls.js" */
+/** @import { Sound } from "./sound.js" */
 /** @import { Facts } from "./timeline/facts.js" */
-/** @import { Chosen, Note, Rows, Verdict } from "./types.js" */
+/** @import { Chosen, Note, ReplayedCard, Rows, Verdict } from "./types.js" */
+
+/** The least time between two drawings of a view in which time passes. */
+const MIN_REST_MS = 20;
 
 export class Page {
   /**
@@ -32,9 +36,9 @@ export class Page {
      * @type {Facts | null}
      */
     this.facts = null;
-    this.tabs = tabsOf(isRun);
+    this.allTabs = tabsOf(isRun);
     const wanted = /[#&]view=(\w+)/.exec(location.hash)?.[1];
-    this.view = this.tabs.find(({ key }) => key === wanted)?.key ?? this.tabs[0].key;
+    this.view = this.allTabs.find(({ key }) => key === wanted)?.key ?? this.allTabs[0].key;
     this.partitionName = "";
     this.client = "";
     /** @type {Chosen | null} */
@@ -42,11 +46,24 @@ export class Page {
     this.openNote = "";
     /** @type {Verdict | null} */
     this.verdict = null;
+    /** @type {ReplayedCard[]} */
+    this.lessons = [];
     this.internal = false;
+    /**
+     * Of a page with a cluster.
+     *
+     * @type {Sound | null}
+     */
+    this.sound = null;
     this.stepping = false;
     /** @type {number[]} */
     this.frames = [];
     this.isDue = false;
+    /** Whether the view is drawn in the next frame; if not, only what moves over it. */
+    this.isViewDue = true;
+    /** When the view was drawn, and how long it then rests: most of the time is the browser's. */
+    this.viewDrawn = 0;
+    this.rest = 0;
     /** Of the view, in CSS pixels. */
     this.height = 0;
     /** @type {number | null} */
@@ -68,6 +85,12 @@ export class Page {
   get readOnly() {
     return this.controls === null;
   }
+  /** The tabs of views that have something to show; the one that is open stays. */
+  get tabs() {
+    return this.allTabs.filter(
+      ({ key, isNeeded }) => key === this.view || isNeeded?.(this.model) !== false,
+    );
+  }
   get shownView() {
     return viewOf(this.view);
   }
@@ -85,6 +108,10 @@ export class Page {
   rows(rows, until) {
     const isFirst = this.model.began === null;
     this.model.add(rows, until);
+    this.time.hear(until, performance.now());
+    // The first busy partition is shown until another one is chosen.
+    if (!this.partitionName && !this.time.isComplete)
+      this.partitionName = this.model.busiest()?.name ?? "";
     if (isFirst && this.time.isComplete)
       this.time.look(momentInAddress(this.model) ?? this.model.began ?? 0);
     this.redraw();
@@ -174,8 +201,13 @@ export class Page {
 
   // -------------------------------------------------------------------------------- drawing
 
-  /** Draw in the next frame, once, however often this is called. */
+  /** Draw the view in the next frame, once, however often this is called. */
   redraw() {
+    this.isViewDue = true;
+    this.nextFrame();
+  }
+
+  nextFrame() {
     if (this.isDue) return;
     this.isDue = true;
     requestAnimationFrame((now) => this.draw(now));
@@ -185,33 +217,47 @@ export class Page {
   draw(now) {
     this.isDue = false;
     if (this.isLoading) return;
-    const began = performance.now();
-    document.body.classList.add("drawn");
+    if (!this.time.isComplete) this.time.pass(performance.now());
     if (this.time.playing) this.time.advance(Math.min(now - (this.lastFrame ?? now), 250));
     this.lastFrame = this.time.playing ? now : null;
+    const began = performance.now();
+    const { isRunning } = this.time;
+    if (this.isViewDue || (isRunning && began >= this.viewDrawn + this.rest)) {
+      this.drawView();
+      this.viewDrawn = began;
+      const took = performance.now() - began;
+      this.rest = Math.max(MIN_REST_MS, 1.5 * took);
+      this.frames.push(took);
+      if (this.frames.length > 600) this.frames.splice(0, 300);
+    }
+    this.sound?.play(this);
+    const isMoving = this.shownView.drawn?.(this) ?? false;
+    if (isRunning || isMoving) this.nextFrame();
+  }
+
+  drawView() {
+    this.isViewDue = false;
+    document.body.classList.add("drawn");
     drawHead(this);
     const view = byId("view");
-    for (const { key } of this.tabs) {
+    for (const { key } of this.allTabs) {
       document.body.classList.toggle(`of-${key}`, key === this.view);
     }
     view.setAttribute("aria-labelledby", `tab-${this.view}`);
-    const { above, side, below, bar, drawn } = this.shownView;
+    const { above, side, below, bar } = this.shownView;
     patch(byId("above"), above?.(this) ?? []);
     patch(byId("below"), below?.(this) ?? []);
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree())]);
     byId("side").classList.toggle(
       "needed",
       this.controls?.lesson != null ||
+        this.lessons.length > 0 ||
         this.selected !== null ||
         this.openNote !== "" ||
         (this.verdict !== null && !this.isBeforeEnd),
     );
     patch(byId("side"), side?.(this) ?? []);
     patch(byId("time"), bar?.(this) ?? []);
-    drawn?.(this);
-    this.frames.push(performance.now() - began);
-    if (this.frames.length > 600) this.frames.splice(0, 300);
-    if (this.time.playing) this.redraw();
   }
 
   viewTree() {
@@ -232,6 +278,10 @@ export class Page {
 
   toggleProjector() {
     document.body.classList.toggle("projector");
+    this.redraw();
+  }
+  toggleSound() {
+    this.sound?.toggle();
     this.redraw();
   }
   toggleTheme() {
@@ -258,7 +308,7 @@ export class Page {
     const { tabs } = this;
     const place = tabs.findIndex(({ key }) => key === this.view);
     this.show(tabs[(place + step + tabs.length) % tabs.length].key);
-    this.draw(performance.now());
+    this.drawView();
   }
 
   /** @param {KeyboardEvent} event */
@@ -268,8 +318,8 @@ export class Page {
     const { target } = event;
     if (!(target instanceof Element)) return;
     if (target.matches("input, select, textarea")) return;
-    if ((event.key === " " || event.key === "Enter") && target.matches("button, [role=button]"))
-      return;
+    // Space freezes the cluster, whatever was clicked before; Enter opens it.
+    if (event.key === "Enter" && target.matches("button, [role=button]")) return;
     /** @type {{ [key: string]: () => void }} */
     const actions = {
       " ": () => this.toggle(),
@@ -280,6 +330,7 @@ export class Page {
       f: () => this.controls?.openFork(),
       p: () => this.toggleProjector(),
       d: () => this.toggleTheme(),
+      s: () => this.toggleSound(),
       "?": () => openHelp(this),
       q: () => {
         if (!this.time.isComplete) this.controls?.togglePredict();
@@ -314,6 +365,12 @@ export function momentInAddress(model) {
 export function start(page) {
   Object.assign(window, { kclusterPage: page });
   addEventListener("keydown", (event) => page.key(event));
+  // Firefox presses a button when the key is released.
+  addEventListener("keyup", (event) => {
+    const isOpen = document.querySelector("dialog[open], .menu") !== null;
+    const isButton = event.target instanceof Element && event.target.matches("button");
+    if (event.key === " " && isButton && !isOpen) event.preventDefault();
+  });
   addEventListener("resize", () => page.redraw());
   page.redraw();
 }

@@ -31,6 +31,8 @@ class RunPage extends Page {
     this.time.look(momentInAddress(this.model) ?? carried.run.began);
     this.verdict = carried.verdict;
     this.facts = new Facts(this.model, carried);
+    this.lessons = carried.lessons;
+    if (this.lessons.length && !location.hash.includes("view=")) this.view = "partition";
     await this.complete();
   }
 
@@ -54,6 +56,7 @@ class RunPage extends Page {
     this.rows(rowsOf(tables), this.model.until);
     await insert("style", "moments_style");
     await insert("script", "moments");
+    if (document.getElementById("secured")) await insert("script", "secured");
   }
 
   /** @param {string} view */

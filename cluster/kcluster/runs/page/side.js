@@ -2,8 +2,9 @@
 // The side: the record that was chosen, the newest events with their causes, the verdict.
 
 import { h } from "./dom.js";
+import { replayTree } from "./lesson.js";
 import { recordTree } from "./record.js";
-import { clock, number, OUTCOMES } from "./words.js";
+import { clock, moodOf, number, OUTCOMES } from "./words.js";
 
 /** @import { Page } from "./page.js" */
 /** @import { Inside, Note, Verdict } from "./types.js" */
@@ -18,7 +19,7 @@ export function sideTree(page) {
   const { model, at } = page;
   const story = model.foldedUntil(at, MAX_EVENTS);
   return [
-    page.controls?.side(),
+    page.controls ? page.controls.side() : replayTree(page),
     page.selected ? recordTree(page, page.selected) : null,
     page.verdict && !page.isBeforeEnd ? verdictTree(page.verdict) : null,
     h(
@@ -46,7 +47,7 @@ function eventTree(page, note, more) {
   const chain = isOpen ? page.model.causesOf(note).slice(1) : [];
   return h(
     "li",
-    { key: note.id, class: note.mood },
+    { key: note.id, class: moodOf(note) },
     h(
       "button",
       {

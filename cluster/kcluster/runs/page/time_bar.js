@@ -2,11 +2,13 @@
 // The bar that chooses the moment that is shown.
 
 import { button, h } from "./dom.js";
-import { clock, lasting } from "./words.js";
+import { gapAt, gapsOf, gapWords } from "./gaps.js";
+import { clock, lasting, moodOf } from "./words.js";
 
-/** @import { Model } from "./model.js" */
+/** @import { Model, Partition } from "./model.js" */
 /** @import { Page } from "./page.js" */
 /** @import { Time } from "./time.js" */
+/** @import { Gap } from "./types.js" */
 
 const SPEEDS = [0.01, 0.1, 0.25, 0.5, 1];
 const STEP_KINDS = [
@@ -41,7 +43,9 @@ export function timeBar(page) {
         : "now"
     : time.isComplete
       ? ""
-      : `looking back ${lasting(model.until - time.at)}; the cluster runs on`;
+      : `looking back ${lasting(model.until - time.at)}; the cluster ${time.clock.paused ? "is frozen" : "runs on"}`;
+  const partition = page.shownPartition;
+  const gap = gapAt(model, partition, time.at);
   const speed = time.isLive ? time.clock.speed : time.speed;
   const speeds = SPEEDS.includes(speed) ? SPEEDS : [...SPEEDS, speed];
   return [
@@ -56,6 +60,7 @@ export function timeBar(page) {
           preserveAspectRatio: "none",
           "aria-hidden": "true",
         },
+        partition ? bandsOf(model, partition, time, span) : null,
         marksOf(model, time, span),
       ),
       h("input", {
@@ -70,6 +75,15 @@ export function timeBar(page) {
         oninput: (event) => page.look(time.began + Number(event.target.value)),
       }),
     ),
+    gap
+      ? h(
+          "p",
+          { key: "gap", class: "gapwords" },
+          gapTree(gap),
+          h("b", null, `${partition?.name}: `),
+          gapWords(gap, time.at),
+        )
+      : null,
     h(
       "div",
       { class: "tools" },
@@ -136,6 +150,73 @@ export function timeBar(page) {
 }
 
 /**
+ * What follows what in a gap.
+ *
+ * @param {Gap} gap
+ * @param {number} until
+ * @returns {[kind: string, from: number, to: number][]}
+ */
+function partsOf({ from, noticed, elected, written }, until) {
+  const ends = [noticed ?? until, elected ?? until, written ?? until];
+  return [
+    ["detection", from, ends[0]],
+    ["election", ends[0], ends[1]],
+    ["refresh", ends[1], ends[2]],
+  ];
+}
+
+/**
+ * The times in which no client could write, as bands on the track.
+ *
+ * @param {Model} model
+ * @param {Partition} partition
+ * @param {Time} time
+ * @param {number} span
+ */
+function bandsOf(model, partition, time, span) {
+  const x = (/** @type {number} */ at) => ((at - time.began) / span) * 1000;
+  return gapsOf(model, partition).flatMap((gap) =>
+    partsOf(gap, model.until).map(([kind, from, to]) =>
+      h("rect", {
+        key: `gap ${gap.from} ${kind}`,
+        class: `gapband ${kind}`,
+        x: x(from),
+        y: 0,
+        width: Math.max(x(to) - x(from), kind === "election" ? 1.5 : 0.5),
+        height: 14,
+      }),
+    ),
+  );
+}
+
+/**
+ * The gap as a bar of its own, by its parts.
+ *
+ * @param {Gap} gap
+ */
+function gapTree(gap) {
+  const end = gap.written ?? gap.elected ?? gap.noticed;
+  if (end === null || end <= gap.from) return null;
+  const scale = 120 / (end - gap.from);
+  return h(
+    "svg",
+    { width: 120, height: 12, "aria-hidden": "true" },
+    partsOf(gap, end).map(([kind, from, to]) =>
+      h("rect", {
+        key: kind,
+        class: `gapband ${kind}`,
+        x: (from - gap.from) * scale,
+        width: Math.max((to - from) * scale, 2),
+        height: 12,
+      }),
+    ),
+  );
+}
+
+/** A crown, around 0. */
+const CROWN = "l-3 -8 3.4 3 2.6 -5 2.6 5 3.4 -3 -3 8z";
+
+/**
  * Marks of events on the track: triangles up for repairs, down for failures, a line for others.
  *
  * @param {Model} model
@@ -151,11 +232,13 @@ function marksOf(model, time, span) {
     .map((note) => {
       const x = ((note.at - time.began) / span) * 1000;
       const d =
-        note.mood === "bad"
-          ? `M${x - 3} 1h6l-3 9z`
-          : note.mood === "good"
-            ? `M${x - 3} 11h6l-3 -9z`
-            : `M${x - 0.7} 2h1.4v9h-1.4z`;
-      return h("path", { key: note.id, d, class: note.mood });
+        note.kind === "leader_elected"
+          ? `M${x - 3} 12${CROWN}`
+          : note.mood === "bad"
+            ? `M${x - 3} 1h6l-3 9z`
+            : note.mood === "good"
+              ? `M${x - 3} 11h6l-3 -9z`
+              : `M${x - 0.7} 2h1.4v9h-1.4z`;
+      return h("path", { key: note.id, d, class: moodOf(note) });
     });
 }

@@ -32,7 +32,11 @@ export interface Tab {
   title: string;
   /** Whether the view shows a run as a whole, not at a moment; only pages of a run have it. */
   isOfRun?: boolean;
+  /** Whether there is something for it to show; without this there always is. */
+  isNeeded?(model: Model): boolean;
 }
+/** What a view that not every page has adds to the view of a client. */
+export type ClientCard = (page: Page, client: string) => Inside;
 export interface View {
   /** The view at the page's moment. */
   tree(page: Page): Inside[];
@@ -47,8 +51,8 @@ export interface View {
   bar?(page: Page): Inside[];
   /** What keys do there, before those of the page. */
   keys?(page: Page): { [key: string]: () => void };
-  /** Called after the elements are there. */
-  drawn?(page: Page): void;
+  /** Called in each frame, with the elements there; returns whether something still moves. */
+  drawn?(page: Page): boolean;
   /** Called when another view is shown instead. */
   left?(): void;
 }
@@ -72,6 +76,11 @@ export interface EventFields {
   latency_us?: number;
   loss?: number;
   bytes_per_s?: number;
+  resource_type?: string;
+  node?: number;
+  client_id?: string;
+  from_offset?: number;
+  to_offset?: number;
 }
 export interface NoteRow {
   id: [number, number];
@@ -153,11 +162,56 @@ export interface TransactionStateRow {
   partitions: Pairs;
   coordinator: number;
 }
+export interface LoginRow {
+  at_ms: number;
+  client: string;
+  client_id: string;
+  broker: number;
+  listener: string;
+  mechanism: string;
+  principal: string;
+  connections: number;
+  ends_ms: number;
+  problem: string;
+}
+export interface CredentialRow {
+  at_ms: number;
+  kind: string;
+  owner: string;
+  name: string;
+  state: string;
+  until_ms: number;
+}
 export interface CommitRow extends OfPartition {
   group: string;
   at_ms: number;
   offset: number;
   error: string;
+}
+/** A message from one node to another, evidence/watching.py; times in µs. */
+export interface MessageRow {
+  source: number;
+  destination: number;
+  number: number;
+  is_answer: boolean;
+  api: string;
+  sent_us: number;
+  /** -1: it is lost. */
+  arrives_us: number;
+  parts: Part[];
+}
+/** Of a fetch's request (topic, partition, offset); of its answer (..., first, last, watermark). */
+export type Part = [topic: string, partition: number, first: number, last: number, mark: number];
+export interface SessionRow {
+  at_ms: number;
+  broker: number;
+  expires_ms: number;
+}
+export interface WaitingRow extends OfPartition {
+  at_ms: number;
+  client: string;
+  count: number;
+  oldest_ms: number;
 }
 interface OfPartition {
   topic: string;
@@ -179,6 +233,11 @@ export interface Rows {
   groups?: Iterable<GroupRow>;
   transaction_states?: Iterable<TransactionStateRow>;
   commits?: Iterable<CommitRow>;
+  logins?: Iterable<LoginRow>;
+  credentials?: Iterable<CredentialRow>;
+  messages?: Iterable<MessageRow>;
+  sessions?: Iterable<SessionRow>;
+  waiting?: Iterable<WaitingRow>;
 }
 
 /** What checks/verdict.py says of a run. */
@@ -251,6 +310,8 @@ export interface Carried {
     brokers: { id: number; rack: string }[];
   };
   verdict: Verdict | null;
+  /** Of the class that watched this run. */
+  lessons: ReplayedCard[];
   problems: Problem[];
   /** Rows of (ms, count); ended: (ms, acked, failed, unknown, longest ms). */
   clients: {
@@ -330,6 +391,19 @@ export interface Broker {
   id: number;
   process: Process[];
   fenced: { at: number; fenced: boolean; note: Note }[];
+  sessions: { at: number; expires: number }[];
+}
+/** A request of one node to another, and its answer; times in ms, with fractions. */
+export interface Call {
+  /** When it was sent. */
+  at: number;
+  from: number;
+  to: number;
+  api: string;
+  /** When it arrives; null: it is lost. */
+  arrives: number | null;
+  asked: Part[];
+  answer: { at: number; arrives: number | null; parts: Part[] } | null;
 }
 export interface Link {
   source: number;
@@ -380,16 +454,14 @@ export interface Point {
   x: number;
   y: number;
 }
-/** Where the nodes of a cluster stand. */
+/** Where the nodes of a cluster stand, as boxes by their centres. */
 export interface Place {
+  width: number;
   height: number;
-  /** The width of a broker. */
-  wide: number;
-  /** Where clients stand, from the top. */
-  clients: number;
-  controller: Point;
-  isGrid?: boolean;
-  of(id: number): Point;
+  isGrid: boolean;
+  controller: Box;
+  broker(id: number): Box;
+  client(name: string): Box;
 }
 /** A partition that a broker leads. */
 export interface Lead {
@@ -426,6 +498,26 @@ export interface LessonCard {
   right: number | null;
   because: string;
   after: string;
+  from_s: number;
+  until_s: number;
+  /** What the lesson waits for. */
+  awaits: "" | "answer" | "go_on";
+  /** The class's answer. */
+  given: number | null;
+  voters: number;
+  /** By choice, once the answer is shown. */
+  votes: number[];
+  vote_at: VotePlace | null;
+}
+/** Where phones vote; the dark modules of its QR code, `size` wide. */
+export interface VotePlace {
+  url: string;
+  path: string;
+  size: number;
+}
+/** A card of a class that is over, and the moment from which it was shown. */
+export interface ReplayedCard extends LessonCard {
+  at: number;
 }
 export interface Question {
   text: string;
@@ -494,7 +586,7 @@ export interface Fork {
   busy?: boolean;
   error?: string;
   moment?: number;
-  futures?: { here: Future; there: Future; assumptions?: string[] };
+  futures?: { here: Future; there: Future; difference: string; assumptions?: string[] };
 }
 export interface Prediction {
   questions: Question[];
@@ -502,8 +594,50 @@ export interface Prediction {
   since: number;
   isOpen: boolean;
 }
-/** [from element, to element, kind, words]. */
-export type Flight = [string, string, string, string];
+/** Something on its way from one element (b1, c:shop, ...) to another, or waiting at its end. */
+export interface Journey {
+  kind: string;
+  from: string;
+  to: string;
+  share: number;
+  isLost?: boolean;
+  /** Offsets of the records that it carries. */
+  cells?: number[];
+  /** The high watermark that it carries. */
+  mark?: number;
+  words?: string;
+}
+/** A time in which no client could write to a partition; null: not known or not yet. */
+export interface Gap {
+  leader: number;
+  from: number;
+  noticed: number | null;
+  elected: number | null;
+  written: number | null;
+}
+/** Records that fall off a replica's log. */
+export interface Fall {
+  broker: number;
+  /** The first offset that falls, and the end of the log until then. */
+  to: number;
+  from: number;
+  runs: Runs;
+  /** How many of them were acked. */
+  acked: number;
+  /** Whether the ISR had no other member when they were appended. */
+  wasAlone: boolean;
+  /** How much of the fall is over. */
+  share: number;
+}
+export interface Box extends Point {
+  width: number;
+  height: number;
+}
+/** Points, and the length of the way up to each. */
+export interface Route {
+  points: Point[];
+  lengths: number[];
+}
 /** What the drawing of a log needs of the page. */
 export interface LogPage {
   model: Model;

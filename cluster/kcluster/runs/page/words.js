@@ -1,7 +1,7 @@
 // @ts-check
 // Times, counts, and what the page calls things.
 
-/** @import { Problem, Process, Registration, Standing } from "./types.js" */
+/** @import { Note, Problem, Process, Registration, Standing } from "./types.js" */
 
 /** What verdicts look like.  @type {{ [outcome: string]: string }} */
 export const OUTCOMES = { valid: "good", invalid: "bad", unknown: "warn" };
@@ -11,6 +11,13 @@ const PROBLEMS = { missed: "missed", repeated: "processed again", out_of_order: 
 const STATE_WORDS = { up: "up", down: "down", paused: "paused", "": "not started" };
 /** @type {{ [how: string]: string }} */
 const HOW_WORDS = { kill: "killed", clean: "shut down", power: "power lost", wipe: "wiped" };
+
+/**
+ * How an event is coloured: an election is what people wait for.
+ *
+ * @param {Note} note
+ */
+export const moodOf = ({ kind, mood }) => (kind === "leader_elected" ? "elected" : mood);
 
 /**
  * A whole number with commas.  Its first toLocaleString takes a browser 10 ms.

@@ -20,6 +20,7 @@ from kcluster.checks.verdict import Verdict
 from kcluster.operations.errors import ClusterError
 from kcluster.runs.journal import Rows, rows_after
 from kcluster.runs.record import RunRecord
+from kcluster.scenario.difference import FutureDifference, difference_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.virtual import VirtualRun
@@ -43,12 +44,13 @@ class Future(Struct, frozen=True):
 
 class Futures(Struct, frozen=True):
     """Both futures of a moment, `at_ms` on the clock of the run: `here` without and `there` with
-    the choice.  `assumptions`: the reasons why the played past differs from the real one, one line
-    each; empty if it is exact."""
+    the choice; `difference`: what the choice changes.  `assumptions`: the reasons why the played
+    past differs from the real one, one line each; empty if it is exact."""
 
     at_ms: int
     here: Future
     there: Future
+    difference: FutureDifference
     assumptions: tuple[str, ...] = ()
 
 
@@ -63,7 +65,9 @@ def fork(
     here = _future(scenario, seed, at_ms, (), for_ms)
     there = _future(scenario, seed, at_ms, actions, for_ms)
     refused = tuple(f"not possible in the played past: {problem}" for problem in here.past_problems)
-    return Futures(here.moment_ms, here.future, there.future, refused)
+    at_ms = here.moment_ms
+    difference = difference_of(here.future.record, there.future.record, at_ms, for_ms)
+    return Futures(at_ms, here.future, there.future, difference, refused)
 
 
 def check_moment(scenario: Scenario, at_ms: int) -> None:

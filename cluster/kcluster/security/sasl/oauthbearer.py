@@ -187,8 +187,12 @@ class UnsecuredTokens(Struct, frozen=True):
 
 
 def round_ms(seconds: float) -> int:
-    """Milliseconds, as Java's Math.round gives them."""
-    return min(math.floor(1000 * seconds + 0.5), _MAX_LONG) if math.isfinite(seconds) else _MAX_LONG
+    """Milliseconds, as Java's Math.round gives them; an int may be larger than any float."""
+    try:
+        scaled = 1000 * float(seconds)
+    except OverflowError:
+        return _MAX_LONG
+    return min(math.floor(scaled + 0.5), _MAX_LONG) if math.isfinite(scaled) else _MAX_LONG
 
 
 def _decode(part: str) -> dict[str, object] | None:

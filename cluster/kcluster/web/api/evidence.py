@@ -106,6 +106,7 @@ def save_run(call: ApiCall) -> SavedRun:
 
 @route("GET", "/v1/clusters/<id>/timeline.html", answer=HTML, errors=(404, 409))
 def show_timeline(call: ApiCall) -> ApiAnswer:
-    """The run so far as the timeline page of a run directory: one HTML file."""
-    body = page_of_record(record_of_run(call.held)).encode()
+    """The run so far as the timeline page of a run directory: one HTML file. After a lesson it is a
+    replay of the class, with its votes."""
+    body = page_of_record(record_of_run(call.held), call.held.lessons.replayed()).encode()
     return ApiAnswer(body=body, media_type=f"{HTML}; charset=utf-8")

@@ -16,6 +16,7 @@ from kcluster.handle.cluster import Cluster
 from kcluster.json_types import JsonObject
 from kcluster.runs.journal import Rows, rows_from
 from kcluster.runs.note_values import notes_values
+from kcluster.scenario.difference import FutureDifference
 from kcluster.scenario.forking import fork_cluster
 from kcluster.scenario.language.loader import ScenarioError, parse_action, read_action
 from kcluster.scenario.language.model import Step
@@ -52,10 +53,13 @@ class FutureAnswer(Struct, frozen=True):
 
 
 class ForkAnswer(Struct, frozen=True):
-    """`here`: without the choice; `there`: with it. `assumptions`: the reasons why the played past
-    differs from the real one."""
+    """`here`: without the choice; `there`: with it. `difference`: what the choice changes, in one
+    sentence; `facts`: the same as values. `assumptions`: the reasons why the played past differs
+    from the real one."""
 
     at_ms: int
+    difference: str
+    facts: FutureDifference
     here: FutureAnswer
     there: FutureAnswer
     assumptions: tuple[str, ...]
@@ -76,6 +80,8 @@ def fork_cluster_at(call: ApiCall) -> ForkAnswer:
         futures = source.fork(steps, wanted.at_ms, for_ms)
     return ForkAnswer(
         at_ms=futures.at_ms,
+        difference=futures.difference.text,
+        facts=futures.difference,
         here=future_answer(futures.here, futures.at_ms, wanted.rows),
         there=future_answer(futures.there, futures.at_ms, wanted.rows),
         assumptions=futures.assumptions,

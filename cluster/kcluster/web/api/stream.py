@@ -17,9 +17,12 @@ import gevent
 import msgspec
 from msgspec import Meta, Struct
 
+from kcluster.evidence.watching import Watching
+from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.runs.journal import Rows
 from kcluster.runs.note_values import notes_values
+from kcluster.scenario.started import waiting_records
 from kcluster.web.api.clock import clock_answer
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.held import HeldCluster
@@ -68,7 +71,7 @@ class Feed:
             shared = self._newest.get(after_ms)
             if shared is not None and shared.text is not None:
                 return shared
-            rows, until_ms = self._held.source.recorded_since(after_ms)
+            rows, until_ms = self._watched_since(after_ms)
             reading = Reading(until_ms, rows_text(rows, until_ms, self._held.began_ms))
             self._newest = {
                 after: kept
@@ -77,6 +80,17 @@ class Feed:
             }
             self._newest[after_ms] = reading
             return reading
+
+    def _watched_since(self, after_ms: int) -> tuple[Rows, int]:
+        """The rows of the record, and those that only a watcher needs."""
+        source = self._held.source
+        rows, until_ms = source.recorded_since(after_ms)
+        if isinstance(source, Cluster):
+            watching = source.parts.of(Watching, lambda: Watching(source.recorder))
+            rows |= source.call(
+                lambda: {**watching.read(after_ms, until_ms), "waiting": waiting_records(source)}
+            )
+        return rows, until_ms
 
 
 def rows_text(rows: Rows, until_ms: int, began_ms: int) -> bytes | None:

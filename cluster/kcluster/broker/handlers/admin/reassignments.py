@@ -72,9 +72,19 @@ def alter_timed_out(
 
 
 def list_timed_out(
-    _request: m.ListPartitionReassignmentsRequest,
+    request: m.ListPartitionReassignmentsRequest,
 ) -> m.ListPartitionReassignmentsResponse:
-    """REQUEST_TIMED_OUT."""
-    return m.ListPartitionReassignmentsResponse(
-        error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=None
+    """REQUEST_TIMED_OUT; as in Kafka, every partition that the request names seems to move."""
+    answer = m.ListPartitionReassignmentsResponse
+    moving = answer.OngoingPartitionReassignment
+    return answer(
+        error_code=ErrorCode.REQUEST_TIMED_OUT,
+        error_message=None,
+        topics=[
+            answer.OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[moving(partition_index=index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
     )

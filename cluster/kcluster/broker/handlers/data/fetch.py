@@ -147,6 +147,14 @@ _NOTHING: Final = CollectedReads()
 """The reads of a session in which nothing has moved; never changed."""
 
 
+def _place(read: PartitionRead) -> int:
+    """A read's place in the answer: unknown topic ids, then other refused topics, come last.
+    Kafka: `erroneous` of KafkaApis.handleFetchRequest."""
+    if read.error not in _UNKNOWN:
+        return 0
+    return 1 if read.error == ErrorCode.UNKNOWN_TOPIC_ID else 2
+
+
 @final
 class PendingFetch(ParkedFetch):
     """One fetch, from its arrival to its answer.  Kafka: DelayedFetch."""
@@ -253,6 +261,8 @@ class PendingFetch(ParkedFetch):
         if session is not None and not session.moved:
             # A drained dict keeps its size, and a later look would go through it.
             session.moved = {}
+        if collected.is_urgent:
+            collected.reads.sort(key=_place)
         return collected
 
     def _replica_of(self, wanted: SessionPartition) -> Replica | ErrorCode:

@@ -76,11 +76,11 @@ def alter_user_scram_credentials(broker: Broker, request: Request, now_ms: int) 
 def alter_scram_timed_out(
     request: m.AlterUserScramCredentialsRequest,
 ) -> m.AlterUserScramCredentialsResponse:
-    """REQUEST_TIMED_OUT for each user, once."""
+    """REQUEST_TIMED_OUT for each user, once, in the order of Kafka's HashSet."""
     error = ErrorCode.REQUEST_TIMED_OUT
     names = [change.name for change in request.deletions]
-    users = dict.fromkeys(names + [change.name for change in request.upsertions])
+    names += [change.name for change in request.upsertions]
     result = m.AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
     return m.AlterUserScramCredentialsResponse(
-        results=[result(user, error, error.text) for user in users]
+        results=[result(user, error, error.text) for user in hash_order(names, java_hash_code)]
     )

@@ -1,23 +1,33 @@
 // @ts-check
 // The view of the cluster: brokers, controller and clients as nodes, links between them.
 //
-// Up to eight brokers stand on an ellipse with all links; more stand in a grid, and only links that
-// are cut or slow are drawn.
+// Up to eight brokers, three on a narrow screen, stand on an ellipse around the controller, with all links, and clients at the
+// left; more stand in a grid, and only links that are cut or slow are drawn.  Links lead around
+// boxes (routes.js).
 
 import { button, h, onEnter } from "../dom.js";
+import { clusterLegend } from "../legend.js";
 import { lastAt } from "../model.js";
 import { moment } from "../moment.js";
+import { pathOf, pointAt, routeAround } from "../routes.js";
+import { fencingWords, moodOf, sessionLeft } from "../sessions.js";
 import { registerView } from "../views.js";
+import { waitingTree } from "../waiting.js";
 import { many, processWords } from "../words.js";
 
 /** @import { Model } from "../model.js" */
 /** @import { Page } from "../page.js" */
-/** @import { Client, Lead, Place, Point } from "../types.js" */
+/** @import { Box, Client, Lead, Place, Route } from "../types.js" */
 
 registerView("cluster", moment(clusterView));
 
 const CIRCLE_MAX = 8;
-const MAX_CHIPS = 10;
+const NARROW_MAX = 3;
+const MAX_CHIPS = 4;
+const MAX_CLIENTS = 16;
+/** What stands around the stage: title and legend. */
+const AROUND_PX = 140;
+const NARROW_PX = 620;
 
 /**
  * @param {Page} page
@@ -27,57 +37,87 @@ function clusterView(page, width) {
   const { model, at } = page;
   const ids = [...model.brokers.keys()].filter((id) => id !== model.controllerNode);
   const leads = leadersAt(model, at, page.internal);
-  const place = ids.length <= CIRCLE_MAX ? ellipse(ids, width, page.height) : grid(ids, width);
   const clients = [...model.clients.values()]
     .filter((client) => lastExchange(client, at))
-    .slice(0, 16);
-  const controller = model.controllerAt(at);
+    .slice(0, MAX_CLIENTS);
+  const names = clients.map((client) => client.name);
+  const most = width < NARROW_PX ? NARROW_MAX : CIRCLE_MAX;
+  const place =
+    ids.length <= most ? ellipse(ids, names, width, page.height) : grid(ids, names, width);
   return [
     h("h2", null, "Cluster ", h("small", null, summary(model, leads, at))),
     h(
       "div",
-      { class: "stage", style: `height:${place.height}px` },
+      { class: `stage${place.isGrid ? " grid" : ""}`, style: `height:${place.height}px` },
       h(
         "svg",
         { width, height: place.height, class: "links", role: "group", "aria-label": "Links" },
+        place.isGrid ? null : controlLinks(ids, place),
         linkTrees(page, ids, place),
-        clientLinks(page, clients, place, width),
+        place.isGrid ? null : clientLinks(page, clients, place),
       ),
-      h(
-        "div",
-        {
-          key: "controller",
-          class: `node controller ${controller.state}`,
-          style: `left:${place.controller.x}px;top:${place.controller.y}px`,
-        },
-        h("b", null, "Controller"),
-        h(
-          "span",
-          null,
-          controller.state === "up"
-            ? controller.epoch === undefined
-              ? "up"
-              : `up, epoch ${controller.epoch}`
-            : "down",
-        ),
-      ),
-      ids.map((id) => brokerTree(page, id, place.of(id), leads.get(id) ?? [], place.wide)),
-      clients.map((client, index) =>
-        h(
-          "button",
-          {
-            key: client.name,
-            type: "button",
-            class: "node clientnode",
-            "data-flight": `c${client.name}`,
-            style: `left:${clientX(index, clients.length, width)}px;top:${place.clients}px`,
-            onclick: () => page.showClient(client.name),
-          },
-          h("b", null, client.name),
-        ),
-      ),
+      controllerTree(page, place),
+      ids.map((id) => brokerTree(page, id, leads.get(id) ?? [], place)),
+      clients.map((client) => clientTree(page, client, place)),
     ),
     offlineTree(page, leads.get(-1) ?? []),
+    clusterLegend(),
+  ];
+}
+
+/** @param {Box} box */
+const styleOf = ({ x, y, width, height }) =>
+  `left:${x}px;top:${y}px;width:${width}px;height:${height}px`;
+
+/**
+ * @param {Page} page
+ * @param {Place} place
+ */
+function controllerTree({ model, at }, place) {
+  const { state, epoch } = model.controllerAt(at);
+  const words = state !== "up" ? "down" : epoch === undefined ? "up" : `up, epoch ${epoch}`;
+  return h(
+    "div",
+    {
+      key: "controller",
+      class: `node controller ${state}`,
+      "data-flight": `b${model.controllerNode}`,
+      style: styleOf(place.controller),
+    },
+    h("b", null, "Controller"),
+    h("span", null, words),
+  );
+}
+
+/**
+ * @param {Page} page
+ * @param {Client} client
+ * @param {Place} place
+ */
+function clientTree(page, { name }, place) {
+  const box = place.client(name);
+  return [
+    h(
+      "button",
+      {
+        key: name,
+        type: "button",
+        class: "node clientnode",
+        "data-flight": `c${name}`,
+        style: styleOf(box),
+        onclick: () => page.showClient(name),
+      },
+      h("b", null, name),
+    ),
+    h(
+      "span",
+      {
+        key: `waiting ${name}`,
+        class: "below",
+        style: `left:${box.x - box.width / 2}px;top:${box.y + box.height / 2 + 2}px`,
+      },
+      waitingTree(name, page.model.waitingAt(name, page.at), page.at),
+    ),
   ];
 }
 
@@ -86,12 +126,6 @@ function clusterView(page, width) {
  * @param {number} at
  */
 const lastExchange = (client, at) => client.exchanges[lastAt(client.exchanges, at)];
-/**
- * @param {number} index
- * @param {number} count
- * @param {number} width
- */
-const clientX = (index, count, width) => ((index + 0.5) * width) / count;
 
 /**
  * Partitions by leader at a time; -1 for those without.
@@ -139,100 +173,169 @@ function summary(model, leads, at) {
 }
 
 /**
+ * Few brokers: on an ellipse, clients at the left; on narrow screens below.
+ *
  * @param {number[]} ids
+ * @param {string[]} clients
  * @param {number} width
- * @param {number} shown
+ * @param {number} shown the height of the view
  * @returns {Place}
  */
-function ellipse(ids, width, shown) {
-  const narrow = width < 620,
-    large = document.body.classList.contains("projector");
-  const wide = narrow ? 132 : large ? 260 : 190;
-  const height = narrow ? 470 : Math.min(Math.max(shown - 66, 420), 620),
-    top = 76,
-    space = height - 150;
-  const rx = Math.max((width - wide) / 2 - 12, 60),
-    ry = space / 2 - (large ? 50 : 34);
+function ellipse(ids, clients, width, shown) {
+  const isNarrow = width < NARROW_PX,
+    isLarge = document.body.classList.contains("projector");
+  const wide = isNarrow ? 124 : isLarge ? 250 : 180,
+    tall = isLarge ? 136 : 92;
+  const height = isNarrow ? 520 : Math.min(Math.max(shown - AROUND_PX, 400), 760);
+  const column = isNarrow || !clients.length ? 0 : isLarge ? 230 : 170;
+  const bottom = isNarrow && clients.length ? 64 : 0;
+  const area = { left: column, width: width - column, height: height - bottom };
+  const x = area.left + area.width / 2,
+    y = area.height / 2;
+  const rx = Math.min((area.width - wide) / 2 - 14, 460),
+    ry = (area.height - tall) / 2 - 6;
+  const hasCentre = ids.length > 2;
+  // The ellipse fills the stage: a triangle of three brokers, too.
+  const turn = ids.length === 2 ? Math.PI / 2 : 0;
+  const sines = ids.map((_, i) => Math.sin((i * 2 * Math.PI) / ids.length + turn - Math.PI / 2));
+  const low = Math.min(...sines),
+    span = Math.max(...sines) - low || 1;
   return {
-    height,
-    wide,
-    clients: height - 26,
-    controller: { x: width / 2, y: 22 },
-    of: (id) => {
-      const angle =
-        -Math.PI / 2 +
-        (ids.indexOf(id) * 2 * Math.PI) / ids.length +
-        (ids.length === 2 ? Math.PI / 2 : 0);
-      return {
-        x: width / 2 + Math.min(rx, 360) * Math.cos(angle),
-        y: top + space / 2 + ry * Math.sin(angle),
-      };
+    ...stageOf(width, height),
+    controller: {
+      x,
+      y: hasCentre ? y + (ids.length === 3 ? tall / 4 : 0) : isLarge ? 30 : 24,
+      width: isLarge ? 250 : isNarrow ? 130 : 170,
+      height: isLarge ? 50 : 36,
+    },
+    broker(id) {
+      const index = ids.indexOf(id);
+      const angle = (index * 2 * Math.PI) / ids.length + turn - Math.PI / 2;
+      const height = span < 0.01 ? 0 : (2 * (sines[index] - low)) / span - 1;
+      return { x: x + rx * Math.cos(angle), y: y + ry * height, width: wide, height: tall };
+    },
+    client(name) {
+      const index = clients.indexOf(name);
+      const each = isNarrow ? width / clients.length : height / clients.length;
+      return isNarrow
+        ? { x: (index + 0.5) * each, y: height - 44, width: Math.min(each - 6, 130), height: 28 }
+        : {
+            x: column / 2 + 2,
+            y: (index + 0.5) * each,
+            width: column - 16,
+            height: isLarge ? 44 : 30,
+          };
     },
   };
 }
 
 /**
+ * @param {number} width
+ * @param {number} height
+ */
+const stageOf = (width, height) => ({ width, height, isGrid: false });
+
+/**
+ * Many brokers: in a grid, clients in a row below.
+ *
  * @param {number[]} ids
+ * @param {string[]} clients
  * @param {number} width
  * @returns {Place}
  */
-function grid(ids, width) {
+function grid(ids, clients, width) {
   const wide = 118,
     columns = Math.max(2, Math.floor(width / (wide + 12)));
   const rows = Math.ceil(ids.length / columns),
-    tall = 74;
-  const height = 120 + rows * tall;
+    tall = 78;
+  const height = 124 + rows * tall;
   return {
-    height,
-    wide,
+    ...stageOf(width, height),
     isGrid: true,
-    clients: height - 22,
-    controller: { x: width / 2, y: 22 },
-    of: (id) => {
+    controller: { x: width / 2, y: 22, width: 190, height: 34 },
+    broker(id) {
       const index = ids.indexOf(id);
       return {
         x: (((index % columns) + 0.5) * width) / columns,
-        y: 90 + Math.floor(index / columns) * tall,
+        y: 92 + Math.floor(index / columns) * tall,
+        width: wide,
+        height: 60,
       };
     },
+    client(name) {
+      const each = width / clients.length;
+      const x = (clients.indexOf(name) + 0.5) * each;
+      return { x, y: height - 20, width: Math.min(each - 6, 150), height: 28 };
+    },
   };
+}
+
+/** @type {Map<string, Route>} */
+const routes = new Map();
+const MAX_ROUTES = 2_000;
+
+/**
+ * The way between two nodes of a stage, around the others; found once per layout.
+ *
+ * @param {Place} place
+ * @param {Box} from
+ * @param {Box} to
+ * @param {Box[]} all
+ */
+function routeOn(place, from, to, all) {
+  const key = [place.width, place.height, ...all.flatMap(({ x, y, width }) => [x, y, width])]
+    .concat(all.indexOf(from), all.indexOf(to))
+    .join(" ");
+  let route = routes.get(key);
+  if (!route) {
+    const others = all.filter((box) => box !== from && box !== to);
+    route = routeAround(from, to, others, place);
+    if (routes.size > MAX_ROUTES) routes.clear();
+    routes.set(key, route);
+  }
+  return route;
 }
 
 /**
  * @param {Page} page
  * @param {number} id
- * @param {Point} place
  * @param {Lead[]} led
- * @param {number} wide
+ * @param {Place} place
  */
-function brokerTree(page, id, { x, y }, led, wide) {
+function brokerTree(page, id, led, place) {
   const { model, at } = page;
   const process = model.processAt(id, at),
     fenced = model.isFenced(id, at);
+  const fencing = fencingWords(model, id, at);
   const words = processWords(process) + (fenced && process.state === "up" ? ", fenced" : "");
-  const small = wide < 130,
-    most = small ? 0 : MAX_CHIPS;
+  const most = place.isGrid ? 0 : led.length > MAX_CHIPS ? MAX_CHIPS - 1 : MAX_CHIPS;
   return h(
     "div",
     {
       key: `b${id}`,
       class: `node broker ${process.state}${fenced ? " fenced" : ""}`,
-      style: `left:${x}px;top:${y}px;width:${wide}px`,
+      "data-flight": `b${id}`,
+      style: styleOf(place.broker(id)),
     },
+    sessionBorder(page, id, place.broker(id), process.state === "down"),
     h(
       "button",
       {
         type: "button",
         class: "head",
         "data-broker": id,
-        "data-flight": `b${id}`,
         "aria-haspopup": "menu",
         disabled: page.readOnly === true,
         "aria-label": `Broker ${id}: ${words}, leads ${many(led.length, "partition")}. Actions`,
         onclick: (event) => page.controls?.brokerMenu(event, id),
       },
       h("b", null, `Broker ${id}`),
-      h("span", { class: "state" }, words),
+      h(
+        "span",
+        { class: "state" },
+        words,
+        fencing ? h("span", { class: "warn-text" }, ` · ${fencing}`) : null,
+      ),
     ),
     h(
       "div",
@@ -256,6 +359,44 @@ function brokerTree(page, id, { x, y }, led, wide) {
         ? h("span", { class: "dim" }, most ? `+${led.length - most}` : `leads ${led.length}`)
         : null,
     ),
+    fenced ? h("div", { key: "fence", class: "fence", "aria-hidden": "true" }) : null,
+  );
+}
+
+/**
+ * The border of a broker: its session at the controller, which empties; a cross if it is down.
+ *
+ * @param {Page} page
+ * @param {number} id
+ * @param {Box} box
+ * @param {boolean} isDown
+ */
+function sessionBorder({ model, at }, id, { width, height }, isDown) {
+  const left = sessionLeft(model, id, at);
+  const border = { x: 1.5, y: 1.5, width: width - 3, height: height - 3, rx: 8, pathLength: 100 };
+  return h(
+    "svg",
+    {
+      width,
+      height,
+      class: `border session ${left ? moodOf(left.share) : "none"}`,
+      "aria-hidden": "true",
+    },
+    left ? h("rect", { key: "spent", ...border, class: "spent" }) : null,
+    left
+      ? h("rect", {
+          key: "left",
+          ...border,
+          "stroke-dasharray": `${(left.share * 100).toFixed(1)} 100`,
+        })
+      : null,
+    isDown
+      ? h("path", {
+          key: "cross",
+          class: "dead",
+          d: `M6 6L${width - 6} ${height - 6}m0 ${12 - height}L6 ${height - 6}`,
+        })
+      : null,
   );
 }
 
@@ -280,6 +421,39 @@ function offlineTree(page, list) {
 }
 
 /**
+ * All boxes of a stage with few brokers, each of them once.
+ *
+ * @param {number[]} ids
+ * @param {Place} place
+ * @param {string[]} [clients]
+ */
+const boxesOf = (ids, place, clients = []) => {
+  const brokers = ids.map((id) => place.broker(id));
+  return {
+    brokers,
+    all: [...brokers, place.controller, ...clients.map((name) => place.client(name))],
+  };
+};
+
+/**
+ * The ways of heartbeats.
+ *
+ * @param {number[]} ids
+ * @param {Place} place
+ */
+function controlLinks(ids, place) {
+  const { brokers, all } = boxesOf(ids, place);
+  return ids.map((id, index) =>
+    h("path", {
+      key: `control ${id}`,
+      class: "control",
+      "data-route": `b${id} controller`,
+      d: pathOf(routeOn(place, brokers[index], place.controller, all)),
+    }),
+  );
+}
+
+/**
  * Links between brokers: all pairs of a few brokers; of many only the impaired ones.
  *
  * @param {Page} page
@@ -289,45 +463,69 @@ function offlineTree(page, list) {
 function linkTrees(page, ids, place) {
   const { model, at } = page;
   const trees = [];
-  for (const [index, a] of ids.entries()) {
-    for (const b of ids.slice(index + 1)) {
-      const to = model.linkAt(a, b, at),
-        from = model.linkAt(b, a, at);
-      const isCut = to.cut || from.cut,
-        slow = to.slow || from.slow;
-      if (place.isGrid && !isCut && !slow) continue;
-      if (trees.length > 300) return trees;
-      const words =
-        to.cut && from.cut
-          ? "cut"
-          : to.cut
-            ? `cut from ${a} to ${b}`
-            : from.cut
-              ? `cut from ${b} to ${a}`
-              : slow
-                ? `slow (${slow})`
-                : "";
-      trees.push(
-        linkTree(page, [a, b], place.of(a), place.of(b), words, isCut ? "cut" : slow ? "slow" : ""),
-      );
-    }
+  const { brokers, all } = boxesOf(ids, place);
+  for (const [a, b] of place.isGrid ? knownPairs(model) : pairsOf(ids)) {
+    if (!ids.includes(a) || !ids.includes(b)) continue;
+    const to = model.linkAt(a, b, at),
+      from = model.linkAt(b, a, at);
+    const isCut = to.cut || from.cut,
+      slow = to.slow || from.slow;
+    if (place.isGrid && !isCut && !slow) continue;
+    if (trees.length > 300) return trees;
+    const words =
+      to.cut && from.cut
+        ? "cut"
+        : to.cut
+          ? `cut from ${a} to ${b}`
+          : from.cut
+            ? `cut from ${b} to ${a}`
+            : slow
+              ? `slow (${slow})`
+              : "";
+    const [start, end] = [brokers[ids.indexOf(a)], brokers[ids.indexOf(b)]];
+    const route = place.isGrid
+      ? routeAround(start, end, [], place)
+      : routeOn(place, start, end, all);
+    trees.push(linkTree(page, [a, b], route, words, isCut ? "cut" : slow ? "slow" : ""));
   }
   return trees;
 }
 
 /**
+ * @param {number[]} ids
+ * @returns {[number, number][]}
+ */
+const pairsOf = (ids) =>
+  ids.flatMap((a, index) =>
+    ids.slice(index + 1).map((b) => /** @type {[number, number]} */ ([a, b])),
+  );
+
+/**
+ * The pairs whose links were ever cut or slow.
+ *
+ * @param {Model} model
+ * @returns {[number, number][]}
+ */
+const knownPairs = (model) => {
+  const pairs = [...model.links.values()].map(({ source, destination }) =>
+    source < destination ? [source, destination] : [destination, source],
+  );
+  const names = new Map(pairs.map((pair) => [String(pair), pair]));
+  return /** @type {[number, number][]} */ ([...names.values()]);
+};
+
+/**
  * @param {Page} page
  * @param {[number, number]} ends
- * @param {Point} from
- * @param {Point} to
+ * @param {Route} route
  * @param {string} words
  * @param {string} kind
  */
-function linkTree(page, [a, b], from, to, words, kind) {
-  const d = `M${from.x} ${from.y}L${to.x} ${to.y}`;
+function linkTree(page, [a, b], route, words, kind) {
+  const d = pathOf(route);
   const open = (/** @type {{ currentTarget: Element }} */ event) =>
     page.controls?.linkMenu(event, a, b);
-  const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+  const middle = pointAt(route, 0.5);
   return h(
     "g",
     {
@@ -342,7 +540,7 @@ function linkTree(page, [a, b], from, to, words, kind) {
       onkeydown: page.readOnly ? null : onEnter(open),
     },
     h("path", { key: "hit", d, class: "hit" }),
-    h("path", { key: "line", d, class: "line" }),
+    h("path", { key: "line", d, class: "line", "data-route": `b${a} b${b}` }),
     kind === "cut"
       ? h("path", {
           key: "cross",
@@ -362,25 +560,30 @@ function linkTree(page, [a, b], from, to, words, kind) {
  * @param {Page} page
  * @param {Client[]} clients
  * @param {Place} place
- * @param {number} width
  */
-function clientLinks(page, clients, place, width) {
+function clientLinks(page, clients, place) {
   const { model, at } = page;
+  const ids = [...model.brokers.keys()].filter((id) => id !== model.controllerNode);
+  const { brokers, all } = boxesOf(
+    ids,
+    place,
+    clients.map((client) => client.name),
+  );
   return clients.flatMap((client, index) => {
-    const brokers = new Map();
+    const asked = new Map();
     for (let i = lastAt(client.exchanges, at), tries = 0; i >= 0 && tries < 40; i--, tries++) {
       const row = client.exchanges[i];
       if (at - row.at > 5000) break;
-      if (!brokers.has(row.broker) && model.brokers.has(row.broker)) brokers.set(row.broker, row);
+      if (!asked.has(row.broker) && ids.includes(row.broker)) asked.set(row.broker, row);
     }
-    const x = clientX(index, clients.length, width);
-    return [...brokers].map(([broker, row]) => {
-      const to = place.of(broker);
-      return h("path", {
+    const from = all[ids.length + 1 + index];
+    return [...asked].map(([broker, row]) =>
+      h("path", {
         key: `${client.name} ${broker}`,
         class: `asks${row.error ? " refused" : ""}`,
-        d: `M${x} ${place.clients}L${to.x} ${to.y}`,
-      });
-    });
+        "data-route": `c${client.name} b${broker}`,
+        d: pathOf(routeOn(place, from, brokers[ids.indexOf(broker)], all)),
+      }),
+    );
   });
 }

@@ -2,17 +2,21 @@
 // The view of a partition: the log of each replica, and its clients.
 
 import { button, h } from "../dom.js";
-import { epochFill } from "../epochs.js";
-import { crown, laneWidth, logTree, MARK_PX, scaleOf } from "../log.js";
+import { fallingTree, truncationsAt } from "../falling.js";
+import { firstComing } from "../journeys.js";
+import { momentLegend } from "../legend.js";
+import { crown, laneWidth, logTree, MARK_PX, scaleOf, WIRE_ROOM_PX } from "../log.js";
 import { lastAt } from "../model.js";
 import { moment } from "../moment.js";
 import { offsetWords, partitionAt, replicaWords } from "../replicas.js";
+import { sessionRing } from "../sessions.js";
 import { registerView } from "../views.js";
+import { waitingTree } from "../waiting.js";
 import { number } from "../words.js";
 
 /** @import { Partition } from "../model.js" */
 /** @import { Page } from "../page.js" */
-/** @import { Client, PartitionAt, ReplicaAt, Scale, Tree } from "../types.js" */
+/** @import { Client, Fall, PartitionAt, ReplicaAt, Scale } from "../types.js" */
 
 registerView("partition", moment(partitionTree));
 
@@ -25,14 +29,20 @@ registerView("partition", moment(partitionTree));
 function partitionTree(page, width) {
   const { model, at } = page;
   const partition = page.shownPartition;
-  if (!partition) return [h("p", { class: "dim" }, "There is no topic yet.")];
+  if (!partition)
+    return page.controls && !page.time.isComplete
+      ? page.controls.first()
+      : [h("p", { class: "dim" }, "There is no topic yet.")];
   const shown = partitionAt(model, partition, at);
   if (!shown.registration)
     return [h("p", { class: "dim" }, `${partition.name} does not exist yet.`)];
   if (shown.registration.deleted)
     return [h("p", { class: "dim" }, `${partition.name} is deleted.`)];
   const { registration } = shown;
-  const scale = scaleOf(shown.replicas, Math.max(laneWidth(width), 160));
+  const lane = Math.max(laneWidth(width, WIRE_ROOM_PX), 160);
+  const scale = scaleOf(shown.replicas, lane);
+  const tall = laneHeight(page, shown.replicas.length);
+  const falls = truncationsAt(model, partition, at, page.time.pace);
   const epochs = [...new Set(shown.replicas.flatMap((each) => each.runs.map(([epoch]) => epoch)))];
   return [
     h(
@@ -61,24 +71,47 @@ function partitionTree(page, width) {
     h(
       "div",
       { class: "replicas" },
-      axisTree(scale, width),
-      shown.replicas.map((each) => replicaTree(page, partition, shown, each, scale, width)),
+      axisTree(scale, lane),
+      shown.replicas.map((each) => {
+        const fall = falls.find((found) => found.broker === each.broker);
+        return replicaTree(page, partition, shown, each, scale, { lane, tall }, fall);
+      }),
     ),
     clientsLine(page, partition, "consumers"),
-    legendTree(epochs.slice(-6)),
+    momentLegend(epochs.slice(-6)),
   ];
+}
+
+/** What stands above and below the logs: title, clients, axis, legend. */
+const AROUND_PX = 262;
+/** With large text the legend is below what is seen first. */
+const AROUND_LARGE_PX = 240;
+const LEAST_PX = 46;
+const MOST_PX = 220;
+
+/**
+ * The height of a log: the logs take the height that there is.
+ *
+ * @param {Page} page
+ * @param {number} count
+ */
+function laneHeight(page, count) {
+  if (!page.height || innerWidth <= 760) return count > 4 ? LEAST_PX : 64;
+  const isLarge = document.body.classList.contains("projector");
+  const around = isLarge ? AROUND_LARGE_PX : AROUND_PX;
+  return Math.round(Math.min(Math.max((page.height - around) / count - 6, LEAST_PX), MOST_PX));
 }
 
 /**
  * @param {Scale} scale
- * @param {number} width
+ * @param {number} lane
  */
-function axisTree(scale, width) {
+function axisTree(scale, lane) {
   const every = scale.cell >= 22 ? 1 : scale.cell >= 13 ? 2 : 5;
   const ticks = [];
   for (
     let offset = scale.first;
-    offset < scale.first + Math.round((laneWidth(width) - MARK_PX - scale.runs) / scale.cell);
+    offset < scale.first + Math.round((lane - MARK_PX - scale.runs) / scale.cell);
     offset++
   ) {
     const step = number(scale.end).length > 4 ? 5 * every : every;
@@ -97,7 +130,7 @@ function axisTree(scale, width) {
     h("span", { class: "label dim" }, "offset"),
     h(
       "svg",
-      { width: laneWidth(width), height: 18, "aria-hidden": "true" },
+      { width: lane, height: 18, "aria-hidden": "true" },
       scale.runs ? h("text", { key: "before", x: 2, y: 13 }, `${number(scale.start)} …`) : null,
       ticks,
     ),
@@ -112,16 +145,25 @@ function axisTree(scale, width) {
  * @param {PartitionAt} shown
  * @param {ReplicaAt} replica
  * @param {Scale} scale
- * @param {number} width
+ * @param {{ lane: number, tall: number }} size
+ * @param {Fall | undefined} fall
  */
-function replicaTree(page, partition, shown, replica, scale, width) {
+function replicaTree(page, partition, shown, replica, scale, size, fall) {
   const { broker, standing, process } = replica;
   const words = replicaWords(replica, shown.leader),
     { leader } = shown;
   const spoken = [...words, ...offsetWords(replica, leader, true)].join(", ");
+  const { at, model, time } = page;
+  const coming =
+    replica === leader ? Infinity : firstComing(model, partition, broker, at, time.pace);
+  // A few records wait for the answer that brings them; of a stream of records, nothing waits.
+  const held = replica.end - coming <= MAX_HELD ? coming : Infinity;
   return h(
     "div",
-    { key: broker, class: `replica ${process.state} ${standing}` },
+    {
+      key: broker,
+      class: `replica ${process.state} ${standing}${replica.fenced ? " fenced" : ""}`,
+    },
     h(
       "button",
       {
@@ -133,7 +175,12 @@ function replicaTree(page, partition, shown, replica, scale, width) {
         "aria-label": `Broker ${broker}: ${spoken}. Actions`,
         onclick: (event) => page.controls?.brokerMenu(event, broker),
       },
-      h("span", { class: `ring ${standing}`, "data-flight": `b${broker}` }, String(broker)),
+      h(
+        "span",
+        { class: `ring ${standing}` },
+        sessionRing(model, broker, at),
+        h("span", null, String(broker)),
+      ),
       standing === "leader" ? crown() : null,
       h(
         "span",
@@ -144,9 +191,17 @@ function replicaTree(page, partition, shown, replica, scale, width) {
         offsetWords(replica, leader).join(" · "),
       ),
     ),
-    logTree(page, partition, shown, replica, scale, width),
+    h(
+      "div",
+      { class: "lane" },
+      logTree(page, partition, shown, replica, scale, { ...size, coming: held }),
+      fall ? fallingTree(fall, scale, size) : null,
+    ),
   );
 }
+
+/** The most records of a follower that are drawn only once their answer has arrived. */
+const MAX_HELD = 3;
 
 /**
  * Who produces to the partition, or reads it, in the last seconds.
@@ -161,23 +216,30 @@ function clientsLine(page, partition, side) {
   const found = [];
   for (const client of model.clients.values()) {
     const exchange = recentExchange(client, api, partition, at);
-    if (!exchange || at - exchange.at > 30_000) continue;
+    const waits = side === "producers" ? model.waitingAt(client.name, at, partition) : null;
+    if (!waits?.count && (!exchange || at - exchange.at > 30_000)) continue;
     const position =
-      side === "consumers" && exchange.last >= 0 ? ` at ${number(exchange.last + 1)}` : "";
-    const error = exchange.answered_ms >= 0 && exchange.answered_ms <= at ? exchange.error : "";
+      side === "consumers" && exchange && exchange.last >= 0
+        ? ` at ${number(exchange.last + 1)}`
+        : "";
+    const isAnswered = exchange && exchange.answered_ms >= 0 && exchange.answered_ms <= at;
+    const error = isAnswered ? exchange.error : "";
     found.push(
       h(
-        "button",
-        {
-          key: client.name,
-          type: "button",
-          class: `client${error ? " refused" : ""}`,
-          "data-flight": `c${client.name}`,
-          onclick: () => page.showClient(client.name),
-        },
-        h("b", null, client.name),
-        position,
-        error ? h("span", { class: "bad-text" }, ` ${error}`) : null,
+        "span",
+        { key: client.name, class: "clientspan", "data-flight": `c${client.name}` },
+        h(
+          "button",
+          {
+            type: "button",
+            class: `client${error ? " refused" : ""}`,
+            onclick: () => page.showClient(client.name),
+          },
+          h("b", null, client.name),
+          position,
+          error ? h("span", { class: "bad-text" }, ` ${error}`) : null,
+        ),
+        waits ? waitingTree(client.name, waits, at) : null,
       ),
     );
   }
@@ -205,58 +267,4 @@ function recentExchange(client, api, partition, at) {
       return row;
   }
   return null;
-}
-
-/** @param {number[]} epochs */
-function legendTree(epochs) {
-  /**
-   * @param {Tree} drawing
-   * @param {string} text
-   * @param {string | number} key
-   */
-  const swatch = (drawing, text, key) =>
-    h(
-      "span",
-      { key, class: "entry" },
-      h("svg", { width: 24, height: 16, "aria-hidden": "true" }, drawing),
-      text,
-    );
-  return h(
-    "p",
-    { class: "legend" },
-    epochs.map((epoch) =>
-      swatch(
-        h("rect", { width: 22, height: 14, y: 1, fill: epochFill(epoch) }),
-        `epoch ${epoch}`,
-        epoch,
-      ),
-    ),
-    swatch(h("path", { class: "mark", d: "M12 0V16m-4 0h8" }), "high watermark", "mark"),
-    swatch(h("path", { class: "stable", d: "M12 0V16" }), "last stable offset", "stable"),
-    swatch(
-      h("rect", {
-        width: 22,
-        height: 14,
-        y: 1,
-        class: "cell open",
-        fill: epochFill(epochs[0] ?? 0),
-      }),
-      "not committed",
-      "open",
-    ),
-    swatch(
-      h("rect", {
-        width: 21,
-        height: 13,
-        x: 1,
-        y: 1,
-        class: "cell gone",
-        fill: epochFill(epochs[0] ?? 0),
-      }),
-      "not in the leader's log",
-      "gone",
-    ),
-    h("span", { class: "entry" }, h("span", { class: "ring isr tiny" }), "in sync"),
-    h("span", { class: "entry" }, h("span", { class: "ring elr tiny" }), "eligible (ELR)"),
-  );
 }

@@ -20,7 +20,10 @@ registerView("timeline", {
   below: (page) => whenReady(page, (shown) => [legendTree(shown)]) ?? [],
   side: (page) => whenReady(page, sideTrees) ?? [],
   keys: (page) => whenReady(page, keysOf) ?? {},
-  drawn: (page) => whenReady(page, (shown) => shown.draw()),
+  drawn(page) {
+    whenReady(page, (shown) => shown.draw());
+    return false;
+  },
   left: () => timeline?.left(),
 });
 

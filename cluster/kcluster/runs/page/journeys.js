@@ -1,0 +1,263 @@
+// @ts-check
+// What travels between nodes and clients at a moment: where it is, as values.
+//
+// Times are the cluster's.  A message that takes less than VISIBLE_MS of the viewer's time is shown
+// for that long, and an answer leaves only after its request is seen to arrive: so what takes no
+// time in the cluster is seen in its order, some tenths of a second late.
+
+import { lastAt } from "./model.js";
+
+/** @import { Model, Partition } from "./model.js" */
+/** @import { Call, Client, Journey, Part } from "./types.js" */
+
+/** The least time of a flight, of the viewer's. */
+export const VISIBLE_MS = 260;
+const MAX_LATE = 1;
+/** The newest calls of a link that are looked at; if they are more than FEW, some are shown. */
+const CALLS = 120;
+const FEW = 10;
+/** How far back they are looked at, and how far apart some of many are, in times of a flight. */
+const CALLS_SPAN = 5;
+const APART = 0.75;
+const EXCHANGES = 40;
+/** The flights of a client that begin within the time of one. */
+const AT_ONCE = 4;
+const MAX_CELLS = 6;
+/** Where a lost message ends on its way. */
+export const LOST_AT = 0.55;
+/** A call that has no answer after this time gets none. */
+const GIVEN_UP_MS = 60_000;
+
+/** APIs between nodes that are drawn, and what they are called. @type {{ [api: string]: string }} */
+const KINDS = { Fetch: "fetch", BrokerHeartbeat: "heartbeat", AlterPartition: "isr" };
+
+/** @typedef {{ call: Call, begin: number, end: number, answered: number, back: number }} Shown */
+
+/**
+ * The newest calls of a link with the times at which they are shown.
+ *
+ * @param {Call[]} calls
+ * @param {number} at
+ * @param {number} visible the least time of a flight, of the cluster's
+ * @returns {Shown[]}
+ */
+function shownCalls(calls, at, visible) {
+  const late = MAX_LATE * visible;
+  let free = -Infinity;
+  return chosenCalls(calls, at, visible).map((call) => {
+    const { answer } = call;
+    const begin = Math.min(Math.max(call.at, free), call.at + late);
+    const end = begin + Math.max((call.arrives ?? call.at) - call.at, visible);
+    const answered = answer ? Math.max(answer.at, end) : Infinity;
+    const back = answer
+      ? answered + Math.max((answer.arrives ?? answer.at) - answer.at, visible)
+      : Infinity;
+    free = answer ? back : end;
+    return { call, begin, end, answered, back };
+  });
+}
+
+/**
+ * The calls to show: all of a few; of many some, those with records first.
+ *
+ * @param {Call[]} calls
+ * @param {number} at
+ * @param {number} visible
+ * @returns {Call[]}
+ */
+function chosenCalls(calls, at, visible) {
+  const last = lastAt(calls, at);
+  let first = last;
+  const isRecent = (/** @type {Call} */ call) =>
+    (call.answer?.arrives ?? call.answer?.at ?? at) > at - CALLS_SPAN * visible;
+  while (first > 0 && first > last - CALLS && isRecent(calls[first - 1])) first -= 1;
+  const found = calls.slice(Math.max(first, 0), last + 1);
+  if (found.length <= FEW) return found;
+  /** @type {Map<number, Call>} */
+  const chosen = new Map();
+  for (const call of found) {
+    const bucket = Math.floor(call.at / (APART * visible));
+    const other = chosen.get(bucket);
+    if (!other || (carries(call) && !carries(other))) chosen.set(bucket, call);
+  }
+  return [...chosen.values()];
+}
+
+/** @param {Call} call */
+const carries = ({ answer }) => answer?.parts.some(([, , first]) => first >= 0) ?? false;
+
+/**
+ * @param {Part[]} parts
+ * @param {Partition} partition
+ */
+const partOf = (parts, partition) =>
+  parts.find(([topic, number]) => topic === partition.topic && number === partition.number);
+
+/**
+ * Whether a broker's process has ended, with its connections.
+ *
+ * @param {Model} model
+ * @param {number} node
+ * @param {number} at
+ */
+const isDown = (model, node, at) => model.processAt(node, at).state === "down";
+
+/**
+ * Everything that is on its way, or waits, at a moment.
+ *
+ * @param {Model} model
+ * @param {number} at
+ * @param {number} pace how much of the cluster's time passes in the viewer's
+ * @param {Partition | null} partition of which records are shown; null: of all
+ * @returns {Journey[]}
+ */
+export function journeysAt(model, at, pace, partition) {
+  const visible = VISIBLE_MS * pace;
+  /** @type {Journey[]} */
+  const found = [];
+  const shown = partition && model.registrationAt(partition, at);
+  for (const calls of model.calls.values()) {
+    const [first] = calls;
+    const kind = KINDS[first?.api];
+    if (!kind || isDown(model, first.from, at) || isDown(model, first.to, at)) continue;
+    // Of a partition: its followers' fetches from its leader.
+    if (shown && (first.to !== shown.leader || !shown.replicas.includes(first.from))) continue;
+    for (const each of shownCalls(calls, at, visible)) addCall(found, each, kind, at, partition);
+  }
+  if (!model.calls.size && partition) addCopies(found, model, at, visible, partition);
+  for (const client of model.clients.values()) addExchanges(found, client, at, visible, partition);
+  return found;
+}
+
+/**
+ * @param {Journey[]} found
+ * @param {Shown} shown
+ * @param {string} kind
+ * @param {number} at
+ * @param {Partition | null} partition
+ */
+function addCall(found, { call, begin, end, answered, back }, kind, at, partition) {
+  const from = `b${call.from}`,
+    to = `b${call.to}`;
+  if (at < begin || at >= back) return;
+  if (at < end) {
+    const isLost = call.arrives === null;
+    const share = Math.min((at - begin) / (end - begin), isLost ? LOST_AT : 1);
+    found.push({ kind, from, to, share, isLost, words: String(call.from) });
+  } else if (at < answered) {
+    const isOver = call.arrives === null || (!call.answer && at - call.at > GIVEN_UP_MS);
+    if (kind === "fetch" && !isOver)
+      found.push({ kind: "parked", from, to, share: 1, words: String(call.from) });
+  } else if (call.answer) {
+    const { parts, arrives } = call.answer;
+    const part = partition ? partOf(parts, partition) : parts.find(([, , first]) => first >= 0);
+    const cells = part && part[2] >= 0 ? cellsOf(part[2], part[3]) : [];
+    const isLost = arrives === null;
+    const share = Math.min((at - answered) / (back - answered), isLost ? LOST_AT : 1);
+    found.push({
+      kind: kind === "fetch" ? "answer" : `${kind} answer`,
+      from: to,
+      to: from,
+      share,
+      isLost,
+      cells,
+      mark: part?.[4],
+    });
+  }
+}
+
+/**
+ * The offsets that are drawn of a batch: the first ones.
+ *
+ * @param {number} first
+ * @param {number} last
+ */
+const cellsOf = (first, last) =>
+  Array.from({ length: Math.min(last - first + 1, MAX_CELLS) }, (_, index) => first + index);
+
+/**
+ * The answers to followers of a record without messages between nodes, as the replicas' logs tell.
+ *
+ * @param {Journey[]} found
+ * @param {Model} model
+ * @param {number} at
+ * @param {number} visible
+ * @param {Partition} partition
+ */
+function addCopies(found, model, at, visible, partition) {
+  const leader = model.registrationAt(partition, at)?.leader ?? -1;
+  for (const [broker, series] of partition.series) {
+    const place = series.place(at);
+    if (broker === leader || leader < 0 || place < 1) continue;
+    const since = at - series.at(place);
+    const first = series.end(place - 1),
+      last = series.end(place) - 1;
+    if (since >= visible || last < first) continue;
+    found.push({
+      kind: "answer",
+      from: `b${leader}`,
+      to: `b${broker}`,
+      share: since / visible,
+      cells: cellsOf(first, last),
+      mark: series.mark(place),
+    });
+  }
+}
+
+/**
+ * @param {Journey[]} found
+ * @param {Client} client
+ * @param {number} at
+ * @param {number} visible
+ * @param {Partition | null} partition
+ */
+function addExchanges(found, client, at, visible, partition) {
+  const rows = client.exchanges;
+  const here = `c${client.name}`;
+  const bucket = visible / AT_ONCE;
+  const last = lastAt(rows, at);
+  for (let i = last; i >= 0 && i > last - EXCHANGES; i--) {
+    const row = rows[i];
+    if (partition && (row.topic !== partition.topic || row.partition !== partition.number))
+      continue;
+    const isProduce = row.api === "Produce";
+    if (!isProduce && !(row.api === "Fetch" && row.first >= 0) && !row.error) continue;
+    // Of many at once, a few: the first in each part of the time.
+    const before = rows[i - 1];
+    if (before && Math.floor(before.at / bucket) === Math.floor(row.at / bucket)) continue;
+    const there = `b${row.broker}`;
+    const cells = row.first >= 0 ? cellsOf(row.first, row.last) : [];
+    const end = isProduce || row.error ? row.at + visible : row.at;
+    if (at < end) {
+      const share = (at - row.at) / visible;
+      found.push({ kind: isProduce ? "produce" : "ask", from: here, to: there, share, cells });
+      continue;
+    }
+    if (row.answered_ms < 0) continue;
+    const answered = Math.max(row.answered_ms, end);
+    const share = (at - answered) / visible;
+    if (share < 0 || share >= 1) continue;
+    const kind = row.error ? "refused" : isProduce ? "ack" : "read";
+    found.push({ kind, from: there, to: here, share, cells, words: row.error });
+  }
+}
+
+/**
+ * The first of a follower's newest records that is still on its way to it; Infinity if none is.
+ *
+ * @param {Model} model
+ * @param {Partition} partition
+ * @param {number} broker
+ * @param {number} at
+ * @param {number} pace
+ */
+export function firstComing(model, partition, broker, at, pace) {
+  const leader = model.registrationAt(partition, at)?.leader ?? -1;
+  const calls = model.calls.get(`${broker}>${leader} Fetch`) ?? [];
+  let first = Infinity;
+  for (const { call, back } of shownCalls(calls, at, VISIBLE_MS * pace)) {
+    const part = call.answer && call.answer.at <= at && partOf(call.answer.parts, partition);
+    if (part && part[2] >= 0 && at < back) first = Math.min(first, part[2]);
+  }
+  return first;
+}

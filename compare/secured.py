@@ -1,0 +1,181 @@
+"""The cluster with SASL and an authorizer: its configs, the same on both sides, and its users.
+
+Owns: the secured topology, Apache Kafka's server.properties for the same, starting it.  Never: logs
+in (logins.py does), knows a case.
+
+Every broker has a listener PLAINTEXT, whose clients are the super user ANONYMOUS, for what a case
+needs around it, and one of SASL_PLAINTEXT for the users that a case is about.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from bench.processes import free_ports
+from bench.systems import SETUP_TIMEOUT_S, START_TIMEOUT_S, Kafka, kafka_folder
+from bench.wire import brokers_named
+from compare.references import NEWEST, Reference
+from compare.systems import BROKERS, PLAINTEXT, SERVER_CONFIG, OverTcp
+from kcluster.config.topology.model import Topology
+from kcluster.security.authorizer import STANDARD_AUTHORIZER
+
+SASL: Final = "SASL"
+"""The listener with logins."""
+
+PLAIN_USERS: Final = {"alice": "alice-secret", "bob": "bob-secret"}
+"""Passwords of PLAIN.  Users of SCRAM are made by the cases; a token of OAUTHBEARER may have any
+name."""
+
+_PLAIN_JAAS: Final = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    + "".join(f' user_{name}="{password}"' for name, password in PLAIN_USERS.items())
+    + ";"
+)
+REAUTH_MS: Final = 2_500
+"""connections.max.reauth.ms of SCRAM-SHA-512, the only mechanism that has one."""
+
+SECURED_CONFIG: Final[dict[str, Any]] = {
+    **SERVER_CONFIG,
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "super.users": "User:ANONYMOUS;User:root",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+    "listener.name.sasl.plain.sasl.jaas.config": _PLAIN_JAAS,
+    "listener.name.sasl.scram-sha-512.connections.max.reauth.ms": REAUTH_MS,
+    "delegation.token.secret.key": "compare",
+}
+"""The configs of both sides."""
+
+_LOGIN_MODULES: Final = {
+    "scram-sha-256": "scram.ScramLoginModule",
+    "scram-sha-512": "scram.ScramLoginModule",
+    "oauthbearer": "oauthbearer.OAuthBearerLoginModule",
+}
+_LOG_LEVEL: Final = """\
+status=error
+rootLogger.level=warn
+rootLogger.appenderRef.c.ref=C
+appender.c.type=Console
+appender.c.name=C
+appender.c.layout.type=PatternLayout
+appender.c.layout.pattern=%d %p %m%n
+"""
+CONTROLLER_OFFSET: Final = 6
+"""Ports of a cluster: 3 of PLAINTEXT, 3 of SASL, 3 of controllers."""
+
+
+def our_secured_topology(reference: Reference) -> Topology:
+    """Ours."""
+    older: dict[str, Any] = {} if reference == NEWEST else {"kafka_version": reference.name}
+    advertised = {"advertised": "127.0.0.1"}
+    return Topology.of(
+        brokers=len(BROKERS),
+        profile="kafka",
+        listeners={
+            PLAINTEXT: {"protocol": "PLAINTEXT", **advertised},
+            SASL: {"protocol": "SASL_PLAINTEXT", **advertised},
+        },
+        config=SECURED_CONFIG,
+        **older,
+    )
+
+
+def server_properties(broker: int, port: int, folder: Path) -> str:
+    """Apache Kafka's, of one broker."""
+    controllers = [f"{id_}@127.0.0.1:{port + CONTROLLER_OFFSET + id_ - 1}" for id_ in BROKERS]
+    listeners = (
+        f"{PLAINTEXT}://127.0.0.1:{port + broker - 1},"
+        f"{SASL}://127.0.0.1:{port + len(BROKERS) + broker - 1}"
+    )
+    protocols = f"{PLAINTEXT}:PLAINTEXT,{SASL}:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
+    configs: Mapping[str, Any] = {
+        "process.roles": "broker,controller",
+        "node.id": broker,
+        "controller.quorum.voters": ",".join(controllers),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"{listeners},CONTROLLER://{controllers[broker - 1].partition('@')[2]}",
+        "advertised.listeners": listeners,
+        "listener.security.protocol.map": protocols,
+        "inter.broker.listener.name": PLAINTEXT,
+        "log.dirs": folder / "logs",
+        "transaction.state.log.replication.factor": 3,
+        "share.coordinator.state.topic.replication.factor": 3,
+        "share.coordinator.state.topic.min.isr": 1,
+        **SECURED_CONFIG,
+        **{
+            f"listener.name.sasl.{mechanism}.sasl.jaas.config": (
+                f"org.apache.kafka.common.security.{module} required;"
+            )
+            for mechanism, module in _LOGIN_MODULES.items()
+        },
+    }
+    return "".join(f"{name}={value}\n" for name, value in configs.items())
+
+
+@contextlib.contextmanager
+def own_secured_kafka(reference: Reference) -> Iterator[OverTcp]:
+    """Start Apache Kafka with SASL and an authorizer; stop it at the end."""
+    peer = Kafka(reference.version)
+    with TemporaryDirectory() as place, contextlib.ExitStack() as stack:
+        peer.call("setup", timeout_s=SETUP_TIMEOUT_S, log=Path(place) / "setup")
+        port = free_ports(3 * len(BROKERS), (), lambda port: kafka_folder(port).exists())
+        folder = kafka_folder(port)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        for broker in BROKERS:
+            _start(broker, port, folder / f"n{broker}", peer.libraries, stack)
+        began_s = time.monotonic()
+        while brokers_named(("127.0.0.1", port)) < len(BROKERS):
+            assert time.monotonic() - began_s < START_TIMEOUT_S, f"see {folder}/n1/out.log"
+            time.sleep(0.05)
+        system = OverTcp(",".join(f"127.0.0.1:{port + broker - 1}" for broker in BROKERS))
+        for broker in BROKERS:
+            logins = system.endpoints[broker][SASL] = "127.0.0.1", port + len(BROKERS) + broker - 1
+            _wait_for(logins)
+            system.controller_ports[broker] = port + CONTROLLER_OFFSET + broker - 1
+            stack.callback(system.close_all, broker)
+        yield system
+
+
+def _wait_for(address: tuple[str, int]) -> None:
+    """Wait until a listener accepts connections: SASL's opens after PLAINTEXT's."""
+    until_s = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            socket.create_connection(address, 5).close()
+        except ConnectionRefusedError:
+            assert time.monotonic() < until_s, f"nothing listens at {address}"
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _start(
+    broker: int, port: int, home: Path, libraries: Path, stack: contextlib.ExitStack
+) -> None:
+    """Format a broker's directory and start it; `stack` ends it."""
+    home.mkdir(parents=True)
+    properties = home / "server.properties"
+    properties.write_text(server_properties(broker, port, home))
+    logging = home / "log4j2.properties"
+    logging.write_text(_LOG_LEVEL)
+    java = ["java", "-Xms256m", "-Xmx1g", f"-Dlog4j2.configurationFile={logging}"]
+    java += ["-cp", f"{libraries}/*"]
+    cluster = "MkU3OEVBNTcwNTJENDM2Qk"
+    with (home / "out.log").open("wb") as out:
+        subprocess.run(
+            [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)],
+            stdout=out, stderr=out, check=True, timeout=120,
+        )  # fmt: skip
+        process = subprocess.Popen(
+            [*java, "kafka.Kafka", str(properties)],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+    stack.callback(process.wait, 60)
+    stack.callback(process.terminate)

@@ -1,0 +1,185 @@
+"""What moves on the page: where messages are at a moment, the rings, the ways around boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kcluster.runs.page.document import page_of_record
+from kcluster.runs.record import RunInfo, RunRecord
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    Tab = Callable[..., Page]
+
+pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.long, pytest.mark.timeout_s(180)]
+
+CLUSTER = """
+const page = kclusterPage;
+await page.ready;
+page.time.isComplete = true;
+const start = (count) => page.rows({
+  notes: [
+    {id: [-1, 0], at_ms: 0, subject: "controller", text: "elected", cause: null,
+     event: {kind: "controller_elected", leader: 3000, epoch: 1}},
+    ...Array.from({length: count}, (_, i) => ({id: [-1, i + 1], at_ms: 0, cause: null,
+      subject: `broker ${i + 1}`, text: "process started",
+      event: {kind: "broker_started", broker: i + 1}})),
+  ],
+  leaders: [{topic: "t", partition: 0, at_ms: 0, leader: 1, leader_epoch: 0, isr: [1, 2, 3],
+    elr: [], replicas: [1, 2, 3]}],
+  epochs: [1, 2, 3].map((broker) => ({topic: "t", partition: 0, broker, at_ms: 0,
+    start_offset: 0, epochs: [[0, 0]]})),
+  moves: [1, 2, 3].map((broker) => ({topic: "t", partition: 0, broker, at_ms: 0,
+    log_end_offset: 3, high_watermark: 3, last_stable_offset: 3})),
+}, 20000);
+const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+const show = async (view) => { page.show(view); await page.ready; await frame(); };
+"""
+
+FETCH = """
+start(3);
+page.time.speed = 0.01;
+const message = (source, destination, is_answer, sent_us, arrives_us, parts) => ({source,
+  destination, number: 7, is_answer, api: "Fetch", sent_us, arrives_us, parts});
+page.rows({
+  messages: [
+    message(2, 1, false, 1_000_000, 1_010_000, [["t", 0, 3, -1, -1]]),
+    message(1, 2, true, 1_050_000, 1_060_000, [["t", 0, 3, 3, 3]]),
+  ],
+  moves: [1, 2].map((broker) => ({topic: "t", partition: 0, broker,
+    at_ms: broker === 1 ? 1050 : 1060, log_end_offset: 4, high_watermark: 3,
+    last_stable_offset: 3})),
+}, 20000);
+await show("partition");
+const seen = {};
+for (const at of [999, 1005, 1030, 1055, 1061]) {
+  page.look(at);
+  await frame();
+  seen[at] = kclusterFlights.journeys.map(({kind, from, to, share, cells}) =>
+    [kind, from, to, Math.round(10 * share), cells ?? null]);
+}
+return seen;
+"""
+
+
+@pytest.fixture
+def page(tab: Tab, tmp_path: Path) -> Page:
+    return opened(tab, tmp_path)
+
+
+def opened(tab: Tab, tmp_path: Path, **looks: Any) -> Page:
+    file = tmp_path / "empty.html"
+    file.write_text(page_of_record(RunRecord(RunInfo("motion", "live", 1, 0, 0))), "utf-8")
+    return tab(file.as_uri(), **looks)
+
+
+def run(page: Page, script: str) -> Any:
+    return page.evaluate(f"(async () => {{ {CLUSTER} {script} }})()")
+
+
+def test_motion__a_fetch_is_where_the_cluster_has_it(page: Page) -> None:
+    """10 ms to the leader, 40 ms of waiting there, 10 ms back with the record."""
+    assert run(page, FETCH) == {
+        "999": [],
+        "1005": [["fetch", "b2", "b1", 5, None]],
+        "1030": [["parked", "b2", "b1", 10, None]],
+        "1055": [["answer", "b1", "b2", 5, [3]]],
+        "1061": [],
+    }
+
+
+def test_motion__a_message_on_a_cut_link_ends_on_its_way(page: Page) -> None:
+    seen = run(
+        page,
+        """
+        start(3);
+        page.rows({messages: [{source: 2, destination: 3000, number: 1, is_answer: false,
+          api: "BrokerHeartbeat", sent_us: 1_000_000, arrives_us: -1, parts: []}]}, 20000);
+        await show("cluster");
+        page.look(1250);
+        await frame();
+        return kclusterFlights.journeys.map(({kind, share, isLost}) => [kind, share, isLost]);
+        """,
+    )
+    assert seen == [["heartbeat", 0.55, True]]
+
+
+def test_motion__nothing_flies_with_reduced_motion(tab: Tab, tmp_path: Path) -> None:
+    page = opened(tab, tmp_path, reduced_motion="reduce")
+    assert run(page, FETCH)["1005"] == []
+
+
+def test_motion__a_ring_empties_until_the_fence_falls(page: Page) -> None:
+    seen = run(
+        page,
+        """
+        start(3);
+        page.rows({
+          sessions: [{at_ms: 2000, broker: 1, expires_ms: 11000}],
+          notes: [{id: [3000, 1], at_ms: 11000, subject: "broker 1", text: "fenced", cause: null,
+            event: {kind: "broker_fenced", broker: 1}}],
+        }, 20000);
+        await show("cluster");
+        const seen = [];
+        for (const at of [2000, 6500, 10_100, 11_000]) {
+          page.look(at);
+          await frame();
+          const broker = document.querySelector("[data-flight=b1]");
+          seen.push([
+            broker.querySelector(".session [stroke-dasharray]")?.getAttribute("stroke-dasharray"),
+            broker.querySelector(".state").textContent,
+            broker.querySelector(".fence") !== null,
+          ]);
+        }
+        return seen;
+        """,
+    )
+    assert seen == [
+        ["100.0 100", "up", False],
+        ["50.0 100", "up · fenced in 4.5 s", False],
+        ["10.0 100", "up · fenced in 0.9 s", False],
+        [None, "up, fenced", True],
+    ]
+
+
+@pytest.mark.parametrize("width", [480, 1366, 1920])
+def test_motion__no_way_leads_through_a_box(tab: Tab, tmp_path: Path, width: int) -> None:
+    page = opened(tab, tmp_path, width=width, height=900)
+    crossed = run(
+        page,
+        """
+        const crossed = [];
+        for (const count of [2, 3, 4, 5, 6, 8]) {
+          start(count);
+          page.rows({exchanges: ["shop", "reader"].flatMap((client) =>
+            Array.from({length: count}, (_, i) => ({client, at_ms: 19000, asked_ms: 19000,
+              answered_ms: 19000, broker: i + 1, api: "Produce", topic: "t", partition: 0,
+              partitions: 1, error: "", first: 0, last: 0, leader: -1, leader_epoch: -1})))},
+            20000);
+          page.look(19500);
+          await show("cluster");
+          const stage = document.querySelector(".stage").getBoundingClientRect();
+          const boxes = [...document.querySelectorAll("#view [data-flight]")].map((each) =>
+            [each.dataset.flight, each.getBoundingClientRect()]);
+          for (const line of document.querySelectorAll("path[data-route]")) {
+            const ends = line.dataset.route.replace("controller", "b3000").split(" ");
+            const length = line.getTotalLength();
+            for (let i = 0; i <= 60; i++) {
+              const point = line.getPointAtLength((length * i) / 60);
+              const x = point.x + stage.left, y = point.y + stage.top;
+              for (const [name, box] of boxes) {
+                if (!ends.includes(name) && x > box.left && x < box.right && y > box.top &&
+                    y < box.bottom) crossed.push(`${count}: ${line.dataset.route} at ${name}`);
+              }
+            }
+          }
+        }
+        return [...new Set(crossed)];
+        """,
+    )
+    assert crossed == []

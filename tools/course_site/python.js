@@ -1,0 +1,75 @@
+// @ts-check
+// Python beside the page: its worker, started from what the page carries, and calls of functions.
+
+/** @import { Told } from "./types.js" */
+
+/**
+ * @typedef {{
+ *   resolve: (answer: any) => void,
+ *   reject: (error: Error) => void,
+ *   report?: (done: number, of: number) => void,
+ * }} Call
+ */
+
+export class Python {
+  /** @param {(stage: string) => void} report called with what it does while it starts */
+  constructor(report) {
+    this.report = report;
+    /** @type {Map<number, Call>} */
+    this.calls = new Map();
+    this.number = 0;
+    this.begin();
+  }
+
+  /** Start the worker; a call that is not answered fails. */
+  begin() {
+    for (const { reject } of this.calls.values()) reject(new Error("Stopped."));
+    this.calls.clear();
+    this.worker?.terminate();
+    const code = new Blob([textOf("worker")], { type: "text/javascript" });
+    this.worker = new Worker(URL.createObjectURL(code));
+    this.worker.onmessage = ({ data }) => this.hear(data);
+    this.worker.onerror = ({ message }) => this.report(`Python could not start: ${message}`);
+    this.report("Python starts in this browser.");
+    const packed = document.querySelectorAll("script[data-file]");
+    const files = [...packed].map((each) => [each.getAttribute("data-file"), each.textContent]);
+    this.worker.postMessage({ files: Object.fromEntries(files) });
+  }
+
+  /**
+   * The answer of a function of learn/in_browser.py.
+   *
+   * @param {string} call
+   * @param {unknown[]} values
+   * @param {(done: number, of: number) => void} [report] called while the function works
+   * @returns {Promise<any>}
+   */
+  ask(call, values, report) {
+    this.number += 1;
+    const { number } = this;
+    return new Promise((resolve, reject) => {
+      this.calls.set(number, { resolve, reject, report });
+      this.worker?.postMessage({ number, call, values, reports: report !== undefined });
+    });
+  }
+
+  /** @param {Told} told */
+  hear(told) {
+    if (told.stage) this.report(told.stage);
+    if (told.ready) this.report("Python is ready.");
+    const { number = 0 } = told;
+    const call = this.calls.get(number);
+    if (told.of) {
+      call?.report?.(told.done ?? 0, told.of);
+      return;
+    }
+    this.calls.delete(number);
+    if (told.error) {
+      if (call) call.reject(new Error(told.error));
+      else this.report(`Python could not start: ${told.error}`);
+    } else if (told.answer) call?.resolve({ ...JSON.parse(told.answer), took: told.took });
+  }
+}
+
+/** @param {string} id */
+const textOf = (id) => document.getElementById(id)?.textContent ?? "";
