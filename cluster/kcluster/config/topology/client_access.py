@@ -131,7 +131,7 @@ def _by_sasl(
 def _users(
     topology: Topology, listener: ListenerSpec, texts: Mapping[str, str]
 ) -> dict[str, UserSpec]:
-    """The users of a listener: those of the topology, then those of its sasl.jaas.config."""
+    """The users of a listener: first the topology's, then its sasl.jaas.config's."""
     users = {user.name: user for user in topology.security.users}
     for name, password in jaas_passwords(listener.name, texts).items():
         if name not in users or not users[name].password:
