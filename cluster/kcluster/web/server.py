@@ -10,12 +10,12 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import gevent
 from gevent.event import Event
@@ -31,9 +31,10 @@ from kcluster.web.limits import WebLimits
 from kcluster.web.problems import EXPECTED, overloaded
 from kcluster.web.tls import CertificateFiles
 
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
 T = TypeVar("T")
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-"""A WSGI application."""
 Staying = Callable[[], AbstractContextManager[None]]
 """Makes the context that ends a wait when its client leaves."""
 
@@ -135,7 +136,7 @@ class WebServer:
         self._thread.start()
         self._started.result()
 
-    def serve_also(self, application: Application, host: str) -> int:
+    def serve_also(self, application: WSGIApplication, host: str) -> int:
         """Serve another application at a free port of this address, and nothing else there; returns
         the port.  To be called from any thread, after `start`; ClusterError if that is not
         possible."""
@@ -214,7 +215,7 @@ class WebServer:
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._listen_with(bound, WebApplication(self, access, self.limits))
 
-    def _listen_with(self, bound: socket.socket, application: Application) -> None:
+    def _listen_with(self, bound: socket.socket, application: WSGIApplication) -> None:
         tls = None if bound.family == socket.AF_UNIX else self._tls
         listener = LimitedServer(_of_gevent(bound), application, self.limits, tls)
         listener.start()

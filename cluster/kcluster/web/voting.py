@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +26,9 @@ from werkzeug.wrappers import Request, Response
 
 from kcluster.web.problems import RefusedRequest
 from kcluster.web.routes import HTML, JSON
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 MAX_VOTERS: Final = 1_000
 """The most browsers that get a vote in a lesson."""
@@ -47,8 +50,6 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": _POLICY,
 }
-
-StartResponse = Callable[..., Any]
 
 
 class VoteState(Struct, frozen=True):
@@ -148,7 +149,7 @@ class VoteApplication:
         self._budgets: dict[str, tuple[float, float]] = {}
         """The requests that each address may still send, and when that was so."""
 
-    def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
         response = self._answer(request)
         response.headers.extend(_HEADERS)
