@@ -274,7 +274,14 @@ def test_command_line__no_key_of_an_action_hides_an_option_of_all_verbs(verb: st
     assert command is not None
     names = [parameter.name for parameter in command.params]
     assert len(names) == len(set(names))
-    assert {"name", "as_json", "wait", "duration"} <= set(names)
+    assert {"name", "as_json", "wait"} <= set(names)
+    assert ("duration" in names) == ACTIONS[verb].CAN_BE_UNDONE
+
+
+def test_command_line__what_cannot_be_undone_takes_no_for() -> None:
+    lasting = {verb for verb, cls in ACTIONS.items() if not cls.CAN_BE_UNDONE}
+    assert {"elect", "heal", "end_sessions", "expire_token"} <= lasting
+    assert not lasting & {"kill", "pause", "isolate", "slow", "certificate", "acl"}
 
 
 def test_network__is_a_part_whose_faults_end_by_themselves(cluster: WorldCluster) -> None:

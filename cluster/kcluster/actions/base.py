@@ -52,6 +52,8 @@ class Action(Struct, frozen=True):
     """Whether the repair at the scenario's end undoes the action.  If not, only `for` undoes it."""
     SHORT: ClassVar[str] = ""
     """The field that gets the action's value if that is not a mapping."""
+    CAN_BE_UNDONE: ClassVar[bool] = True
+    """Whether `for` may undo it: False where `do` is declared to return None."""
     EXAMPLE: ClassVar[str] = ""
     """A step of a scenario with this action, for the reference; a test plays it."""
     MENU: ClassVar[tuple[MenuItem, ...]] = ()
@@ -143,6 +145,7 @@ def action(verb: str, short: str = "", *, example: str) -> Callable[[A], A]:
     def register(cls: A) -> A:
         assert verb not in ACTIONS, verb
         cls.VERB, cls.SHORT, cls.EXAMPLE = verb, short, example
+        cls.CAN_BE_UNDONE = cls.do.__annotations__["return"] != "None"
         ACTIONS[verb] = cls
         return cls
 

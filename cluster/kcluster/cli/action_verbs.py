@@ -44,7 +44,7 @@ def _command(name: str, cls: type[Action]) -> click.Command:
     options = {field.key: _option(field) for field in known if not _is_argument(field, cls)}
 
     def perform(
-        wait: bool, duration: str | None, name: str | None, as_json: bool, **given: Any
+        wait: bool, name: str | None, as_json: bool, duration: str | None = None, **given: Any
     ) -> None:
         keys = {field.key: _value(field, given[_parameter_of(field)]) for field in known}
         keys = {key: value for key, value in keys.items() if value not in (None, False, {})}
@@ -52,9 +52,9 @@ def _command(name: str, cls: type[Action]) -> click.Command:
         act(action, name, as_json, wait=wait, duration=duration, options=options)
 
     function = wait_option(control_options(perform))
-    function = click.option("--for", "duration", metavar="TIME", help="Undo it after this time.")(
-        function
-    )
+    if cls.CAN_BE_UNDONE:
+        undone = click.option("--for", "duration", metavar="TIME", help="Undo it after this time.")
+        function = undone(function)
     for field in reversed(known):
         function = _parameter(field, _is_argument(field, cls))(function)
     words = cls.__doc__ or ""

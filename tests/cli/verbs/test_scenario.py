@@ -34,7 +34,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     (tmp_path / "good.yaml").write_text(GOOD)
     (tmp_path / "failing.yaml").write_text(GOOD + "checks: {acked: 1}\n")
     (tmp_path / "wrong.yaml").write_text("steps: [{at: 5s, kil: 1}]\n")
-    (tmp_path / "refused.yaml").write_text(GOOD.replace("kill: leader(orders-0)", "start: 1"))
+    (tmp_path / "refused.yaml").write_text(
+        GOOD.replace("kill: leader(orders-0), for: 5s", "start: 1")
+    )
     return lambda *words: CliRunner().invoke(kcluster, words)
 
 

@@ -81,6 +81,7 @@ WRONG = (
     ),
     ("steps: [{at: 5s, kill: 1}, {at: 2s, kill: 2}]", "comes before the step above it"),
     ("steps: [{times: 3, kill: 1}]", "times needs every"),
+    ("steps: [{elect: orders-0, for: 5s}]", "elect cannot be undone, so it takes no for"),
     ("steps: {at: 5s}", "it must be a list of steps"),
     ("steps: [kill: any clients]", "kill takes brokers, not clients"),
     ("steps: [{restart: 1, down: 10s}]", "down: a key of restart; write it inside, as in"),

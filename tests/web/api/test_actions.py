@@ -50,6 +50,8 @@ def test_actions__a_random_broker_is_the_one_that_is_named(api: Api, cluster: st
     [
         ({"isolat": 1}, 422, "isolat: no such action or key of a step; did you mean isolate?"),
         ({"isolate": 1, "for": "5"}, 422, "for: 5: 5 what? Write 5ms, 5s or 5m"),
+        ({"elect": "orders-0", "for": "5s"}, 422,
+         "for: elect cannot be undone, so it takes no for"),
         ({"kill": 1, "at": "5s"}, 422,
          "a single action is performed now; it takes no at, after, when, every"),
         ({"kill": "leader(orders-9)"}, 422, "there is no partition 9 of orders, which has 1"),
@@ -62,6 +64,11 @@ def test_actions__a_wrong_one(
     answer = api.ask("POST", f"{cluster}/actions", body)
     assert (answer.status, answer.value["detail"]) == (status, detail)
     assert api.ok("GET", f"{cluster}/actions") == {"actions": []}
+
+
+def test_actions__what_cannot_be_undone_takes_no_for(api: Api, cluster: str) -> None:
+    answer = api.ask("POST", f"{cluster}/actions?for=5s", {"elect": "orders-0"})
+    assert answer.value["detail"] == "for: elect cannot be undone, so it takes no for"
 
 
 def test_actions__a_condition_that_does_not_hold_in_time(api: Api, cluster: str) -> None:

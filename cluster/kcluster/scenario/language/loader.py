@@ -171,6 +171,9 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
     if trigger.times is not None and trigger.every is None:
         reading.wrong(node, join(path, "times"), "times needs every, such as every: 5s")
         return None
+    if options.for_ is not None and not action.CAN_BE_UNDONE:
+        reading.wrong(node.entries["for"], join(path, "for"), no_undo(verbs[0]))
+        return None
     return Step(
         verb=verbs[0],
         action=action,
@@ -179,6 +182,11 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
         place=Place(node.line, node.column),
         path=path,
     )
+
+
+def no_undo(verb: str) -> str:
+    """The message for an action that `for` cannot undo."""
+    return f"{verb} cannot be undone, so it takes no for"
 
 
 def _strange_key(key: str, verbs: Sequence[str], known: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import offline_partitions
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.language.loader import parse_action, read_action
+from kcluster.scenario.language.loader import no_undo, parse_action, read_action
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.schema import step_schema
 from kcluster.scenario.language.words import moment
@@ -305,6 +305,8 @@ def read_step(call: ApiCall) -> Step:
         step = read_action(node, "")
     if (undone_after := call.query.for_) is None:
         return step
+    if not step.action.CAN_BE_UNDONE:
+        raise wrong_parameters([PlacedProblem("for", no_undo(step.verb))])
     try:
         options = replace(step.options, for_=moment(undone_after))
     except ValueError as error:
