@@ -4,7 +4,7 @@
 # With your own topology:
 #   docker run --rm -p 19092:19092 -v "$PWD/topology.yaml:/etc/kcluster/topology.yaml:ro" kcluster
 # With the HTTP API, for tests in any language (docs/how-to/http-api.md):
-#   docker run --rm -p 46000:46000 -p 19092-19094:19092-19094 -e KCLUSTER_TOKEN=secret kcluster serve --host 0.0.0.0
+#   docker run --rm -p 127.0.0.1:46000:46000 -p 19092-19094:19092-19094 -e KCLUSTER_TOKEN=secret kcluster serve --host 0.0.0.0 --plain-http
 # With Spark and Java, for `kcluster pipeline` (docs/how-to/ingest.md); files in /work outlive the container:
 #   docker build -t kcluster-spark --target spark .
 #   docker run --rm -v "$PWD:/work" kcluster-spark sweep grid.yaml --out sweep

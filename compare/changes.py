@@ -102,6 +102,11 @@ CHANGES: Final[tuple[Change, ...]] = (
         ("quotas: quotas, * nan", "quotas: quotas, * inf"),
     ),
     Change(
+        "Security",
+        "CreateAcls refuses an ACL without a host (INVALID_REQUEST). 4.3 creates it.",
+        ("conversation: acls that are refused",),
+    ),
+    Change(
         "Groups",
         "JoinGroup with a subscription that cannot be decoded is answered. 4.3 never responds to"
         " it.",

@@ -7,12 +7,12 @@ clients), or who may log in.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from compare.case import Login
 from compare.filling import Values
 from compare.plain import plain
-from compare.secured import SASL
 from compare.systems import System
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
@@ -25,7 +25,6 @@ from kcluster.security.sasl.scram import ScramClient
 
 LIFETIME_MS: Final = 86_400_000
 """Of the tokens of OAUTHBEARER."""
-_LIMIT_MS: Final = 6_000
 _MASKS: Final = {"auth_bytes": "a nonce is drawn at random"}
 _TOKEN_MASKS: Final = {**_MASKS, "session_lifetime_ms": "what is left of the token's time"}
 
@@ -35,22 +34,29 @@ class Frames(Protocol):
 
     system: System
 
+    def connect(self, on: str, to: int) -> None:
+        """Open a connection to the listener with logins."""
+
+    def exchange(self, on: str, to: int, frame: bytes) -> bytes | str:
+        """Send a frame, and receive the next one."""
+
     def frame(self, api: ApiKey, version: int, client_id: str | None, request: Any) -> bytes:
         """The bytes of a request."""
 
 
-def log_in(runner: Frames, login: Login, to: int, values: Values) -> list[Any]:
+def log_in(
+    runner: Frames, login: Login, to: int, values: Values, more_masks: Mapping[str, str] = {}
+) -> list[Any]:
     """Log in at a broker; the answers as plain data."""
     if login.is_new:
-        runner.system.connect(login.on, to, SASL)
+        runner.connect(login.on, to)
     client = _client(login, runner.system.now_ms(), values)
-    masks = _TOKEN_MASKS if login.mechanism == OAUTHBEARER else _MASKS
+    masks = {**(_TOKEN_MASKS if login.mechanism == OAUTHBEARER else _MASKS), **more_masks}
     answers: list[Any] = []
 
     def ask(api: ApiKey, version: int, body: Any) -> Any:
         """The answer, or None if there is none; it is noted."""
-        runner.system.send(login.on, to, runner.frame(api, version, "login", body))
-        received = runner.system.receive(login.on, to, _LIMIT_MS)
+        received = runner.exchange(login.on, to, runner.frame(api, version, "login", body))
         if isinstance(received, str):
             answers.append(received)
             return None
@@ -77,6 +83,6 @@ def _client(login: Login, now_ms: int, values: Values) -> SaslClient:
         return OAuthBearerClient(unsecured_token(user, now_ms, LIFETIME_MS))
     if login.mechanism == PLAIN:
         return PlainClient(user, password)
-    if login.by_token:
+    if isinstance(password, bytes):
         password = b64encode(password).decode()
     return ScramClient(login.mechanism, user, password, "nonce", by_token=login.by_token)

@@ -93,6 +93,13 @@ REASONS: Final[tuple[Reason, ...]] = (
         kafka="4.3.1",
     ),
     Reason(
+        "security",
+        "An ACL without a host is INVALID_REQUEST at every `kafka_version`, as in 4.4. 4.3 creates"
+        " it; it is about no client.",
+        ("conversation: acls that are refused",),
+        kafka="4.3.1",
+    ),
+    Reason(
         "configs",
         "Loggers start at level INFO; the log4j2.properties of the Kafka compared with sets WARN.",
         ("alter_configs: logger: made",),

@@ -79,6 +79,9 @@ class Runner:
         self.stage |= {f"sasl_port_{id_}": port for id_, port in sasl.items()}
         self._logged_in: set[tuple[str, int]] = set()
         """The connections of roles, by name and broker."""
+        self._ended: dict[tuple[str, int], bool] = {}
+        """The connections that steps opened: whether they have ended.  These are not opened again,
+        for it would be by another listener."""
         probes.prepare_stage(self)
         if sasl:
             create_acls(self, ROLES, Values(self.stage))
@@ -177,6 +180,8 @@ class Runner:
         if received == CLOSED or (received == SILENT and case.answered):
             self._close(on, to)
             return answer
+        if case.by_each_role:
+            return answer  # the next case is asked on the same connection
         check = self.frame(ApiKey.API_VERSIONS, 0, None, None)
         self.system.send(on, to, check)
         received = self.system.receive(on, to, ANSWER_LIMIT_MS)
@@ -219,20 +224,18 @@ class Runner:
                 if step.verb == "start":
                     self.system.close_all(broker)
             case Close():
-                self.system.close(step.on, self.broker_of(step.to, values))
+                to = self.broker_of(step.to, values)
+                self.system.close(step.on, to)
+                self._ended.pop((step.on, to), None)
             case Connect():
-                self.system.connect(step.on, self.broker_of(step.to, values), SASL)
+                self.connect(step.on, self.broker_of(step.to, values))
             case Send():
-                return self._send(step, values)
+                frame = _LENGTH.pack(len(step.data)) + step.data
+                received = self.exchange(step.on, self.broker_of(step.to, values), frame)
+                return received if isinstance(received, str) else f"{len(received)} bytes"
             case Login():
-                return log_in(self, step, self.broker_of(step.to, values), values)
+                return log_in(self, step, self.broker_of(step.to, values), values, masks)
         return None
-
-    def _send(self, step: Send, values: Values) -> Any:
-        to = self.broker_of(step.to, values)
-        self.system.send(step.on, to, _LENGTH.pack(len(step.data)) + step.data)
-        received = self.system.receive(step.on, to, ANSWER_LIMIT_MS)
-        return received if isinstance(received, str) else f"{len(received)} bytes"
 
     # -------------------------------------------------------------------------- sending
 
@@ -242,11 +245,12 @@ class Runner:
         version = self.reference.newest(step.api) if step.version < 0 else step.version
         for _ in range(RETRIES):
             request = request_of(APIS[step.api].name, step.body, values)
-            self.system.send(step.on, to, self.frame(step.api, version, step.client_id, request))
+            frame = self.frame(step.api, version, step.client_id, request)
             if step.later:
+                self.system.send(step.on, to, frame)
                 self._pending[step.on, to] = step
                 return None
-            received = self.system.receive(step.on, to, ANSWER_LIMIT_MS)
+            received = self.exchange(step.on, to, frame)
             response = self._plain_response(step.api, version, received, values, masks, step.save)
             text = repr(response)
             if step.until in text and not any(name in text for name in step.retry):
@@ -260,6 +264,21 @@ class Runner:
         version = self.reference.newest(sent.api) if sent.version < 0 else sent.version
         received = self.system.receive(step.on, to, 3 * ANSWER_LIMIT_MS)
         return self._plain_response(sent.api, version, received, values, masks, step.save)
+
+    def connect(self, on: str, to: int) -> None:
+        """Open a connection to the listener with logins."""
+        self.system.connect(on, to, SASL)
+        self._ended[on, to] = False
+
+    def exchange(self, on: str, to: int, frame: bytes) -> bytes | str:
+        """Send a frame, and receive the next one."""
+        if self._ended.get((on, to)):
+            return CLOSED
+        self.system.send(on, to, frame)
+        received = self.system.receive(on, to, ANSWER_LIMIT_MS)
+        if received == CLOSED and (on, to) in self._ended:
+            self._ended[on, to] = True
+        return received
 
     def frame(self, api: ApiKey, version: int, client_id: str | None, request: Any) -> bytes:
         """The bytes of a request."""

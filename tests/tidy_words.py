@@ -46,6 +46,7 @@ _NAMES = frozenset(
         "clients", "config", "configs", "distribution", "election", "entity", "error", "feature",
         "group", "host", "instance_id", "listener", "mechanism", "member", "members", "principal",
         "queue_topic", "quota", "rack", "resource", "rule", "topic", "transactional_id", "user",
+        "users",
     )
 )  # fmt: skip
 """Fields of events that are text because they are somebody's or something's name."""

@@ -179,6 +179,19 @@ class LoginFailed(Struct):
     answer: Any = None
 
 
+class HandshakeFailed(Struct, gc=False):
+    """A client was refused, or refused the broker, before its first byte: the TLS handshake of its
+    connection failed, and the connection is closed.
+
+    `problem`: why, a HandshakeProblem of kcluster.security; `detail`: more about it.
+    """
+
+    listener: str
+    client_host: str
+    problem: str
+    detail: str = ""
+
+
 class Tick(Struct, gc=False):
     """The input that `deadline_ms` has come."""
 
@@ -214,6 +227,7 @@ Input = (
     | PeerDisconnected
     | ConnectionClosed
     | LoginFailed
+    | HandshakeFailed
     | Tick
     | Start
     | Shutdown

@@ -17,6 +17,9 @@ USER_TYPE: Final = "User"
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
 
+MAX_SHOWN_CHARS: Final = 100
+"""The length of a client's names as they are reported: it may send any."""
+
 
 class SecurityProtocol(IntEnum):
     """How a listener's clients encrypt and authenticate.  Kafka: SecurityProtocol, with its
@@ -67,13 +70,15 @@ class ClientIdentity(Struct, frozen=True):
     """The client of a connection, as its listener has authenticated it.
 
     `listener`: the name of the listener by which it came; `by_token`: whether it logged in with a
-    delegation token (KIP-48).
+    delegation token (KIP-48); `certificate_until_ms`: the end of the certificate that it showed, in
+    ms since 1970.
     """
 
     principal: Principal = ANONYMOUS
     listener: str = DEFAULT_LISTENER
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     by_token: bool = False
+    certificate_until_ms: int | None = None
 
 
 UNAUTHENTICATED: Final = ClientIdentity()

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from compare.bodies import batch, commit
-from compare.case import COORDINATOR, Ask, Case
+from compare.bodies import batch, commit, joins_streams
+from compare.case import COORDINATOR, Ask, Case, Wait
 from compare.rights import Right, allow, deny
-from compare.transactions import AT, add
+from compare.transactions import AT, INIT, add, of_broker
 from kcluster.protocol.apis import ApiKey as K
 
 SECURED = True
@@ -144,6 +144,54 @@ ADMIN = (
 )  # fmt: skip
 
 
+GROUP = allow("describe", group="{group}")
+COMMITTED = (Ask(K.OFFSET_COMMIT, commit(), to=COORDINATOR),)
+JOINED = {
+    "group_id": "{group}", "member_id": "anna", "member_epoch": 0, "rebalance_timeout_ms": 10_000,
+    "subscribed_topic_names": ["{topic}"], "topic_partitions": [],
+}  # fmt: skip
+MEMBERS = (
+    ("consumer group", K.CONSUMER_GROUP_DESCRIBE, K.CONSUMER_GROUP_HEARTBEAT, JOINED),
+    ("share group", K.SHARE_GROUP_DESCRIBE, K.SHARE_GROUP_HEARTBEAT, {
+        name: JOINED[name] for name in (
+            "group_id", "member_id", "member_epoch", "subscribed_topic_names")}),
+    ("streams group", K.STREAMS_GROUP_DESCRIBE, K.STREAMS_GROUP_HEARTBEAT, joins_streams()),
+)  # fmt: skip
+OPEN = (INIT, Ask(K.ADD_PARTITIONS_TO_TXN, {"transactions": [
+    of_broker(("{topic}", [0]), ("{fresh}", [0, 1]))]}, to=AT))  # fmt: skip
+TXN = allow("describe", transactional_id="{txn}")
+SHOWN = (
+    Case("shown: its groups", K.LIST_GROUPS, {}, to=COORDINATOR, before=COMMITTED, rights=(GROUP,)),
+    Case("shown: no group", K.LIST_GROUPS, {}, to=COORDINATOR, before=COMMITTED, rights=()),
+    *(
+        Case(f"shown: a {kind}{how}", describe, {"group_ids": ["{group}"]}, to=COORDINATOR,
+             before=(Ask(join, body, to=COORDINATOR), Wait(300)), rights=(GROUP, *more),
+             versions="newest",
+             mask={"assignment": "as without rights", "target_assignment": "as without rights",
+                   "group_epoch": "how often it was computed",
+                   "assignment_epoch": "as group_epoch", "member_epoch": "as group_epoch"})
+        for kind, describe, join, body in MEMBERS
+        for how, more in (
+            (", without its topics", ()), ("", (allow("describe", topic="{topic}"),)))
+    ),
+    Case("shown: its transactions", K.LIST_TRANSACTIONS, {}, to=AT, before=OPEN, rights=(TXN,)),
+    Case("shown: no transaction", K.LIST_TRANSACTIONS, {}, to=AT, before=OPEN, rights=()),
+    *(
+        Case(f"shown: a transaction{how}", K.DESCRIBE_TRANSACTIONS, {
+            "transactional_ids": ["elsewhere", "{txn}"]}, to=AT, before=OPEN, rights=(TXN, *more))
+        for how, more in (
+            (" without topics", ()), (" with one", (allow("describe", topic="{fresh}"),)))
+    ),
+    Case("shown: all topics", K.METADATA, {"topics": None}, rights=(
+        allow("describe", topic="{fresh}"),), versions="1+", mask={"brokers": "as for everyone"}),
+    Case("shown: no topics", K.METADATA, {"topics": None}, rights=(), versions="newest",
+         mask={"brokers": "as for everyone"}),
+    Case("shown: all topics' partitions", K.DESCRIBE_TOPIC_PARTITIONS, {"topics": []}, rights=(
+        allow("describe", topic="{fresh}"),)),
+    Case("shown: all reassignments", K.LIST_PARTITION_REASSIGNMENTS, {"topics": None}, rights=()),
+)  # fmt: skip
+
+
 def decided(name: str, *rights: Right) -> Case:
     """What one may do with {fresh}: read, produce, and its authorized operations."""
     return Case(name, K.METADATA, {
@@ -180,4 +228,4 @@ DECISIONS = (
     decided("decided: the cluster's create is no topic's", allow("create", cluster=True), READ),
 )  # fmt: skip
 
-CASES = (*OF_TOPICS, *ADMIN, *DECISIONS)
+CASES = (*OF_TOPICS, *ADMIN, *SHOWN, *DECISIONS)

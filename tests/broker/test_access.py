@@ -69,7 +69,7 @@ def test_the_controller__decides_by_its_own_metadata() -> None:
     (event,) = rig.events_of(AuthorizationDenied)
     assert (event.node, event.operation) == (CONTROLLER_ID, AclOperation.DELETE)
     assert text_of(event) == (
-        "User:alice denied DELETE on topic orders (from 10.0.0.5, at the controller):"
+        "User:alice denied DELETE on topic orders (test from 10.0.0.5, at the controller):"
         " deny User:alice DELETE on any topic"
     )
 
@@ -160,7 +160,7 @@ def test_a_loop_of_denials__is_four_events() -> None:
     events = rig.events_of(AuthorizationDenied)
     assert [event.times for event in events] == [1, 10, 100, 1_000]
     assert text_of(events[-1]) == (
-        "User:alice denied READ on topic orders (from 10.0.0.5, at broker 1, 1,000 times):"
+        "User:alice denied READ on topic orders (test from 10.0.0.5, at broker 1, 1,000 times):"
         " no ACL allows it"
     )
 

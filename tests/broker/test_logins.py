@@ -8,9 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from kcluster.broker.channel import Channel
+from kcluster.broker.logins import Logins
 from kcluster.contract import (
     CloseConnection,
     ConnectionClosed,
+    HandshakeFailed,
     LoginFailed,
     Note,
     Reply,
@@ -23,6 +25,7 @@ from kcluster.principals import ClientIdentity, SecurityProtocol
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from kcluster.security.certificates import HandshakeProblem
 from kcluster.security.sasl.exchange import LoginProblem
 from kcluster.security.sasl.mechanisms import MECHANISMS
 from kcluster.security.sasl.settings import SaslSettings
@@ -79,6 +82,10 @@ class Connection:
     def take(self) -> bytes | None:
         return self._received.pop(0) if self._received else None
 
+    def take_input(self, event: Any) -> None:
+        """Hand the broker an input of its driver."""
+        self._carry_out(event)
+
     def _carry_out(self, event: Any) -> None:
         for effect in self.broker.broker.step(self.broker.now_ms, event):
             if isinstance(effect, Reply):
@@ -93,6 +100,13 @@ class Connection:
 @pytest.fixture
 def client() -> Connection:
     return Connection(OneBroker(broker_records(1), sasl={"CLIENT": SETTINGS}))
+
+
+def logins_of(client: Connection) -> Logins:
+    """The broker's own, which is there since it has a listener with SASL."""
+    logins = client.broker.broker.logins
+    assert logins is not None
+    return logins
 
 
 def metadata(client: Connection) -> Any:
@@ -186,13 +200,71 @@ def test_events__equal_failures_of_a_second_are_one(client: Connection) -> None:
     (event,) = client.broker.events
     assert isinstance(event, AuthenticationFailed)
     assert event == AuthenticationFailed(
-        "CLIENT", "PLAIN", "10.0.0.7", LoginProblem.WRONG_PASSWORD, "alice"
+        1, "CLIENT", "PLAIN", "10.0.0.7", "me", LoginProblem.WRONG_PASSWORD, "alice"
     )
-    assert text_of(event) == "10.0.0.7: login of alice by PLAIN failed: wrong password"
+    assert text_of(event) == (
+        "broker 1 refused the login of alice by PLAIN at CLIENT (me from 10.0.0.7): wrong password"
+    )
     client.pass_time(1_000)
     assert client.broker.events[1] == replace(event, times=4)
     client.pass_time(1_000)
     assert len(client.broker.events) == 2
+    assert text_of(client.broker.events[1]).endswith("(me from 10.0.0.7, 4 times): wrong password")
+    assert logins_of(client).authentications.at("CLIENT").failed == 5
+
+
+def test_events__a_failed_handshake(client: Connection) -> None:
+    """Its client has sent nothing yet, so it has no name."""
+    for _ in range(3):
+        client.take_input(HandshakeFailed("CLIENT", "10.0.0.7", HandshakeProblem.EXPIRED))
+    client.take_input(HandshakeFailed("CLIENT", "10.0.0.8", HandshakeProblem.OTHER, "bad record"))
+    client.pass_time(1_000)
+    assert [text_of(event) for event in client.broker.events] == [
+        "broker 1: TLS handshake at CLIENT failed (from 10.0.0.7): to the client, the broker's"
+        " certificate has expired",
+        "broker 1: TLS handshake at CLIENT failed (from 10.0.0.8): bad record",
+        "broker 1: TLS handshake at CLIENT failed (from 10.0.0.7, 2 times): to the client, the"
+        " broker's certificate has expired",
+    ]
+    assert logins_of(client).authentications.at("CLIENT").failed == 4
+
+
+def test_sessions__are_those_of_clients_that_are_let_in(client: Connection) -> None:
+    logins = logins_of(client)
+    client.ask(ApiKey.API_VERSIONS, 0, m.ApiVersionsRequest())
+    client.handshake()
+    assert not list(logins.sessions()), "it has not logged in"
+    client.token(ALICE)
+    (session,) = logins.sessions()
+    assert (session.client_id, session.host, session.mechanism) == ("me", "10.0.0.7", "PLAIN")
+    assert str(session.identity.principal) == "User:alice"
+    assert session.ends_ms is None
+    revision = logins.clients.revision
+    metadata(client)
+    metadata(client)
+    assert logins.clients.revision == revision + 1, "its first request shows the login"
+    client.take_input(ConnectionClosed(1))
+    assert not list(logins.sessions())
+    counts = logins.authentications.at("CLIENT")
+    assert (counts.successful, counts.successful_no_reauth, counts.failed) == (1, 0, 0)
+
+
+def test_sessions__end_unless_the_client_logs_in_again() -> None:
+    settings = replace(SETTINGS, max_reauth_ms={"PLAIN": 5_000})
+    client = Connection(OneBroker(broker_records(1), sasl={"CLIENT": settings}))
+    client.handshake()
+    client.token(ALICE)
+    logins, began_ms = logins_of(client), client.broker.now_ms
+    client.pass_time(2_000)
+    client.handshake()
+    assert [session.ends_ms for session in logins.sessions()] == [began_ms + 5_000]
+    client.token(ALICE)
+    assert [session.ends_ms for session in logins.sessions()] == [began_ms + 7_000]
+    client.pass_time(5_001)
+    client.ask(ApiKey.METADATA, 5, m.MetadataRequest(topics=[]))
+    counts = logins.authentications.at("CLIENT")
+    assert (counts.successful, counts.successful_reauthentication) == (1, 1)
+    assert (counts.failed, counts.expired_connections_killed) == (0, 1)
 
 
 def test_secrets__are_in_no_event_and_no_representation(client: Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,9 @@ from kcluster.json_types import JsonObject
 from kcluster.learn import in_browser
 from kcluster.protocol.records.crc import crc32c_of
 from kcluster.scenario.library import LibraryKind, library_path
+from tools.course_site.build import NOT_NEEDED, PACKAGE, PURE, ROOMS_LEFT_OUT, STAND_INS, WHEELS
 
+IMPORT = re.compile(r"^ *(?:import (?=[\w.]+(?:$| as|  #))|from (?=[\w.]+ import ))(\w+)", re.M)
 FOLDER = Path(__file__).parents[2] / "tools/course_site/stand_ins"
 LESSONS = (6, 9)
 """A network that is cut; transactions."""
@@ -33,6 +36,17 @@ lessons = [in_browser.lesson(number) for number in {LESSONS}]
 print(json.dumps([*lessons, in_browser.run(sys.stdin.read(), 'x.yaml')]))
 print(json.dumps([each.__file__ for each in (hashlib_openssl, crc32c, networkx)]))
 """
+
+
+def test_packages__the_site_has_each_or_says_why_not() -> None:
+    imported = {
+        name
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] not in ROOMS_LEFT_OUT
+        for name in IMPORT.findall(path.read_text("utf-8"))
+    }
+    packages = imported - sys.stdlib_module_names - {"kcluster"}
+    assert packages == {*WHEELS, *PURE, *STAND_INS, *NOT_NEEDED}
 
 
 @pytest.fixture

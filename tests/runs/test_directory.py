@@ -10,9 +10,11 @@ import pytest
 
 from kcluster.evidence.rows import (
     BeliefRow,
+    CredentialRow,
     ExchangeRow,
     GroupMemberValue,
     GroupRow,
+    LoginRow,
     TransactionStateRow,
 )
 from kcluster.runs.directory import INFO, SCENARIO, VERDICT, RunError, find_run, read_run, write_run
@@ -46,6 +48,10 @@ def test_directory__a_run_survives_a_round_trip(tmp_path: Path) -> None:
     record.transaction_states = [
         TransactionStateRow("shop", 7, 0, "Ongoing", (("orders", 0),), 1, 1_100)
     ]
+    record.logins = [
+        LoginRow("shop", "shop", 2, "CLIENT", "PLAIN", "User:shop", 1, 9_000, "", 1_100)
+    ]
+    record.credentials = [CredentialRow("certificate", "broker 2", "CLIENT", "valid", 7, 1_000)]
     path = write_run(tmp_path, record)
     again, problems = read_run(path)
     assert problems == []

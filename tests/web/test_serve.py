@@ -13,6 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from kcluster.operations.errors import ClusterError
+from kcluster.web.server import WebServer
 from tests.cli.conftest import CODE
 from tests.rig.patience import PATIENCE_S
 from tests.web.api_client import Api, serving
@@ -81,6 +85,41 @@ def test_serve__a_lease_that_nobody_renews_ends_the_cluster() -> None:
             assert connection.recv(1) == b""
         assert api.ask("GET", cluster).status == 404
         assert server.clusters.all() == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "class.example"])
+def test_serve__other_machines_are_let_in_by_tls_or_on_purpose(host: str) -> None:
+    """Whoever sees a plain request has its token."""
+    with pytest.raises(ClusterError) as refused:
+        WebServer(can_create=True, host=host)
+    assert f"--host {host} lets other machines in" in str(refused.value)
+    assert "--tls-cert FILE, or --plain-http" in str(refused.value)
+
+
+def test_serve__plain_http_on_purpose_needs_the_token_and_says_who_has_it() -> None:
+    command = [*COMMAND, "--host", "0.0.0.0"]
+    done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=PATIENCE_S)
+    assert done.returncode == 1
+    assert b"--plain-http if only this machine reaches the port" in done.stderr
+    with subprocess.Popen(
+        [*command, "--plain-http"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT | {"KCLUSTER_TOKEN": ""},
+    ) as process:
+        api = api_of(ready(process))
+        assert len(api.token) > 20  # drawn: an empty one would be none
+        assert api.ask("GET", "/v1/clusters").status == 200
+        assert Api(api.port, "").ask("GET", "/v1/clusters").status == 401
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert b"whoever sees its traffic has the token" in errors
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
+def test_serve__this_machine_needs_no_tls(host: str) -> None:
+    with serving(host=host) as (server, _):
+        assert server.url.startswith("http://")
 
 
 def test_serve__a_port_that_is_taken() -> None:

@@ -40,6 +40,16 @@ WHEELS: Final = ("msgspec", "cramjam")
 """The packages that are C or Rust, and have wheels for WebAssembly."""
 PURE: Final = ("yaml", "mypy_extensions")
 """The modules of pure Python, which are copied from this interpreter's packages."""
+STAND_INS: Final = ("crc32c", "networkx")
+"""The packages in whose place a module of stand_ins/ is taken."""
+NOT_NEEDED: Final = {
+    "cryptography": "makes certificates for the live clock",
+    "gevent": "is the live clock",
+    "jwt": "checks tokens of foreign clients",
+    "re2": "compiles regular expressions of foreign clients",
+    "rich": "prints on a terminal",
+}
+"""The packages that the rooms import, but not in virtual time."""
 SHARED_SCRIPTS: Final = ("dom.js", "lesson.js")
 """The modules of the run's page that the course's page uses."""
 PYTHON_FILES: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")

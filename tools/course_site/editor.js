@@ -1,7 +1,7 @@
 // @ts-check
 // The cards of an exercise and of a scenario: the text, its problems, and what came of it.
 
-import { text } from "./lesson_card.js";
+import { comingCard, text } from "./lesson_card.js";
 
 /** @import { Course } from "./site.js" */
 /** @import { Outcome, Problem } from "./types.js" */
@@ -44,7 +44,7 @@ export function scenarioCard(course) {
 /** @param {Course} course */
 export function exerciseCard(course) {
   const lesson = course.shown;
-  if (!lesson) return [h("p", { class: "dim" }, "The exercise is read.")];
+  if (!lesson) return comingCard(course);
   const { exercise } = lesson;
   const { outcome: found } = course;
   return [

@@ -9,7 +9,7 @@ const { button, h } = $dom;
 /** @param {Course} course */
 export function lessonCard(course) {
   const lesson = course.shown;
-  if (!lesson) return coming(course);
+  if (!lesson) return comingCard(course);
   const part = lesson.parts[course.part];
   return [
     h("div", { key: `lesson ${lesson.number} ${course.part}` }, ...inside(course, lesson, part)),
@@ -22,9 +22,11 @@ export function lessonCard(course) {
  *
  * @param {Course} course
  */
-function coming(course) {
-  const heading = course.contents.lessons.find(({ number }) => String(number) === course.key);
-  if (!heading) return [h("p", null, `There is no lesson ${course.key}.`)];
+export function comingCard(course) {
+  const { lessons } = course.contents;
+  const heading = lessons.find(({ number }) => String(number) === course.key);
+  if (!heading)
+    return [h("p", null, `There is no lesson ${course.key}; there are ${lessons.length}.`)];
   return [
     h(
       "div",

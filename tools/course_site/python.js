@@ -3,13 +3,24 @@
 
 /** @import { Told } from "./types.js" */
 
+/**
+ * @typedef {{
+ *   resolve: (answer: any) => void,
+ *   reject: (error: Error) => void,
+ *   report?: (done: number, of: number) => void,
+ * }} Call
+ */
+
+export const PLAYS = "Python plays the run.";
+
 export class Python {
   /** @param {(stage: string) => void} report called with what it does while it starts */
   constructor(report) {
     this.report = report;
-    /** @type {Map<number, { resolve: (answer: any) => void, reject: (error: Error) => void }>} */
+    /** @type {Map<number, Call>} */
     this.calls = new Map();
     this.number = 0;
+    this.isReady = false;
     this.begin();
   }
 
@@ -18,6 +29,7 @@ export class Python {
     for (const { reject } of this.calls.values()) reject(new Error("Stopped."));
     this.calls.clear();
     this.worker?.terminate();
+    this.isReady = false;
     const code = new Blob([textOf("worker")], { type: "text/javascript" });
     this.worker = new Worker(URL.createObjectURL(code));
     this.worker.onmessage = ({ data }) => this.hear(data);
@@ -33,23 +45,29 @@ export class Python {
    *
    * @param {string} call
    * @param {unknown[]} values
+   * @param {(done: number, of: number) => void} [report] called while the function works
    * @returns {Promise<any>}
    */
-  ask(call, ...values) {
+  ask(call, values, report) {
     this.number += 1;
     const { number } = this;
     return new Promise((resolve, reject) => {
-      this.calls.set(number, { resolve, reject });
-      this.worker?.postMessage({ number, call, values });
+      this.calls.set(number, { resolve, reject, report });
+      this.worker?.postMessage({ number, call, values, reports: report !== undefined });
     });
   }
 
   /** @param {Told} told */
   hear(told) {
     if (told.stage) this.report(told.stage);
-    if (told.ready) this.report("Python is ready.");
+    if (told.ready) this.isReady = true;
+    if (told.ready) this.report(this.calls.size ? PLAYS : "Python is ready.");
     const { number = 0 } = told;
     const call = this.calls.get(number);
+    if (told.of) {
+      call?.report?.(told.done ?? 0, told.of);
+      return;
+    }
     this.calls.delete(number);
     if (told.error) {
       if (call) call.reject(new Error(told.error));

@@ -6,7 +6,7 @@
 
 import { exerciseCard, scenarioCard } from "./editor.js";
 import { lessonCard } from "./lesson_card.js";
-import { Python } from "./python.js";
+import { PLAYS, Python } from "./python.js";
 import { RunFrame } from "./run_frame.js";
 
 /** @import { Contents, Lesson, Outcome } from "./types.js" */
@@ -53,6 +53,13 @@ export class Course {
   get shown() {
     return this.lessons.get(this.key) ?? null;
   }
+  /** The list's entry for what is shown; undefined if the address names nothing. */
+  get heading() {
+    const { lessons, scenarios } = this.contents;
+    return this.kind === "scenario"
+      ? scenarios.find(({ name }) => name === this.key)
+      : lessons.find(({ number }) => String(number) === this.key);
+  }
   get scenario() {
     return this.contents.scenarios.find(({ name }) => name === this.key) ?? null;
   }
@@ -77,6 +84,7 @@ export class Course {
 
   /** Show what the address names. */
   async go() {
+    if (this.isBusy) this.stop();
     this.readAddress();
     this.part = 0;
     this.given.clear();
@@ -86,6 +94,10 @@ export class Course {
     this.draw();
     byId("card").scrollTop = 0;
     const { address } = this;
+    if (!this.heading) {
+      this.say("");
+      return;
+    }
     if (this.kind === "scenario") {
       this.say("Run the scenario to see it.");
       return;
@@ -107,7 +119,8 @@ export class Course {
     const { key } = this;
     const known = this.lessons.get(key);
     if (known) return known;
-    const lesson = await this.guarded(this.python.ask("lesson", Number(key)));
+    if (this.python.isReady) this.say(PLAYS);
+    const lesson = await this.guarded(this.python.ask("lesson", [Number(key)]));
     if (lesson) this.lessons.set(key, lesson);
     return lesson;
   }
@@ -150,6 +163,12 @@ export class Course {
    */
   async try(call) {
     const { address, text, seed } = this;
+    if (!/^\d{0,15}$/.test(seed)) {
+      const problem = { line: 0, column: 0, text: "seed: not a whole number from 0 on" };
+      this.outcome = { problems: [problem], took: 0 };
+      this.draw();
+      return;
+    }
     this.isBusy = true;
     this.outcome = null;
     this.frame.clear();
@@ -157,8 +176,14 @@ export class Course {
     this.draw();
     const asked =
       call === "run"
-        ? this.python.ask("run", text, this.file, seed === "" ? undefined : Number(seed))
-        : this.python.ask("grade", Number(this.key), text, this.file);
+        ? this.python.ask(
+            "run",
+            [text, this.file, seed === "" ? undefined : Number(seed)],
+            (done, of) => this.say(`${done / 1000} of ${of / 1000} s of the cluster`),
+          )
+        : this.python.ask("grade", [Number(this.key), text, this.file], (done, of) =>
+            this.say(`${done} of ${of} runs`),
+          );
     /** @type {Outcome | null} */
     const outcome = await this.guarded(asked);
     this.isBusy = false;
@@ -166,6 +191,7 @@ export class Course {
     this.outcome = outcome;
     this.note = "";
     if (outcome) this.say(outcome.problems ? "Correct the text, and run it again." : "");
+    this.draw();
     if (outcome?.page) {
       await this.frame.show(outcome.page);
       this.note = tookNote(outcome);

@@ -3,13 +3,16 @@
 /** A message to the worker: first the files, then calls. */
 export type Asked =
   | { files: { [name: string]: string } }
-  | { number: number; call: string; values: unknown[] };
+  | { number: number; call: string; values: unknown[]; reports: boolean };
 /** A message from the worker. */
 export interface Told {
   stage?: string;
   ready?: number;
   number?: number;
   answer?: string;
+  /** What is done of a call that reports it, and of how much. */
+  done?: number;
+  of?: number;
   /** How long Python took for the answer, in ms. */
   took?: number;
   error?: string;

@@ -29,7 +29,10 @@ globalThis.onmessage = async (/** @type {MessageEvent<Asked>} */ { data }) => {
     }
     const python = await course;
     const began = performance.now();
-    const answer = python[data.call](...data.values);
+    const report = (/** @type {number} */ done, /** @type {number} */ of) =>
+      tell({ number: data.number, done, of });
+    const values = data.reports ? [...data.values, report] : data.values;
+    const answer = python[data.call](...values);
     tell({ number: data.number, answer, took: performance.now() - began });
   } catch (error) {
     tell({ number: "number" in data ? data.number : 0, error: String(error) });
@@ -51,14 +54,15 @@ async function started(packed) {
     module(packed, "pyodide.mjs"),
     module(packed, "pyodide.asm.mjs"),
   ]);
+  const tree = file(packed, "kcluster.tree").then((answer) => answer.arrayBuffer());
   const python = await loadPyodide({
     indexURL: "page:///",
     createPyodideModule,
     lockFileContents: await (await file(packed, "pyodide-lock.json")).json(),
     env: { PYTHONDONTWRITEBYTECODE: "1" },
   });
-  tell({ stage: "Reading kcluster" });
-  unpack(await (await file(packed, "kcluster.tree")).arrayBuffer(), python.FS);
+  tell({ stage: "Python reads kcluster." });
+  unpack(await tree, python.FS);
   return python.runPython(`
 import sys
 sys.path.insert(0, "/kcluster")

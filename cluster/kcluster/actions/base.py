@@ -98,8 +98,8 @@ class Action(Struct, frozen=True):
 
 
 def menu_items(topology: Topology | None = None) -> list[tuple[str, MenuItem]]:
-    """The entries of all menus with their actions' verbs, in the order in which they are shown;
-    with a topology those that a cluster of it is offered."""
+    """The entries of all menus with their actions' verbs, in the order in which they are shown.
+    With a topology: without entries for security that its clusters do not have."""
     items = [(cls.VERB, item) for cls in ACTIONS.values() for item in cls.MENU]
     if topology is not None:
         has = {

@@ -18,6 +18,7 @@ from kcluster.contract import NoteId, Request
 from kcluster.events.security import AclsApplied, denied_event
 from kcluster.metadata.delta import MetadataDelta
 from kcluster.metadata.records import AccessControlEntryRecord
+from kcluster.principals import MAX_SHOWN_CHARS
 from kcluster.security.acls import AclOperation, AclResource
 from kcluster.security.authorizer import Requester, StandardAuthorizer, authorizer_of
 from kcluster.security.denials import DenialCounts
@@ -35,11 +36,13 @@ class Access:
         self._outbox = outbox
         self._denials = DenialCounts()
         self._incomplete: dict[int, tuple[Request, Callable[..., object]]] = {}
-        """A request as its client sent it, and what completes its answer, by connection."""
+        """By connection: a request as its client sent it, and the function that completes its
+        answer."""
 
     def rights_of(self, request: Request) -> Rights:
         """The rights of a request's client."""
-        requester = Requester(request.identity.principal, request.client_host)
+        client_id = (request.client_id or "")[:MAX_SHOWN_CHARS]
+        requester = Requester(request.identity.principal, request.client_host, client_id)
         return Rights(self._authorizer, self._view.image.acls, requester, self._on_denied)
 
     def unreadable(self, request: Request, topics: Iterable[str]) -> frozenset[str]:
@@ -53,7 +56,7 @@ class Access:
         self._incomplete[request.connection_id] = request, complete
 
     def complete(self, request: Request, body: object) -> tuple[Request, object]:
-        """The request as its client sent it, and the client's answer."""
+        """Return the request as its client sent it, and the completed answer."""
         incomplete = self._incomplete.pop(request.connection_id, None)
         if incomplete is None:
             return request, body

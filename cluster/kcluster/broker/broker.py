@@ -87,7 +87,7 @@ class Broker:
         self.isr = IsrChanges(view, timers, self.peers, self.replicas)
 
         self.logins: Logins | None = None
-        if sasl:
+        if sasl or self.access is not None or any(one.protocol for one in view.endpoints):
             from kcluster.broker.logins import Logins  # with OpenSSL, which few clusters need
 
             self.logins = Logins(sasl, view, timers, outbox, rng)

@@ -103,7 +103,7 @@ class Channel:
     """All connections to one listener of one life of one broker.
 
     `keeps_answers`: whether a repeated request may be answered without the broker; `identity`: the
-    listener's clients, before they log in; `logins`: the broker's, for a SASL listener.
+    listener's clients, before they log in; `logins`: the broker's, for a listener with security.
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class Channel:
     ) -> None:
         self.identity = identity
         self._broker = broker
+        self._secured_clients = logins
         self._logins = logins if identity.protocol.has_sasl else None
         self._quotas = broker.quotas
         self._keeps_answers = keeps_answers
@@ -213,9 +214,17 @@ class Channel:
         names = self._broker.image.topic_names
         return ErrorAnswers(request.api_key, request.api_version, error, names.get)
 
-    def certified(self, connection_id: int, principal: Principal) -> None:
-        """Take note of the principal that a client's certificate gives it."""
-        self._certified[connection_id] = structs.replace(self.identity, principal=principal)
+    def secured(self) -> None:
+        """Take note of a TLS handshake that has ended well."""
+        if self._secured_clients is not None:
+            self._secured_clients.secured(self.identity)
+
+    def certified(self, connection_id: int, principal: Principal, until_ms: int) -> None:
+        """Take note of the principal that a client's certificate gives it.  `until_ms`: the
+        certificate's end, in ms since 1970."""
+        self._certified[connection_id] = structs.replace(
+            self.identity, principal=principal, certificate_until_ms=until_ms
+        )
 
     def identity_of(self, connection_id: int) -> ClientIdentity:
         """Who the client of a connection is, as far as the listener knows."""

@@ -1,24 +1,43 @@
-"""The logins of a broker's SASL connections: kept by connection, ended after a delay, reported.
+"""The logins at a broker's listeners with security: kept by connection, ended after a delay.
 
 Owns: the authenticators, the delay before a failed login is answered and its connection closed, the
-events of failures (a second's equal ones are one event).  Never: decides whether a client may come
-in (security/sasl/ does), reads frames (channel.py does).
+clients' sessions for readers.  Never: decides whether a client may come in (security/sasl/ does),
+reads frames (channel.py does), counts (authentications.py).
 Kafka: Selector (DelayedAuthenticationFailureClose), CredentialCache, DelegationTokenCache.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
-from typing import Final, final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import final
 
+from msgspec import Struct
+
+from kcluster.broker.authentications import Authentications
+from kcluster.broker.connected import ConnectedClients
 from kcluster.broker.ports import BrokerView, Outbox
-from kcluster.contract import CloseConnection, EndSessions, LoginFailed, Reply, Request, Rng
-from kcluster.events.clients import AuthenticationFailed
-from kcluster.events.security import SessionsEnded
-from kcluster.principals import ClientIdentity
+from kcluster.contract import (
+    CloseConnection,
+    EndSessions,
+    HandshakeFailed,
+    LoginFailed,
+    NoteId,
+    Reply,
+    Request,
+    Rng,
+)
+from kcluster.events.security import (
+    AuthenticationFailed,
+    CredentialsApplied,
+    SessionsEnded,
+    TlsHandshakeFailed,
+)
+from kcluster.metadata.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from kcluster.principals import ANONYMOUS, MAX_SHOWN_CHARS, ClientIdentity
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.messages import Message, SaslAuthenticateRequest
+from kcluster.security.certificates import HandshakeProblem
 from kcluster.security.sasl.authenticator import (
     LoginFailure,
     LoginStep,
@@ -32,20 +51,25 @@ from kcluster.security.sasl.scram_keys import MIN_ITERATIONS, Credential, derive
 from kcluster.security.sasl.settings import SaslSettings
 from kcluster.timers import Timers
 
-FOLD_MS: Final = 1_000
-"""The time for which equal failures are counted before the next event."""
-MAX_FOLDED: Final = 1_000
-"""The number of different failures that are counted; further ones are not reported until others
-have passed."""
-MAX_SHOWN: Final = 100
-"""The number of characters of a user's name that are reported: a client may send any name."""
 
-_Fold = tuple[str, str, str, LoginProblem, str]
+class ClientSession(Struct, frozen=True):
+    """A connected client that has been let in.
+
+    `client_id`, `host`: its name, as it says, and its address; `mechanism`: empty without SASL;
+    `ends_ms`: the time by which it must have logged in again, None: never.
+    """
+
+    client_id: str
+    host: str
+    identity: ClientIdentity
+    mechanism: str = ""
+    ends_ms: int | None = None
 
 
 @final
 class Logins:
-    """The logins of one life of one broker.  `settings`: by listener."""
+    """The logins of a broker from its start to its stop.  `settings`: of the listeners with SASL,
+    by name."""
 
     def __init__(
         self,
@@ -56,14 +80,14 @@ class Logins:
         rng: Rng,
     ) -> None:
         self.settings = settings
+        self.clients = ConnectedClients()
+        self.authentications = Authentications(timers, outbox)
         self._view = view
         self._credentials = KnownCredentials(view)
         self._timers = timers
         self._outbox = outbox
         self._rng = rng
         self._logins: dict[int, SaslAuthenticator] = {}
-        self._folded: dict[_Fold, int] = {}
-        """The failures since the last event, by their facts."""
 
     # ----------------------------------------------------------------------- for the channels
 
@@ -103,7 +127,7 @@ class Logins:
     def malformed(
         self, login: SaslAuthenticator, connection_id: int, client_host: str, detail: str
     ) -> LoginFailed:
-        """The end of the login of a client whose frame is no request that is served."""
+        """The end of the login of a client whose frame is not a request that the broker serves."""
         login.reject()
         return LoginFailed(connection_id, client_host, LoginProblem.NOT_SASL, detail=detail)
 
@@ -118,6 +142,26 @@ class Logins:
         problem = LoginProblem.TOO_LARGE
         return LoginFailed(connection_id, client_host, problem, detail=detail, is_delayed=True)
 
+    # ------------------------------------------------------------------------- for the drivers
+
+    def secured(self, identity: ClientIdentity) -> None:
+        """Take note of a TLS handshake that has ended well.  With SASL the login counts."""
+        if not identity.protocol.has_sasl:
+            self.authentications.secured(identity.listener)
+
+    # ------------------------------------------------------------------------ for the readers
+
+    def sessions(self) -> Iterator[ClientSession]:
+        """The clients that are let in now."""
+        for connection_id, client in self.clients.by_connection.items():
+            identity, login = client.identity, self._logins.get(connection_id)
+            if login is None:
+                yield ClientSession(client.name, client.host, identity)
+            elif login.is_complete or login.identity.principal != ANONYMOUS:
+                yield ClientSession(
+                    client.name, client.host, login.identity, login.mechanism, login.session_ends_ms
+                )
+
     # ------------------------------------------------------------------------ for the handlers
 
     def finish(self, request: Request, step: LoginStep, now_ms: int) -> Message | None:
@@ -125,11 +169,27 @@ class Logins:
         delay."""
         failure = step.failure
         if failure is None:
+            if request.api_key == ApiKey.SASL_AUTHENTICATE:
+                self._count_success(request)
             return step.body
         failed = self.failed(failure, request.connection_id, request.client_host)
         failed.request, failed.answer = request, step.body
         self.end(failed, now_ms)
         return None
+
+    def _count_success(self, request: Request) -> None:
+        """Count a login that has just ended well; what else is answered does not count."""
+        login = self._logins[request.connection_id]
+        if not login.is_new_session:
+            return
+        login.is_new_session = False
+        counts = self.authentications.at(login.identity.listener)
+        if login.has_reauthenticated:
+            counts.successful_reauthentication += 1
+        else:
+            counts.successful += 1
+            counts.successful_no_reauth += not request.api_version
+        self.clients.revision += 1
 
     def end(self, failed: LoginFailed, now_ms: int) -> None:
         """Report a failed login, and close its connection, after a delay if it has one."""
@@ -152,6 +212,7 @@ class Logins:
 
     def connection_closed(self, connection_id: int) -> None:
         """Forget a connection."""
+        self.clients.connection_closed(connection_id)
         if self._logins.pop(connection_id, None) is not None:
             self._timers.cancel(("failed login", connection_id))
 
@@ -163,37 +224,59 @@ class Logins:
             if ended.user in (None, login.identity.principal.name)
             and ended.mechanism in ("", login.mechanism)
         )
+        self.clients.revision += 1
         self._outbox.note(SessionsEnded(self._view.node_id, ended.user, ended.mechanism, count))
 
     # -------------------------------------------------------------------------------- events
 
+    def handshake_failed(self, failed: HandshakeFailed, now_ms: int) -> None:
+        """Report a client whose TLS handshake failed."""
+        self.authentications.at(failed.listener).failed += 1
+        event = TlsHandshakeFailed(
+            self._view.node_id,
+            failed.listener,
+            failed.client_host,
+            HandshakeProblem(failed.problem),
+            failed.detail[:MAX_SHOWN_CHARS],
+        )
+        self.authentications.report(event, now_ms)
+
+    def on_metadata(
+        self, changes: Iterable[UserScramCredentialRecord | RemoveUserScramCredentialRecord]
+    ) -> None:
+        """Note changed credentials, by which this broker decides from now on."""
+        users: dict[NoteId, dict[str, None]] = {}
+        for change in changes:
+            if change.cause is not None:  # else the cluster began with it
+                users.setdefault(change.cause, {})[change.name] = None
+        for cause, names in users.items():
+            self._outbox.note(CredentialsApplied(self._view.node_id, tuple(names)), cause)
+
     def _report(self, login: SaslAuthenticator, failed: LoginFailed, now_ms: int) -> str:
-        """Note the failure, unless equal ones were noted a moment ago; its text for the log."""
+        """Count and note a failure; its text for the log."""
         problem = LoginProblem(failed.problem)
         listener = login.identity.listener
-        user = failed.user[:MAX_SHOWN]
-        key = (listener, login.mechanism, failed.client_host, problem, user)
-        event = AuthenticationFailed(*key)
-        if key in self._folded:
-            self._folded[key] += 1
-        elif len(self._folded) < MAX_FOLDED:
-            self._outbox.note(event)
-            self._folded[key] = 0
-            self._timers.set(("failed logins", *key), now_ms + FOLD_MS, self._unfold(key))
+        counts = self.authentications.at(listener)
+        if problem is LoginProblem.SESSION_EXPIRED:
+            counts.expired_connections_killed += 1
+        elif not failed.is_delayed:
+            pass  # to Kafka a lost connection
+        elif login.session_ends_ms is not None:
+            counts.failed_reauthentication += 1
+        else:
+            counts.failed += 1
+        event = AuthenticationFailed(
+            self._view.node_id,
+            listener,
+            login.mechanism,
+            failed.client_host,
+            login.client_id[:MAX_SHOWN_CHARS],
+            problem,
+            failed.user[:MAX_SHOWN_CHARS],
+        )
+        self.authentications.report(event, now_ms)
         detail = f" ({failed.detail})" if failed.detail else ""
         return f"login failed: {problem}{detail}"
-
-    def _unfold(self, key: _Fold) -> Callable[[int], None]:
-        """Note the failures of the past second, and count on if there were any."""
-
-        def unfold(now_ms: int) -> None:
-            times = self._folded.pop(key)
-            if times:
-                self._outbox.note(AuthenticationFailed(*key, times=times))
-                self._folded[key] = 0
-                self._timers.set(("failed logins", *key), now_ms + FOLD_MS, unfold)
-
-        return unfold
 
 
 @final

@@ -35,6 +35,7 @@ from kcluster.contract import (
     ConnectionClosed,
     Effect,
     EndSessions,
+    HandshakeFailed,
     Input,
     LoginFailed,
     PeerDisconnected,
@@ -127,6 +128,7 @@ class BrokerNode(Broker):
             (self.coordinator, self.transactions, self.share_state),
             self.share_partitions,
             self.access,
+            self.logins,
         )
         self._maintenance = Maintenance(view, timers, replicas, self.isr, disk)
         self.lifecycle = Lifecycle(
@@ -165,6 +167,8 @@ class BrokerNode(Broker):
         elif isinstance(incoming, PeerResponse):
             self.peers.on_response(incoming, now_ms)
         elif isinstance(incoming, Request):
+            if self.logins is not None:
+                self.logins.clients.seen(incoming)
             if not self.quotas.is_active or not self.quotas.holds(incoming, now_ms):
                 self.serve(incoming, now_ms)
         else:
@@ -229,6 +233,10 @@ class BrokerNode(Broker):
         assert self.logins is not None, event
         self.logins.end(event, now_ms)
 
+    def _on_handshake_failed(self, event: HandshakeFailed, now_ms: int) -> None:
+        assert self.logins is not None, event
+        self.logins.handshake_failed(event, now_ms)
+
     def _on_end_sessions(self, event: EndSessions, now_ms: int) -> None:
         assert self.logins is not None, event
         self.logins.end_sessions(event, now_ms)
@@ -263,6 +271,7 @@ _ON: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
     PeerDisconnected: BrokerNode._on_peer_disconnected,
     ConnectionClosed: BrokerNode._on_connection_closed,
     LoginFailed: BrokerNode._on_login_failed,
+    HandshakeFailed: BrokerNode._on_handshake_failed,
     EndSessions: BrokerNode._on_end_sessions,
     Tick: BrokerNode._on_tick,
     Start: BrokerNode._on_start,

@@ -61,7 +61,7 @@ class BrokerNodeView(Protocol):
 
     @property
     def logins(self) -> Logins | None:
-        """The logins of its SASL connections; None if no listener has SASL."""
+        """The clients that came by TLS or SASL, or under an authorizer; None without security."""
 
     @property
     def replicas(self) -> Replicas:

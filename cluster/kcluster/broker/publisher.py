@@ -8,6 +8,7 @@ config.  Never: decides any of it (the controller has), changes a replica's stat
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from kcluster.broker.access import Access
 from kcluster.broker.ports import BrokerView, InternalTopicListener, Outbox
@@ -31,6 +32,9 @@ from kcluster.metadata.records import (
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 
+if TYPE_CHECKING:
+    from kcluster.broker.logins import Logins
+
 
 class MetadataPublisher:
     """Applies metadata records.  Each of `coordinators` is notified about its topic."""
@@ -48,6 +52,7 @@ class MetadataPublisher:
         coordinators: Iterable[InternalTopicListener],
         share_partitions: SharePartitions,
         access: Access | None,
+        logins: Logins | None,
     ) -> None:
         self._view = view
         self._disk = disk
@@ -59,6 +64,7 @@ class MetadataPublisher:
         self._quotas = quotas
         self._share_partitions = share_partitions
         self._access = access
+        self._logins = logins
         self._topic_configs: dict[str, TopicConfig] = {}
         """The configs in force by topic: all partitions of a topic share one object."""
         self._coordinators = {coordinator.topic: coordinator for coordinator in coordinators}
@@ -69,6 +75,8 @@ class MetadataPublisher:
         delta.apply_to(image)
         if delta.acls and self._access is not None:
             self._access.on_metadata(delta)
+        if delta.credentials and self._logins is not None:
+            self._logins.on_metadata(delta.credentials)
         if delta.has_quotas:
             self._quotas.on_changed()
         for name, topic_id in delta.removed:

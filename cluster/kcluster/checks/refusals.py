@@ -1,7 +1,8 @@
 """Clients that were refused by security, apart from those refused by failure.
 
-Owns: the rights that a client lacked, from the errors that it got; the records that it lost by
-that.  Never: judges a refusal (a record that was refused is failed, not lost); looks into a broker.
+Owns: the rights that a client lacked, from the errors that it got; the records that were not
+written for that reason.  Never: judges a refusal (a record that was refused is failed, not lost);
+looks into a broker.
 Kafka: AuthorizationException and AuthenticationException with their subclasses.
 """
 
@@ -13,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.checks.older_metadata import NONE_LATE, LateBrokers
 from kcluster.clients.ledger import ClientError, Ledger, Outcome
 from kcluster.clients.logins import SSL_HANDSHAKE_FAILED
 from kcluster.events.words.base import counted
@@ -46,16 +48,16 @@ _OPERATIONS: Final = {
 }
 """The operations that need a right, by the kind of the resource and the API that was refused."""
 _OTHERS: Final = {"topic": "READ", "group": "READ", "transactional id": "WRITE"}
-"""Those of all other APIs."""
+"""The operations of all other APIs, by the kind of the resource."""
 
 
 class RefusedBySecurity(Struct, frozen=True):
     """A client that could not log in, or lacked a right.
 
     `principal`: such as `User:alice`; `operation`, `resource`: the right, such as `WRITE` and
-    `topic orders`; empty for a login.  `records`: how many of its records were not written for
-    that; `count`: how often it got the error; `first_ms`: the time of the first.
-    """
+    `topic orders`; empty for a login.  `records`: how many of its records were not written for that
+    reason; `count`: how often it got the error; `first_ms`: the time of the first.  `late_brokers`:
+    the brokers that refused it before a change of ACLs or passwords had reached them."""
 
     client: str
     principal: str
@@ -65,6 +67,7 @@ class RefusedBySecurity(Struct, frozen=True):
     records: int
     count: int
     first_ms: int
+    late_brokers: tuple[int, ...] = ()
 
     @property
     def is_login(self) -> bool:
@@ -72,8 +75,9 @@ class RefusedBySecurity(Struct, frozen=True):
         return self.error in LOGIN_ERRORS
 
 
-def find_refused(ledger: Ledger) -> tuple[RefusedBySecurity, ...]:
-    """The clients that were refused by security, in order of time."""
+def find_refused(ledger: Ledger, late: LateBrokers = NONE_LATE) -> tuple[RefusedBySecurity, ...]:
+    """The clients that were refused by security, in order of time.  `late`: the brokers that did so
+    by older metadata."""
     found: dict[tuple[str, str, str, str], list[ClientError]] = {}
     for error in ledger.errors:
         if error.error in SECURITY_ERRORS:
@@ -92,6 +96,7 @@ def find_refused(ledger: Ledger) -> tuple[RefusedBySecurity, ...]:
             _records_of(records, client, name, resource),
             len(errors),
             errors[0].at_ms,
+            late.get((client, name in LOGIN_ERRORS), ()),
         )
         for (client, name, operation, resource), errors in found.items()
     )
@@ -136,4 +141,12 @@ def refused_line(refused: RefusedBySecurity) -> str:
     else:
         what = f"{refused.principal} may not {refused.operation} {refused.resource}"
     records = f", {counted(refused.records, 'record')}" if refused.records else ""
-    return f"refused by security: {refused.client}, {what}{records}"
+    return f"refused by security: {refused.client}, {what}{records}{_late_text(refused)}"
+
+
+def _late_text(refused: RefusedBySecurity) -> str:
+    if not refused.late_brokers:
+        return ""
+    brokers = ", ".join(map(str, refused.late_brokers))
+    noun = "broker" if len(refused.late_brokers) == 1 else "brokers"
+    return f"; {noun} {brokers} decided by older metadata"

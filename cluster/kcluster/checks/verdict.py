@@ -20,6 +20,7 @@ from kcluster.checks.anomalies import Anomaly, anomalies_of_sends, explained, fi
 from kcluster.checks.anomalies.lost_write import lost_range
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
+from kcluster.checks.older_metadata import late_brokers
 from kcluster.checks.refusals import find_refused
 from kcluster.checks.verdict_facts import VALID, Deleted, Deletion, ErrorCount, Remedy, VerdictFacts
 from kcluster.checks.verdict_words import (
@@ -177,7 +178,7 @@ def judge(
         violations=violations,
         windows=tuple(windows),
         errors=tuple(_errors(whole)),
-        refused=find_refused(whole),
+        refused=find_refused(whole, late_brokers(recorder.notes, recorder.plan.fabric.clients)),
         deleted=(*(Deleted(*x) for x in finals.deleted), *_deleted_topics(recorder, since_ms)),
         offline=tuple(finals.offline),
         healed=healed,

@@ -6,8 +6,9 @@ Kafka: none.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -17,7 +18,15 @@ from kcluster.cli.acting import act
 from kcluster.cli.click_tools import control_options, wait_option
 from kcluster.cli.completion import complete_partitions, complete_targets
 from kcluster.config.files.fields import Flag, StructField, fields_of
+from kcluster.config.topology.security_keys import Password
 from kcluster.scenario.actions import ACTIONS
+
+FROM_STDIN: Final = "-"
+"""Given in place of a password: read it from the standard input."""
+_UNSEEN: Final = f"""
+
+    {FROM_STDIN} as the password reads it from the standard input: a list of processes, and the
+    history of a shell, show what is typed in a command."""
 
 _Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 
@@ -48,7 +57,10 @@ def _command(name: str, cls: type[Action]) -> click.Command:
     )
     for field in reversed(known):
         function = _parameter(field, _is_argument(field, cls))(function)
-    return click.command(name, help=cls.__doc__)(function)
+    words = cls.__doc__ or ""
+    if any(isinstance(field.kind, Password) for field in known):
+        words += _UNSEEN
+    return click.command(name, help=words)(function)
 
 
 def _parameter(field: StructField, is_argument: bool) -> _Decorator:
@@ -98,8 +110,17 @@ def _is_mapping(field: StructField) -> bool:
     return field.kind.schema().get("type") == "object"
 
 
+def _read_password() -> str:
+    """The line that is typed, unseen, or that comes through a pipe."""
+    if sys.stdin.isatty():
+        return str(click.prompt("password", hide_input=True))
+    return sys.stdin.readline().rstrip("\n")
+
+
 def _value(field: StructField, given: Any) -> Any:
     """The value in the action for a typed value."""
+    if isinstance(field.kind, Password) and given == FROM_STDIN:
+        return _read_password()
     if not _is_mapping(field):
         return given
     pairs = [str(pair).partition("=") for pair in given]

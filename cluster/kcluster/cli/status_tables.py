@@ -6,7 +6,8 @@ Kafka: kafka-topics.sh --describe.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kcluster.cli.table import TextTable
@@ -17,6 +18,8 @@ LINKS_SHOWN: Final = 6
 """The most links that a line names; the rest are counted."""
 DROPPED_FIRST: Final = ("lag", "epoch", "end", "replicas")
 """The columns of partitions that a narrow terminal does without, in this order."""
+
+CERTIFICATE: Final = "certificate"
 
 Status = Mapping[str, Any]
 """The answer to a status request."""
@@ -104,7 +107,45 @@ def tables_of(status: Status, topic: str | None) -> list[TextTable]:
     topics."""
     users, _ = _apart(status["partitions"])
     shown = users if topic is None else status["partitions"]
-    return [brokers_table(status), *([partitions_table(shown)] if shown else [])]
+    tables = [brokers_table(status), *([partitions_table(shown)] if shown else [])]
+    if topic is None and status.get("security"):
+        tables += [one for one in security_tables(status) if one.rows]
+    return tables
+
+
+def security_tables(status: Status) -> Iterator[TextTable]:
+    """Who is logged in where, and what expires."""
+    security, now_ms = status["security"], status["at_ms"]
+    names = {f"client-{node}": name for node, name in status["clients"].items()}
+    logins = [
+        [
+            names.get(one["client_id"], one["client_id"]) or "-",
+            one["principal"],
+            str(one["broker"]),
+            one["listener"],
+            one["mechanism"] or "-",
+            str(one["connections"]),
+            "-" if one["ends_ms"] is None else f"{(one['ends_ms'] - now_ms) / 1_000:.1f} s",
+        ]
+        for one in security["logins"]
+    ]
+    headers = ("client", "principal", "broker", "listener", "mechanism", "connections", "ends in")
+    yield TextTable(headers, logins, ("mechanism", "connections", "listener"))
+    credentials = [
+        [one["owner"], one["kind"], one["name"], one["state"], _end_of(one, now_ms)]
+        for one in security["credentials"]
+    ]
+    yield TextTable(("of", "kind", "name", "state", "until"), credentials, ("kind",))
+
+
+def _end_of(credential: JsonObject, now_ms: int) -> str:
+    """A certificate's end as a date, a token's by the cluster's clock."""
+    until_ms = credential["until_ms"]
+    if until_ms is None:
+        return "-"
+    if credential["kind"] == CERTIFICATE:
+        return time.strftime("%Y-%m-%d", time.gmtime(until_ms / 1_000))
+    return f"{(until_ms - now_ms) / 1_000:.0f} s"
 
 
 def notices(status: Status, topic: str | None) -> list[str]:
@@ -128,6 +169,8 @@ def notices(status: Status, topic: str | None) -> list[str]:
         if rule["calls"] is not None:
             calls = f"; applied to {rule['hits']:,} of {rule['calls']:,} requests"
         lines.append(f"rule {rule['name']}: {rule['text']}{calls}")
+    for unknown in (status.get("security") or {}).get("unknown", ()):
+        lines.append(unknown["text"])
     paused = [str(broker["id"]) for broker in status["brokers"] if broker["state"] == "paused"]
     if paused:
         lines.append(f"paused: broker {', '.join(paused)}")

@@ -64,6 +64,7 @@ class SocketDriver(ABC):
         self.tls = tls_of(
             plan.topology,
             plan.certificates,
+            plan.shown_until_ms,
             names=self._names,
             fixed_size=self.has_fixed_sizes,
             log=self.log,

@@ -22,7 +22,7 @@ from kcluster.broker.node_view import BrokerNodeView
 from kcluster.clients.logins import SSL_HANDSHAKE_FAILED, refuse, with_logins
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
-from kcluster.contract import ConnectionClosed, LoginFailed, Note, Reply, Request
+from kcluster.contract import ConnectionClosed, HandshakeFailed, LoginFailed, Note, Reply, Request
 from kcluster.deaths import ProcessState
 from kcluster.drivers.wires.broker_end import admit, answered, listens
 from kcluster.drivers.wires.virtual import ClientConnection, ClientWire
@@ -35,7 +35,12 @@ from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import MAX_IDLE, Dispatcher
 from kcluster.runtime.livelock import LivelockError
 from kcluster.runtime.process import Outlet, Process
-from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
+from kcluster.security.certificates import (
+    FIRST,
+    BrokerCertificate,
+    CertificateState,
+    HandshakeProblem,
+)
 from kcluster.security.client_access import OPEN, ClientAccess
 from kcluster.timers import NEVER_US
 
@@ -43,6 +48,11 @@ Callback = Callable[[], object]
 
 FIRST_VIRTUAL_PORT: Final = 9092
 _DOWN: Final = ProcessState.DOWN
+_REFUSED_BY_CLIENTS: Final = {
+    CertificateState.EXPIRED: HandshakeProblem.EXPIRED,
+    CertificateState.WRONG_NAME: HandshakeProblem.NOT_ACCEPTED,
+}
+"""The alerts with which a client refuses a broker's certificate."""
 
 
 @final
@@ -227,8 +237,9 @@ class VirtualTime:
             done_us = self._secured_us(connection, node)
             if not connection.is_accepted:
                 shown = self._certificates.get(connection.broker_id, FIRST)
-                is_served = shown.state is CertificateState.VALID
-                connection.is_refused = not is_served
+                problem = _REFUSED_BY_CLIENTS.get(shown.state)
+                is_served, connection.is_refused = problem is None, problem is not None
+                self._handshake_ended(connection, message, problem)
         if not is_served:
             self._connections.pop(connection.connection_id, None)
             return False
@@ -257,6 +268,19 @@ class VirtualTime:
         message.arrived_ms = self.now_ms
         connection.waiting.append(message)
         self._ready.append(connection)
+
+    def _handshake_ended(
+        self, connection: ClientConnection, message: Request, problem: HandshakeProblem | None
+    ) -> None:
+        """Tell the broker how a TLS handshake ended."""
+        broker_id, identity = connection.broker_id, connection.identity
+        if problem is not None:
+            failed = HandshakeFailed(identity.listener, message.client_host, problem)
+            self.dispatcher.dispatch(broker_id, failed)
+            return
+        node = self.dispatcher.processes[broker_id].broker
+        if node is not None and node.logins is not None:
+            node.logins.secured(identity)
 
     def at_client(self, connection: ClientConnection, message: Reply) -> None:
         """Deliver a reply that has arrived.  Part of Ends."""

@@ -32,7 +32,6 @@ from kcluster.events.brokers import (
     RegistrationRefused,
 )
 from kcluster.events.clients import (
-    AuthenticationFailed,
     ClientThrottled,
     GroupAssigned,
     GroupMemberExpired,
@@ -67,8 +66,11 @@ from kcluster.events.partitions import (
 from kcluster.events.security import (
     AclsApplied,
     AclsChanged,
+    AuthenticationFailed,
     AuthorizationDenied,
+    CredentialsApplied,
     SessionsEnded,
+    TlsHandshakeFailed,
     TokensExpired,
 )
 from kcluster.events.share_groups import (
@@ -110,6 +112,8 @@ AnyEvent = (
     | AclsChanged
     | AclsApplied
     | AuthorizationDenied
+    | TlsHandshakeFailed
+    | CredentialsApplied
     | SessionsEnded
     | TokensExpired
     | LeaderElected
@@ -184,6 +188,7 @@ __all__ = [
     "ControlledShutdown",
     "ControllerDown",
     "ControllerElected",
+    "CredentialsApplied",
     "DeadLettersDropped",
     "DeadLettersWritten",
     "DiskFull",
@@ -217,6 +222,7 @@ __all__ = [
     "ShareLocksExpired",
     "SharePartitionLoaded",
     "StepSkipped",
+    "TlsHandshakeFailed",
     "TokensExpired",
     "TopicCreated",
     "TopicDeleted",

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from kcluster.events.base import TaggedEvent
 from kcluster.events.rebalance_reasons import AnyRebalanceReason
-from kcluster.security.sasl.exchange import LoginProblem
 
 
 class ClientThrottled(TaggedEvent, frozen=True):
@@ -30,22 +29,6 @@ class ClientThrottled(TaggedEvent, frozen=True):
     @property
     def subject(self) -> str:
         return self.client_id
-
-
-class AuthenticationFailed(TaggedEvent, frozen=True):
-    """A client could not log in, or its session ended.  Equal failures within a second are one
-    event, `times`.  `user`: the user that the client named, empty if it named none."""
-
-    listener: str
-    mechanism: str
-    client_host: str
-    problem: LoginProblem
-    user: str
-    times: int = 1
-
-    @property
-    def subject(self) -> str:
-        return f"listener {self.listener}"
 
 
 class TelemetryPushed(TaggedEvent, frozen=True):

@@ -1,7 +1,7 @@
-"""Events of security: ACLs that change, requests that they deny, sessions and tokens that end.
+"""Events of security: clients that are refused, rights and passwords that change, ended sessions.
 
 Owns: their facts.  Never: words for them (words/).
-Kafka: the audit log kafka.authorizer.logger; the log of AclControlManager.
+Kafka: the audit log kafka.authorizer.logger; the logs of AclControlManager and Selector.
 """
 
 from __future__ import annotations
@@ -9,7 +9,57 @@ from __future__ import annotations
 from kcluster.events.base import TaggedEvent
 from kcluster.security.acls import Acl, AclOperation, AclResource
 from kcluster.security.authorizer import Grounds
+from kcluster.security.certificates import HandshakeProblem
 from kcluster.security.rights import Denial
+from kcluster.security.sasl.exchange import LoginProblem
+
+
+class AuthenticationFailed(TaggedEvent, frozen=True):
+    """A client could not log in at a broker, or its session ended.  Equal failures within a second
+    are one event, `times`.  `client_id`: the client's name, as it says; `user`: the user that it
+    named, empty if it named none."""
+
+    broker: int
+    listener: str
+    mechanism: str
+    client_host: str
+    client_id: str
+    problem: LoginProblem
+    user: str
+    times: int = 1
+
+    @property
+    def subject(self) -> str:
+        return f"broker {self.broker}"
+
+
+class TlsHandshakeFailed(TaggedEvent, frozen=True):
+    """A client refused a broker's certificate, or was refused for its own, or did not speak TLS.
+    Equal failures within a second are one event, `times`.  `refusal`: what TLS answered, if
+    the problem has no name here."""
+
+    broker: int
+    listener: str
+    client_host: str
+    problem: HandshakeProblem
+    refusal: str
+    times: int = 1
+
+    @property
+    def subject(self) -> str:
+        return f"broker {self.broker}"
+
+
+class CredentialsApplied(TaggedEvent, frozen=True):
+    """A broker decides by the changed SCRAM credentials of these users from now on.  Its cause is
+    the change."""
+
+    broker: int
+    users: tuple[str, ...]
+
+    @property
+    def subject(self) -> str:
+        return f"broker {self.broker}"
 
 
 class AclsChanged(TaggedEvent, frozen=True):
@@ -41,6 +91,7 @@ class AuthorizationDenied(TaggedEvent, frozen=True):
     """A client may not do what it asked for.
 
     `node`: the broker, or the controller, that decided, by the metadata up to `metadata_offset`.
+    `client_id`: the client's name, as it says.
     `acl`: the ACL that denies it; null if none allows it.  `has_acls`: whether any ACL concerns the
     resource.  `times`: the number of such denials since the ACLs last changed there; only the 1st,
     the 10th, the 100th, … are noted.
@@ -49,6 +100,7 @@ class AuthorizationDenied(TaggedEvent, frozen=True):
     node: int
     principal: str
     client_host: str
+    client_id: str
     operation: AclOperation
     resource_type: AclResource
     resource: str
@@ -98,6 +150,7 @@ def denied_event(
         node=node,
         principal=str(denial.requester.principal),
         client_host=denial.requester.host,
+        client_id=denial.requester.client_id,
         operation=denial.operation,
         resource_type=denial.resource_type,
         resource=denial.name,

@@ -15,7 +15,9 @@ from msgspec import Struct
 
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note, Reply, Request
+from kcluster.events.brokers import CertificateReplaced
 from kcluster.events.clients import GroupEvent, GroupMemberExpired, GroupMemberLeft
+from kcluster.events.security import AuthenticationFailed
 from kcluster.events.transactions import TransactionEvent
 from kcluster.evidence.client_names import client_name
 from kcluster.evidence.contents import Contents
@@ -23,6 +25,7 @@ from kcluster.evidence.coordinator_states import CHANGING_APIS, CoordinatorState
 from kcluster.evidence.exchanges import AppendEnds, Exchanges
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.rows import ExchangeRow, SendAnomalies
+from kcluster.evidence.security_states import SecurityStates
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
@@ -139,6 +142,7 @@ class Recorder(Watch):
         self.dropped_notes = 0
         """The number of the oldest notes, which are no longer kept."""
         self.states = CoordinatorStates(plan.fabric.clients)
+        self.security = SecurityStates(dispatcher, plan)
         self._exchanges = Exchanges(plan.fabric.clients, MAX_EXCHANGES)
         self._append_ends = AppendEnds()
         self._exchanges_until = 0
@@ -155,10 +159,16 @@ class Recorder(Watch):
         event = note.event
         if isinstance(event, GroupMemberExpired | GroupMemberLeft):
             self.membership.append(MembershipStep(note.at_ms, note.note_id[0], event))
+        elif isinstance(event, AuthenticationFailed):
+            self.security.refused(note.at_ms, event)
+        elif isinstance(event, CertificateReplaced):
+            self.security.certificate_replaced()
         self._look_at_coordinator_of(note)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         super()._on_request(node_id, request, now_ms)
+        if self.security.is_secured:
+            self.security.look()
         if request.api_key in MEMBERSHIP_APIS:
             self.membership.append(MembershipStep(now_ms, node_id, request))
 
@@ -181,7 +191,8 @@ class Recorder(Watch):
             self.states.look(now_ms, node)
 
     def look_at_coordinators(self) -> None:
-        """Read the changes at all coordinators."""
+        """Read the changes at all coordinators, and of clients' sessions."""
+        self.security.look()
         now_ms = self._dispatcher.now_ms
         for node in self._dispatcher.brokers():
             self.states.look(now_ms, node)

@@ -96,6 +96,43 @@ class GroupRow(Struct, gc=False):
     at_ms: int
 
 
+class LoginRow(Struct, gc=False):
+    """`logins.jsonl`: the connections of a client to a broker as one principal, after a change.
+
+    `mechanism`: empty without SASL; `client_id`: the name that brokers know it by; `connections`: 0
+    once it has none; `ends_ms`: the time by which it must have logged in again on the first of
+    them, -1: never.  `problem`: why its newest login was refused there, "" if it was let in.
+    """
+
+    client: str
+    client_id: str
+    broker: int
+    listener: str
+    mechanism: str
+    principal: str
+    connections: int
+    ends_ms: int
+    problem: str
+    at_ms: int
+
+
+class CredentialRow(Struct, gc=False):
+    """`credentials.jsonl`: a certificate that a broker or a client shows, or a delegation token,
+    after a change.
+
+    `kind`: certificate or delegation token; `owner`: `broker 2`, or the principal; `name`: the
+    listener, or the token's id.  `state`: valid, expired, wrong-name, or gone; `until_ms`: its end,
+    in ms since 1970, -1: unknown.
+    """
+
+    kind: str
+    owner: str
+    name: str
+    state: str
+    until_ms: int
+    at_ms: int
+
+
 class TransactionStateRow(Struct, gc=False):
     """`transaction_states.jsonl`: a transactional id at its coordinator, after a change. `state`:
     Kafka's name, Dead for a deleted id."""

@@ -109,7 +109,7 @@ class ClusterAccess:
         return self._port.call(lambda: dict(self._port.verbs.settled.image.scram_credentials))
 
     def _password(self, access: ClientAccess, known: Credentials) -> str:
-        """The password in force; ClusterError if nobody here knows it."""
+        """The password in force; ClusterError if it is not known here."""
         user, mechanism = access.user or "", access.mechanism or ""
         credential = known.get((user, SCRAM_CODES.get(mechanism, -1)))
         if credential is None:

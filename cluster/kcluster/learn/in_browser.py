@@ -9,10 +9,11 @@ with their places, and bugs of kcluster become the report of a crash, so that no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from textwrap import dedent
 
 import msgspec
+from msgspec import structs
 
 from kcluster.config.files.problems import ProblemsError
 from kcluster.json_types import JsonObject
@@ -30,6 +31,13 @@ from kcluster.scenario.play.phases import RunCrash, RunResult
 from kcluster.scenario.play.running import try_scenario
 from kcluster.scenario.report import crash_lines, result_lines
 from kcluster.version import __version__
+
+Report = Callable[[int, int], None]
+"""Called while Python works, with (done, all): ms of a run, or runs of a grade."""
+
+
+def _no_report(done: int, of: int) -> None:
+    pass
 
 
 def contents() -> str:
@@ -52,28 +60,28 @@ def lesson(number: int) -> str:
         partition="{}-{}".format(*keys.partitions[0]),
         trace=played.result.trace_hash,
         parts=list(_parts(played)),
-        page=page_of_record(played.result.record()),
+        page=_lesson_page(played),
         exercise=_exercise(exercise_of(str(number))),
     )
 
 
-def run(text: str, file: str, seed: int | None = None) -> str:
+def run(text: str, file: str, seed: int | None = None, report: Report = _no_report) -> str:
     """A run of a scenario's text: its `page`, and the lines of its report; or its `problems`, which
     call the text by the name `file`."""
     try:
         scenario = Scenario.parse(text, file)
-        result = try_scenario(scenario, "virtual", seed)
+        result = try_scenario(scenario, "virtual", seed, report)
     except (ProblemsError, ClusterError) as error:
         return _json(problems=_problems(error))
     return _json(**_run(result))
 
 
-def grade(number: int, text: str, file: str) -> str:
+def grade(number: int, text: str, file: str, report: Report = _no_report) -> str:
     """The grade of an answer to the exercise of a lesson: points and goals, with the page of the
     first run that missed a goal; or `problems`, as of `run`."""
     exercise = exercise_of(str(number))
     try:
-        found = grade_answer(exercise, Scenario.parse(text, file))
+        found = grade_answer(exercise, Scenario.parse(text, file), progress=report)
     except (ProblemsError, ClusterError) as error:
         return _json(problems=_problems(error))
     missed = found.first_failing
@@ -87,6 +95,14 @@ def _heading(shown: Lesson) -> JsonObject:
 
 def _scenario(file: LibraryFile) -> JsonObject:
     return {"name": file.name, "title": file.title, "text": file.path.read_text("utf-8")}
+
+
+def _lesson_page(played: LessonPlayed) -> str:
+    """The page of a lesson's run, which names the lesson instead of its file."""
+    record, shown = played.result.record(), played.lesson
+    replay = f"kcluster learn {shown.number}"
+    record.info = structs.replace(record.info, name=shown.title, replay=replay)
+    return page_of_record(record)
 
 
 def _parts(played: LessonPlayed) -> Iterator[JsonObject]:

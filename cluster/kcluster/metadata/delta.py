@@ -28,8 +28,10 @@ from kcluster.metadata.records import (
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 
 ChangedPartitions = dict[tuple[bytes, int], NoteId | None]
@@ -44,13 +46,14 @@ class MetadataDelta:
 
     Known after the delta was applied to an image: `removed`, (name, topic id) of deleted topics;
     `configured`, (resource type, name) of resources whose configs changed; `acls`:
-    the records that create or remove ACLs; `has_brokers`, `has_quotas`: whether the delta changes
+    the records that create or remove ACLs; `credentials`: those that set or remove the password of
+    a SCRAM user; `has_brokers`, `has_quotas`: whether the delta changes
     brokers' registrations, or clients' quotas.
     """
 
     __slots__ = (
         "_by_broker", "_found", "_names", "_others", "_topics", "acls", "configured",
-        "first_offset", "has_brokers", "has_quotas", "records", "removed",
+        "credentials", "first_offset", "has_brokers", "has_quotas", "records", "removed",
     )  # fmt: skip
 
     def __init__(self, first_offset: int, records: Sequence[MetadataRecord]) -> None:
@@ -59,6 +62,7 @@ class MetadataDelta:
         self.removed: list[tuple[str, bytes]] = []
         self.configured: dict[tuple[int, str], None] = {}
         self.acls: list[AccessControlEntryRecord | RemoveAccessControlEntryRecord] = []
+        self.credentials: list[UserScramCredentialRecord | RemoveUserScramCredentialRecord] = []
         self.has_brokers = False
         self.has_quotas = False
         self._found = False
@@ -115,6 +119,8 @@ class MetadataDelta:
                     self.removed.append((name, topic_id))
                 case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
                     self.acls.append(record)
+                case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
+                    self.credentials.append(record)
                 case ClientQuotaRecord():
                     self.has_quotas = True
                 case ConfigRecord():

@@ -20,6 +20,7 @@ from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.network.fabric import Fabric
 from kcluster.network.graph import parts_of
+from kcluster.operations.security_status import SecurityStatus, security_status
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.runtime.build import Plan
@@ -64,7 +65,8 @@ class ShapeStatus(Struct, frozen=True):
 
 class ClusterStatus(Struct, frozen=True):
     """The cluster at one moment.  `sides`: groups of nodes that reach each other, a single one
-    without cuts.  `shapes`: impaired links.  `clients`: names of nodes that are clients."""
+    without cuts.  `shapes`: impaired links.  `clients`: names of nodes that are clients.
+    `security`: null on a cluster without TLS, SASL and ACLs."""
 
     cluster_id: str
     at_ms: int
@@ -76,6 +78,7 @@ class ClusterStatus(Struct, frozen=True):
     sides: list[tuple[int, ...]]
     shapes: list[ShapeStatus] = []
     clients: dict[int, str] = {}
+    security: SecurityStatus | None = None
 
 
 class NoteEntry(Struct, frozen=True):
@@ -123,6 +126,7 @@ def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
         sides=parts_of(dispatcher.fabric),
         shapes=shapes_of(dispatcher.fabric),
         clients=dict(dispatcher.fabric.clients),
+        security=security_status(plan, dispatcher, image, metadata_log(dispatcher).records),
     )
 
 

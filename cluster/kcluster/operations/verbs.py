@@ -224,8 +224,8 @@ class Verbs:
                 yield broker_id
 
     def end_sessions(self, broker_ids: Sequence[int], user: str | None = None) -> None:
-        """End the sessions of brokers' clients: each must log in again before anything else. Of
-        several brokers those that are down are left alone.  `user`: None for all."""
+        """End the sessions of brokers' clients: each must log in again before anything else.
+        Brokers that are down are left alone, unless all are.  `user`: None for all."""
         for broker_id in broker_ids:
             if not any(one.protocol.has_sasl for one in self._plan.endpoints[broker_id]):
                 raise ClusterError(f"broker {broker_id} has no listener with SASL")

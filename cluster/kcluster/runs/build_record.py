@@ -80,6 +80,8 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     record.beliefs = list(exchanges.beliefs.rows)
     record.groups = list(recorder.states.groups.rows)
     record.transaction_states = list(recorder.states.transactions.rows)
+    record.logins = list(recorder.security.logins.rows)
+    record.credentials = list(recorder.security.credentials.rows)
     return record
 
 

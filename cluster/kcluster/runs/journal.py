@@ -77,6 +77,8 @@ def rows_between(recorder: Recorder, after_ms: int, before_ms: int) -> Rows:
         "beliefs": list(part(exchanges.beliefs.rows, _at_ms)),
         "groups": list(part(states.groups.rows, _at_ms)),
         "transaction_states": list(part(states.transactions.rows, _at_ms)),
+        "logins": list(part(recorder.security.logins.rows, _at_ms)),
+        "credentials": list(part(recorder.security.credentials.rows, _at_ms)),
     }
     for one in recorder.partitions.values():
         # Most partitions have no new rows.

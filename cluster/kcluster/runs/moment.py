@@ -19,7 +19,15 @@ from kcluster.events.rule_effects import AnyEffect
 from kcluster.events.standing import label_of, standing_of
 from kcluster.events.words.network import shape_text
 from kcluster.evidence.recorder import Recorder
-from kcluster.evidence.rows import BeliefRow, ExchangeRow, GroupRow, TransactionStateRow
+from kcluster.evidence.rows import (
+    BeliefRow,
+    CredentialRow,
+    ExchangeRow,
+    GroupRow,
+    LoginRow,
+    TransactionStateRow,
+)
+from kcluster.evidence.security_states import GONE, credential_key, login_key
 from kcluster.runs.build_record import epochs_row, leader_row, move_row, note_rows, topology_values
 from kcluster.runs.node_states import STATE_EVENTS, Link, NodeStates
 from kcluster.runs.record import EpochsRow, LeaderRow, MoveRow, RunInfo, RunRecord
@@ -95,7 +103,8 @@ class ImpairedLink(Struct, frozen=True):
 class ClusterMoment(Struct, frozen=True, kw_only=True):
     """A cluster at `at_ms`.  `controller_is_active`: whether there was an active controller.
     `cuts`: (source, destination); `sides`: sets of nodes that reached each other, none if no link
-    was cut.  `network_clients`: the clients' names by node id."""
+    was cut.  `network_clients`: the clients' names by node id.  `logins`: those that exist and
+    those that were refused; `credentials`: certificates and delegation tokens."""
 
     at_ms: int
     controller_is_active: bool
@@ -109,6 +118,8 @@ class ClusterMoment(Struct, frozen=True, kw_only=True):
     clients: tuple[ClientMoment, ...]
     groups: tuple[GroupRow, ...]
     transactions: tuple[TransactionStateRow, ...]
+    logins: tuple[LoginRow, ...] = ()
+    credentials: tuple[CredentialRow, ...] = ()
 
 
 def moment_of(record: RunRecord, at_ms: int) -> ClusterMoment:
@@ -132,6 +143,16 @@ def moment_of(record: RunRecord, at_ms: int) -> ClusterMoment:
         clients=tuple(_clients(record, at_ms)),
         groups=tuple(row for _, row in sorted(groups.items()) if row.state != DEAD),
         transactions=tuple(row for _, row in sorted(transactions.items()) if row.state != DEAD),
+        logins=tuple(
+            row
+            for _, row in sorted(_newest(record.logins, at_ms, login_key).items())
+            if row.connections or row.problem
+        ),
+        credentials=tuple(
+            row
+            for _, row in sorted(_newest(record.credentials, at_ms, credential_key).items())
+            if row.state != GONE
+        ),
     )
 
 
@@ -166,6 +187,8 @@ def recorded_until(recorder: Recorder, at_ms: int) -> RunRecord:
     record.beliefs = list(exchanges.beliefs.rows)
     record.groups = list(recorder.states.groups.rows)
     record.transaction_states = list(recorder.states.transactions.rows)
+    record.logins = list(recorder.security.logins.rows)
+    record.credentials = list(recorder.security.credentials.rows)
     return record
 
 

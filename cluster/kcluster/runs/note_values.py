@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from kcluster.contract import Event
+from kcluster.contract import CONTROLLER_ID, Event
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerEvent,
@@ -48,6 +48,14 @@ from kcluster.events.partitions import (
     PartitionOffline,
     ReassignmentStarted,
 )
+from kcluster.events.security import (
+    AclsApplied,
+    AclsChanged,
+    AuthenticationFailed,
+    AuthorizationDenied,
+    CredentialsApplied,
+    TlsHandshakeFailed,
+)
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -66,10 +74,15 @@ CONTROL: Final = "control"
 NO_LANE: Final = ""
 _BY_ADMINISTRATORS: Final = (
     TopicCreated, TopicDeleted, PartitionsAdded, ConfigChanged, FeatureChanged, ReassignmentStarted,
+    AclsChanged,
 )  # fmt: skip
+_REFUSALS: Final = (AuthenticationFailed, AuthorizationDenied, TlsHandshakeFailed)
+_OF_NODES: Final = (*_REFUSALS, AclsApplied, CredentialsApplied)
+"""Events of security that happen at the node which notes them."""
 _HARMS: Final = (
     BrokerDown, BrokerPaused, BrokerFenced, DiskFull, ControllerDown, NetworkCut, LinkCut,
     NetworkShaped, RuleAdded, RecordsLost, PartitionOffline, LogTruncated, IsrShrunk, RuleHit,
+    *_REFUSALS,
 )  # fmt: skip
 _REPAIRS: Final = (
     BrokerStarted, BrokerResumed, BrokerUnfenced, NetworkHealed, LinkHealed, RuleRemoved,
@@ -125,6 +138,8 @@ def lane_of(note: NoteRow, began_ms: int) -> str:
         return NO_LANE if began and isinstance(event, BrokerStarted) else ACTIONS
     if isinstance(event, _BY_ADMINISTRATORS):
         return CONTROL if began or event.is_internal else ACTIONS
+    if isinstance(event, _OF_NODES) and note.id[0] != CONTROLLER_ID:
+        return f"b{note.id[0]}"
     return f"b{event.broker}" if isinstance(event, BrokerEvent) else CONTROL
 
 

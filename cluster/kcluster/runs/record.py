@@ -18,8 +18,10 @@ from msgspec import Struct, field
 from kcluster.events import AnyEvent
 from kcluster.evidence.rows import (
     BeliefRow,
+    CredentialRow,
     ExchangeRow,
     GroupRow,
+    LoginRow,
     SendAnomaly,
     TransactionStateRow,
 )
@@ -288,6 +290,8 @@ class RunRecord(Struct):
     epochs: list[EpochsRow] = field(default_factory=list)
     groups: list[GroupRow] = field(default_factory=list)
     transaction_states: list[TransactionStateRow] = field(default_factory=list)
+    logins: list[LoginRow] = field(default_factory=list)
+    credentials: list[CredentialRow] = field(default_factory=list)
     verdict: JsonObject = field(default_factory=dict)
     scenario: str = ""
     """The text of the scenario, if there is one."""
@@ -349,6 +353,20 @@ TABLES: Final[dict[str, Table]] = {
         TransactionStateRow,
         is_streamed=True,
         state_of=("transactional_id",),
+        is_new=True,
+    ),
+    "logins": Table(
+        "logins.jsonl",
+        LoginRow,
+        is_streamed=True,
+        state_of=("client_id", "broker", "listener", "principal"),
+        is_new=True,
+    ),
+    "credentials": Table(
+        "credentials.jsonl",
+        CredentialRow,
+        is_streamed=True,
+        state_of=("kind", "owner", "name"),
         is_new=True,
     ),
 }

@@ -67,6 +67,9 @@ class Plan(Struct):
     """The Kafka release of each broker from its next start on, by broker id."""
     certificates: dict[int, BrokerCertificate] = {}
     """The certificates that have replaced those of brokers, by broker id."""
+    shown_until_ms: dict[tuple[int, str], int] = {}
+    """The end of the certificate that each listener shows, in ms since 1970, by broker id and
+    listener; known once it was read or made."""
     passwords: ChangedPasswords = field(default_factory=ChangedPasswords)
     """The passwords that actions have given to users."""
     bearer_tokens: BearerTokens = field(default_factory=BearerTokens)

@@ -11,7 +11,7 @@ from typing import final
 
 @final
 class ChangedPasswords:
-    """The passwords of one cluster's users, besides those of its topology.  They are in no repr."""
+    """The passwords of one cluster's users that its topology does not have; in no repr."""
 
     def __init__(self) -> None:
         self._given: dict[str, dict[str, None]] = {}

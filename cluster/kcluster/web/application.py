@@ -7,10 +7,10 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
@@ -30,6 +30,8 @@ from kcluster.web.problems import (
 from kcluster.web.routes import JSON, ROUTES, VERSION_HEADER, Route, Runs, url_map
 
 if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
     from kcluster.web.access import AccessControl
     from kcluster.web.limits import WebLimits
 
@@ -39,8 +41,6 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     VERSION_HEADER: __version__,
 }
-
-StartResponse = Callable[..., Any]
 
 
 class WebApplication:
@@ -55,7 +55,7 @@ class WebApplication:
         """The number of routes that are in the map."""
         self._urls = url_map()
 
-    def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
         try:
             response = self._answer(request)

@@ -23,7 +23,7 @@ from gevent.lock import BoundedSemaphore
 from gevent.threadpool import ThreadPool
 
 from kcluster.operations.errors import ClusterError
-from kcluster.web.access import AccessControl
+from kcluster.web.access import AccessControl, is_loopback
 from kcluster.web.application import WebApplication
 from kcluster.web.connection import LimitedServer
 from kcluster.web.held import HeldCluster, HeldClusters
@@ -32,7 +32,7 @@ from kcluster.web.problems import EXPECTED, overloaded
 from kcluster.web.tls import CertificateFiles
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+    from wsgiref.types import WSGIApplication
 
 T = TypeVar("T")
 Staying = Callable[[], AbstractContextManager[None]]
@@ -51,7 +51,9 @@ class WebServer:
     `port` 0: a free one.  `token`: drawn if None.  `names`: further names in Host.  `runs`: the
     directory below which requests may write runs; None: they may not.  `local`: the unix socket to
     which the server listens instead, guarded by its permissions; after `serve_page` it also listens
-    to a port.  `tls`: the files of its certificate; None: plain HTTP.
+    to a port.  `tls`: the files of its certificate; None: plain HTTP, which other machines may use
+    only with `allows_plain_http`, because whoever sees their requests has the token.  ClusterError
+    if that is not allowed, or if the port is taken.
     """
 
     def __init__(
@@ -66,13 +68,20 @@ class WebServer:
         limits: WebLimits = WebLimits(),  # limits are frozen
         local: socket.socket | None = None,
         tls: CertificateFiles | None = None,
+        allows_plain_http: bool = False,
     ) -> None:
         self.limits = limits
         self.clusters = HeldClusters(can_create=can_create, runs=runs)
         self.host = host
         self.token = token or secrets.token_urlsafe(24)
         self.is_stopping = False
-        is_public = host not in (LOOPBACK, "localhost", "::1")
+        is_public = not is_loopback(host)
+        if is_public and tls is None and not allows_plain_http:
+            raise ClusterError(
+                f"--host {host} lets other machines in, and plain HTTP shows them the token: add"
+                " --tls-cert FILE, or --plain-http if only this machine reaches the port, as with"
+                " docker run -p 127.0.0.1:46000:46000"
+            )
         self._access = AccessControl(self.token, names, is_public)
         self._tls = None if tls is None else tls.context()
         self._local = local

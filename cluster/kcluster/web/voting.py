@@ -28,7 +28,7 @@ from kcluster.web.problems import RefusedRequest
 from kcluster.web.routes import HTML, JSON
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 MAX_VOTERS: Final = 1_000
 """The most browsers that get a vote in a lesson."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
@@ -17,6 +18,9 @@ import pytest
 from kcluster.cli.click_tools import kcluster as kcluster_group
 from kcluster.cli.remote import Remote
 from kcluster.cli.synonyms import SYNONYMS
+from kcluster.security.sasl.scram import ScramClient
+from tests.rig.byte_worlds import LiveSocket
+from tests.rig.logins import SaslLine
 from tests.rig.patience import PATIENCE_S
 
 Start = Callable[..., Any]
@@ -407,3 +411,29 @@ def test_predict__answers_and_then_the_action(lab: Any, kcluster: Verb) -> None:
     assert out == "nothing to predict: this action takes no broker from the cluster\n"
     asked = json.loads(kcluster("predict", "stop: 2", "--json")[1])["questions"]
     assert {question["kind"] for question in asked} >= {"leader", "writes", "noticed"}
+
+
+# ------------------------------------------------------------------------------------ passwords
+
+
+SASL = """
+brokers: 1
+profile: fast
+listeners: {CLIENT: {protocol: SASL_PLAINTEXT}}
+config: {sasl.enabled.mechanisms: SCRAM-SHA-256}
+security: {users: {alice: first-5ecret}}
+"""
+
+
+def test_password__comes_by_the_standard_input_so_that_no_list_of_processes_shows_it(
+    start_up: Start, tmp_path: Path, kcluster: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "topology.yaml").write_text(SASL)
+    host, _, port = start_up().bootstrap.partition(":")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("second-5ecret\n"))
+    code, out, err = kcluster("password", "alice", "-")
+    assert (code, "5ecret" in out + err) == (0, False)
+    for password, error in (("second-5ecret", 0), ("first-5ecret", 58), ("-", 58)):
+        with LiveSocket((host, int(port)), PATIENCE_S) as sock:
+            answer = SaslLine(sock).login(ScramClient("SCRAM-SHA-256", "alice", password, "n"))
+        assert answer.error_code == error, password

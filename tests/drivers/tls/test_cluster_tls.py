@@ -122,7 +122,7 @@ def test_cluster__a_certificate_names_the_client(make: Callable[..., Secured]) -
         answers(line)
     with one.connect(one.tls.authority.for_client("bob")) as line:
         assert not answers(line)
-        one.logged("no rule of ssl.principal.mapping.rules applies to CN=bob")
+        one.logged("no rule of ssl.principal.mapping.rules applies to the client's name: CN=bob")
 
 
 def test_cluster__a_restarted_broker_has_a_certificate_of_the_same_ca(
@@ -263,7 +263,7 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "a password of nothing": (
         "security: {tls: {keystore_password: x}}\n",
-        "t.yaml:3:37 security.tls.keystore_password: goes with keystore",
+        "t.yaml:3:37 security.tls.keystore_password: needs keystore",
     ),
     "a suffix": (
         "security: {tls: {keystore: a.key}}\n",

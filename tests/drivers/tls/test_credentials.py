@@ -139,6 +139,14 @@ def test_files__a_named_directory_keeps_its_ca_for_later_runs(tmp_path: Path) ->
     assert len(sizes) == 1
 
 
+def test_files__a_directory_with_files_of_others_is_left_alone(tmp_path: Path) -> None:
+    """A topology of a stranger may name any directory."""
+    (tmp_path / "alice.pem").write_text("mine")
+    with pytest.raises(KeystoreError, match=r"has files, but no ca-key\.pem of kcluster"):
+        kept_authority(tmp_path, fixed_size=False)
+    assert {path.name for path in tmp_path.iterdir()} == {"alice.pem"}
+
+
 @pytest.mark.long
 @pytest.mark.skipif(find_keytool() is None, reason="needs Java's keytool")
 def test_files__java_reads_them_and_a_true_jks_is_read(tmp_path: Path) -> None:

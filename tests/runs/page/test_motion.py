@@ -101,7 +101,7 @@ def test_motion__a_message_on_a_cut_link_ends_on_its_way(page: Page) -> None:
         page.rows({messages: [{source: 2, destination: 3000, number: 1, is_answer: false,
           api: "BrokerHeartbeat", sent_us: 1_000_000, arrives_us: -1, parts: []}]}, 20000);
         await show("cluster");
-        page.look(1330);
+        page.look(1250);
         await frame();
         return kclusterFlights.journeys.map(({kind, share, isLost}) => [kind, share, isLost]);
         """,

@@ -38,6 +38,11 @@ BEFORE = {
 """Steps that make an action's example possible."""
 IN_TOPOLOGY: dict[str, Any] = {
     "acl": {"security": {"authorizer": True, "super_users": ["ANONYMOUS"]}},
+    "end_sessions": {"listeners": {"SASL_PLAINTEXT": {}}, "security": {"users": {"alice": "a"}}},
+    "expire_token": {
+        "listeners": {"SASL_PLAINTEXT": {}},
+        "config": {"sasl.enabled.mechanisms": "OAUTHBEARER"},
+    },
     "certificate": {"listeners": {"SSL": {}}, "security": {"tls": "auto"}},
     "remove_acl": {
         "security": {
@@ -47,6 +52,9 @@ IN_TOPOLOGY: dict[str, Any] = {
     },
 }
 """Keys of the topology that make an action's example possible."""
+BY_TOKEN = {name: {**keys, "user": "alice"} for name, keys in CLUSTER["workload"].items()}
+IN_FILE: dict[str, Any] = {"expire_token": {"workload": BY_TOKEN}}
+"""Other parts of the file that do."""
 
 
 @pytest.mark.parametrize("verb", sorted(ACTIONS))
@@ -55,6 +63,7 @@ def test_reference__the_example_of_an_action_runs(verb: str) -> None:
     steps = [step if isinstance(step, dict) else {step: None} for step in steps]
     steps[-1]["after"] = "100ms"
     cluster = CLUSTER | {"topology": CLUSTER["topology"] | IN_TOPOLOGY.get(verb, {})}
+    cluster |= IN_FILE.get(verb, {})
     scenario = Scenario.parse(yaml.safe_dump({**cluster, "steps": steps}), "example.yaml")
     assert scenario.steps[-1].verb == verb
     result = run_scenario(scenario, "virtual", 1)

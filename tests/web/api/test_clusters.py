@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +42,38 @@ def test_clusters__yaml_is_the_topology(api: Api) -> None:
     assert {"id": found["id"], "name": "kcluster", "bootstrap": found["bootstrap"], "lease": None}\
         in listed  # fmt: skip
     api.ok("DELETE", f"/v1/clusters/{found['id']}")
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        ({"security": {"tls": {"files": "DIR"}}}, "security.tls.files"),
+        ({"security": {"tls": {"keystore": "DIR/a.pem"}}}, "security.tls.keystore"),
+        (
+            {"security": {"tls": "auto"}, "config": {"ssl.truststore.location": "DIR/a.pem"}},
+            "config.ssl.truststore.location",
+        ),
+    ],
+)
+def test_clusters__requests_name_no_files_of_the_server(
+    api: Api, tmp_path: Path, more: dict[str, Any], path: str
+) -> None:
+    """A token breaks clusters; it neither reads nor writes the files of whoever runs the server."""
+    folder = tmp_path / "files"
+    topology = {**FAST, "listeners": {"CLIENT": {"protocol": "SSL"}}, **more}
+    body = json.loads(json.dumps(topology).replace("DIR", str(folder)))
+    for sent, at in (
+        ({"topology": body}, f"topology.{path}"),
+        ({"topology": json.dumps(body)}, f"topology.{path}"),
+    ):
+        answer = api.ask("POST", "/v1/clusters", sent)
+        assert answer.status == 422
+        (problem,) = answer.value["problems"]
+        assert problem["path"] == at
+        assert problem["text"].startswith("a request names no file of the server")
+    answer = api.ask("POST", "/v1/clusters", json.dumps(body).encode(), Content_Type="text/yaml")
+    assert answer.status in (415, 422)
+    assert not folder.exists()
 
 
 def test_clusters__every_problem_of_a_topology_with_its_place(api: Api) -> None:

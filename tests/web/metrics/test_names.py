@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from kcluster.security.sasl.plain import PlainClient
 from kcluster.web.metrics.names import METRICS
+from tests.rig.byte_worlds import LiveSocket
+from tests.rig.logins import SaslLine
+from tests.rig.patience import PATIENCE_S
 from tests.web.api.test_evidence import send
 from tests.web.api_client import Api
 
@@ -63,7 +67,8 @@ def test_metrics__of_all_clusters_and_by_their_names(api: Api, cluster: str) -> 
     assert f'cluster="{cluster.rpartition("/")[2]}"' in text
     names = {family.name for family in text_string_to_metric_families(text)}
     assert names <= set(METRICS)
-    silent = set(METRICS) - names
+    of_security = ("kafka_server_socket_server_metrics_", "kafka_server_plugins_")
+    silent = {name for name in METRICS if not name.startswith(of_security)} - names
     assert silent <= {
         "kafka_network_requestmetrics_errors",
         "kafka_network_requestmetrics_requests",
@@ -73,3 +78,36 @@ def test_metrics__of_all_clusters_and_by_their_names(api: Api, cluster: str) -> 
         "kafka_server_replicafetchermanager_maxlag",
         "kcluster_transactional_ids",
     }
+
+
+def test_metrics__of_logins(api: Api) -> None:
+    """Kafka 4.4.0 counts the same: one login of a user, and each attempt that fails."""
+    topology = {
+        "brokers": 1,
+        "profile": "fast",
+        "listeners": {"CLIENT": {"protocol": "SASL_PLAINTEXT"}},
+        "security": {
+            "users": {"alice": {"password": "a", "mechanisms": ["PLAIN"]}},
+            "acls": [{"allow": "alice", "to": "read", "topic": "orders"}],
+        },
+        "topics": {"orders": {}},
+    }
+    cluster = api.cluster(topology=topology)
+    host, _, port = api.ok("GET", cluster)["bootstrap"].partition(":")
+    for password in ("a", "wrong", "wrong"):
+        with LiveSocket((host, int(port)), PATIENCE_S) as sock:
+            SaslLine(sock).login(PlainClient("alice", password))
+    found = metrics(api, cluster)
+    prefix, at = "kafka_server_socket_server_metrics", (("broker", "1"), ("listener", "CLIENT"))
+    assert found[f"{prefix}_successful_authentication_total"] == {at: 1}
+    assert found[f"{prefix}_failed_authentication_total"] == {at: 2}
+    assert found[f"{prefix}_successful_reauthentication_total"] == {at: 0}
+    assert found[f"{prefix}_expired_connections_killed_count"] == {at: 0}
+    assert total(found, "kafka_server_plugins_acls_total_count") == 1
+    api.ask("DELETE", cluster)
+
+
+def test_metrics__without_security_there_are_none_of_it(api: Api, cluster: str) -> None:
+    found = metrics(api, cluster)
+    of_security = ("kafka_server_socket_server_metrics_", "kafka_server_plugins_")
+    assert not any(name.startswith(of_security) for name in found)

@@ -26,7 +26,8 @@ from kcluster.cli.click_tools import Section, section
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Listen on this address. 0.0.0.0, for containers, lets other machines in.",
+    help="Listen on this address. One that lets other machines in, such as 0.0.0.0, needs"
+    " --tls-cert or --plain-http.",
 )
 @click.option(
     "--allow-host",
@@ -39,7 +40,8 @@ from kcluster.cli.click_tools import Section, section
 @click.option(
     "--token",
     envvar="KCLUSTER_TOKEN",
-    help="The token that requests must carry.  [default: $KCLUSTER_TOKEN, else drawn]",
+    help="The token that requests must carry. A list of processes shows it; $KCLUSTER_TOKEN is not"
+    " in it.  [default: $KCLUSTER_TOKEN, else drawn]",
 )
 @click.option(
     "--runs",
@@ -60,6 +62,13 @@ from kcluster.cli.click_tools import Section, section
     type=click.Path(dir_okay=False, path_type=Path),
     help="The PEM file of the certificate's key.  [default: the file of --tls-cert]",
 )
+@click.option(
+    "--plain-http",
+    "allows_plain_http",
+    is_flag=True,
+    help="Let other machines in without TLS. Whoever sees the traffic has the token; for containers"
+    " whose port only this machine reaches, and trusted networks.",
+)
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when the standard input ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ready line as JSON.")
 def command(
@@ -70,6 +79,7 @@ def command(
     runs: Path,
     certificate: Path | None,
     key: Path | None,
+    allows_plain_http: bool,
     exit_with_stdin: bool,
     as_json: bool,
 ) -> None:
@@ -83,4 +93,4 @@ def command(
     if key is not None and certificate is None:
         raise click.UsageError("--tls-key goes with --tls-cert")
     tls = None if certificate is None else (certificate, key)
-    serve_clusters(port, host, names, token, runs, tls, exit_with_stdin, as_json)
+    serve_clusters(port, host, names, token, runs, tls, allows_plain_http, exit_with_stdin, as_json)

@@ -17,7 +17,8 @@ from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
 from kcluster.cli.stop_signals import leaving_within, on_stop_signals
 from kcluster.operations.errors import ClusterError
-from kcluster.web.server import LOOPBACK, WebServer
+from kcluster.web.access import is_loopback
+from kcluster.web.server import WebServer
 from kcluster.web.tls import CertificateFiles
 
 
@@ -28,6 +29,7 @@ def serve_clusters(
     token: str | None,
     runs: Path,
     tls: tuple[Path, Path | None] | None,
+    allows_plain_http: bool,
     exit_with_stdin: bool,
     as_json: bool,
 ) -> None:
@@ -45,11 +47,12 @@ def serve_clusters(
             names=names,
             runs=runs.resolve(),
             tls=None if tls is None else CertificateFiles(*tls),
+            allows_plain_http=allows_plain_http,
         )
     except ClusterError as error:
         fail(CommandError(str(error)), as_json)
     server.start()
-    if host not in (LOOPBACK, "localhost"):
+    if not is_loopback(host):
         text = f"listening on {host}: whoever reaches this machine and has the token can use it"
         if tls is None:
             text += ", and whoever sees its traffic has the token (--tls-cert encrypts it)"

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from kcluster.broker.channel import Channel
-from kcluster.contract import ConnectionClosed, Input, LoginFailed, Reply, Request
+from kcluster.contract import ConnectionClosed, HandshakeFailed, Input, LoginFailed, Reply, Request
+from kcluster.drivers.sockets.handshake import HandshakeError
 from kcluster.drivers.sockets.request_memory import RequestMemory
 from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.framing import FrameReader
@@ -464,6 +465,11 @@ class BrokerConnection:
     # --------------------------------------------------------------------------- the end
 
     def _broken(self, error: OSError) -> None:
+        if isinstance(error, HandshakeError):
+            failed = HandshakeFailed(
+                self._channel.identity.listener, self.client_host, error.problem, error.detail
+            )
+            self._driver.deliver_later(self._node_id, failed)
         self.close("" if error.errno in _CLIENT_GONE else str(error.strerror))
 
     def close(self, reason: str, *, tell_broker: bool = True) -> None:

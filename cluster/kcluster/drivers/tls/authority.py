@@ -1,12 +1,12 @@
 """A certificate authority of a cluster's own: certificates for brokers and clients, made in memory.
 
-Owns: the CA's key, the form of certificates, and of those that are wrong on purpose.
+Owns: the CA's key, and the form of certificates, also of ones that are wrong on purpose.
 Never: writes a file (certificate_folder.py does), reads a clock or listens.
 Kafka: the openssl and keytool commands of its security documentation.
 
-Certificates are valid for all time that a test may have, and expired ones were valid for one year,
-so that no clock is read: a client's TLS library compares with its machine's clock, also in virtual
-time.  Every field has a fixed size, so that handshakes do not differ in length (decisions/039).
+Certificates are valid from 2000 to 2049, and expired ones were valid in 2000, so that no clock is
+read here.  A client's TLS library reads its machine's clock, also in virtual time.  Every field has
+a fixed size, so that handshakes do not differ in length (decisions/039).
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kcluster.drivers.tls.credentials import Credentials, PrivateKey
-from kcluster.security.certificates import CertificateState
+from kcluster.security.certificates import MADE_FROM_MS, CertificateState, made_until_ms
 
 ORGANIZATION: Final = "kcluster"
 WRONG_NAME: Final = "wrong-name.invalid"
 """The only name in a certificate made for a wrong name; no machine has it (RFC 2606)."""
-_FROM: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_UNTIL: Final = datetime(2049, 12, 31, tzinfo=UTC)
-_EXPIRED: Final = datetime(2001, 1, 1, tzinfo=UTC)
 
 
 class Authority:
@@ -56,23 +53,21 @@ class Authority:
         named = dict.fromkeys(names)
         if state is CertificateState.WRONG_NAME:
             named = {WRONG_NAME: None}
-        until = _EXPIRED if state is CertificateState.EXPIRED else _UNTIL
-        return self._issue(next(iter(named)), named, until)
+        return self._issue(next(iter(named)), named, made_until_ms(state))
 
     def for_client(
         self, user: str, state: CertificateState = CertificateState.VALID
     ) -> Credentials:
         """The key and the certificate of a user, whose principal is `CN=<user>`."""
-        until = _EXPIRED if state is CertificateState.EXPIRED else _UNTIL
-        return self._issue(user, (), until)
+        return self._issue(user, (), made_until_ms(state))
 
-    def _issue(self, common_name: str, names: Iterable[str], until: datetime) -> Credentials:
+    def _issue(self, common_name: str, names: Iterable[str], until_ms: int) -> Credentials:
         key = self._new_key()
         own = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
         uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         builder = (
-            _builder(_subject(common_name), self._name, key.public_key(), until)
+            _builder(_subject(common_name), self._name, key.public_key(), until_ms)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(is_ca=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
@@ -96,7 +91,7 @@ def new_ca(key: PrivateKey) -> Credentials:
     """The key and the certificate of a new CA."""
     name, public = _name(f"{ORGANIZATION} CA"), key.public_key()
     builder = (
-        _builder(name, name, public, _UNTIL)
+        _builder(name, name, public, made_until_ms(CertificateState.VALID))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(is_ca=True), critical=True)
     )
@@ -113,7 +108,7 @@ def _hash_for(key: PrivateKey) -> hashes.SHA256 | None:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public: CertificatePublicKeyTypes, until: datetime
+    subject: x509.Name, issuer: x509.Name, public: CertificatePublicKeyTypes, until_ms: int
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -121,10 +116,14 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(1 << 62 | secrets.randbits(62))
-        .not_valid_before(_FROM)
-        .not_valid_after(until)
+        .not_valid_before(_time_of(MADE_FROM_MS))
+        .not_valid_after(_time_of(until_ms))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
+
+
+def _time_of(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1_000, UTC)
 
 
 def _name(common_name: str) -> x509.Name:
@@ -133,7 +132,7 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _subject(common_name: str) -> x509.Name:
-    """Only the common name, so that a client's principal is short to write in an ACL."""
+    """Only the common name, so that a client's principal in an ACL is short."""
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 

@@ -25,7 +25,13 @@ from typing import Final
 
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.tls.authority import Authority, new_kept_ca
-from kcluster.drivers.tls.credentials import PEM, certificates_pem, read_keystore, truststore_pkcs12
+from kcluster.drivers.tls.credentials import (
+    PEM,
+    KeystoreError,
+    certificates_pem,
+    read_keystore,
+    truststore_pkcs12,
+)
 from kcluster.drivers.tls.keytool import convert_store, find_keytool
 from kcluster.security.certificates import CertificateState
 from kcluster.security.client_settings import LoginFiles
@@ -36,6 +42,8 @@ them, and their CA is trusted by nobody else."""
 CA_FILE: Final = "ca.pem"
 CA_KEY: Final = "ca-key.pem"
 TRUSTSTORE: Final = "truststore"
+_NEW: Final = ".new-"
+"""The beginning of the names of files that are being written."""
 ANY_CLIENT: Final = "client"
 """The user whose certificate is written where the topology names no users."""
 
@@ -109,16 +117,21 @@ class CertificateFolder:
 
     def _write(self, name: str, data: bytes) -> Path:
         path = self.folder / name
-        os.replace(_private_file(self.folder, data), path)  # at once: others may read it
+        os.replace(_private_file(self.folder, data), path)  # atomic: others may read it meanwhile
         return path
 
 
 def kept_authority(folder: str | os.PathLike[str], *, fixed_size: bool) -> Authority:
-    """The CA of a directory, which is made at the first use: clients trust it in later runs, too,
-    and in runs at the same time."""
+    """The CA of a directory, created on first use, so that clients trust it in later and in
+    concurrent runs.  KeystoreError if the directory has files of others, which a topology could
+    overwrite."""
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     path = Path(folder, CA_KEY)
     if not path.exists():
+        others = [each for each in os.listdir(folder) if not each.startswith(_NEW)]
+        if others and not path.exists():
+            text = f"has files, but no {CA_KEY} of kcluster; name a directory of its own"
+            raise KeystoreError(text)
         made = _private_file(Path(folder), new_kept_ca().pem())
         with suppress(FileExistsError):
             os.link(made, path)
@@ -128,7 +141,7 @@ def kept_authority(folder: str | os.PathLike[str], *, fixed_size: bool) -> Autho
 
 def _private_file(folder: Path, data: bytes) -> str:
     """A new file that only its user may read."""
-    descriptor, path = tempfile.mkstemp(dir=folder, prefix=".new-")
+    descriptor, path = tempfile.mkstemp(dir=folder, prefix=_NEW)
     with open(descriptor, "wb") as file:
         file.write(data)
     return path

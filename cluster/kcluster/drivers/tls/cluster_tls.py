@@ -27,6 +27,7 @@ from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.values import EVERYWHERE
 from kcluster.drivers.sockets.connection import ByteSocket, Tap
+from kcluster.drivers.sockets.handshake import HandshakeError
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.certificate_folder import CertificateFolder, kept_authority
@@ -39,7 +40,12 @@ from kcluster.metadata.records import BROKER_RESOURCE
 from kcluster.operations.errors import ClusterError
 from kcluster.principals import USER_TYPE, BrokerEndpoint, Principal
 from kcluster.security.certificate_names import principal_name, subject_name
-from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
+from kcluster.security.certificates import (
+    FIRST,
+    BrokerCertificate,
+    CertificateState,
+    HandshakeProblem,
+)
 from kcluster.security.client_settings import LoginFiles
 
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
@@ -48,14 +54,15 @@ _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 class ClusterTls:
     """TLS for all brokers of a cluster.
 
-    `shown`: the certificates that have replaced those of brokers, by broker id.
-    `names`: further names of the brokers.  `fixed_size`: whether handshakes must have one size.
-    """
+    `shown`: the certificates that brokers show in place of their first ones, by broker id.
+    `shown_until_ms`: filled with the end of each listener's own certificate.  `names`: further
+    names of the brokers.  `fixed_size`: whether handshakes must have one size."""
 
     def __init__(
         self,
         topology: Topology,
         shown: Mapping[int, BrokerCertificate],
+        shown_until_ms: dict[tuple[int, str], int],
         *,
         names: Callable[[], Iterable[str]] = tuple,
         fixed_size: bool = False,
@@ -63,6 +70,7 @@ class ClusterTls:
     ) -> None:
         self.topology = topology
         self.shown = shown
+        self.shown_until_ms = shown_until_ms
         self.log = log
         self.authority: Final = _authority(topology, fixed_size)
         self._names = names
@@ -72,7 +80,7 @@ class ClusterTls:
         self._own_clients: dict[str | None, ssl.SSLContext] = {}
         """The contexts of the project's own clients, by user."""
         if topology.security.certificate_folder is not None:
-            self.folder.write_users(topology)  # programs know the path
+            self.folder.write_users(topology)  # at once: programs know the path
 
     @property
     def folder(self) -> CertificateFolder:
@@ -84,7 +92,7 @@ class ClusterTls:
             path = self.topology.security.certificate_folder
             if path is None:
                 path = tempfile.mkdtemp(prefix="kcluster-tls-")
-                # Also at the end of the process, and of a cluster that nobody has closed.
+                # Also at the end of the process, and if the cluster is never closed.
                 self._remove = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
             self._folder = CertificateFolder(path, self.authority)
         return self._folder
@@ -108,7 +116,7 @@ class ClusterTls:
 
     def client_socket(self, sock: socket.socket, host: str, user: str | None) -> TlsClientSocket:
         """The end of one of the project's own clients, with the user's certificate.  It trusts this
-        cluster's CA; where the certificates are not made here, every broker."""
+        cluster's CA, or every broker if the certificates come from keystores."""
         context = self._own_clients.get(user)
         if context is None:
             if self.topology.security.makes_certificates:
@@ -186,7 +194,8 @@ class ListenerTls:
         return TlsAcceptor(beneath, self.context, self.secured, tap)
 
     def context(self) -> ssl.SSLContext:
-        """The context of a new connection.  What cannot be read any more leaves the old one."""
+        """The context of a new connection.  If a file can no longer be read, the old context
+        stays."""
         shown = self._cluster.shown.get(self._view.node_id, FIRST)
         now = (self._view.reconfigurations, shown, self._view.endpoints)
         if self._context is None or now != self._seen:
@@ -195,9 +204,17 @@ class ListenerTls:
             self._seen = now
             if self._stores is not None:
                 self._context = self._made(self._stores, shown.state)
+                self._show_end()
         if self._context is None:
             raise OSError(errno.EPROTO, "the listener has no certificate")
         return self._context
+
+    def _show_end(self) -> None:
+        """Let readers know when the certificate of a keystore ends."""
+        own = None if self._stores is None else self._stores.credentials
+        if own is not None:
+            key = self._view.node_id, self._endpoint.listener
+            self._cluster.shown_until_ms[key] = _end_ms(own.certificate)
 
     def _opened(self) -> ListenerStores | None:
         """What the configs name now; None, with a line in the log, if it cannot be used."""
@@ -214,14 +231,15 @@ class ListenerTls:
     def secured(self, connection_id: int, certificate: bytes | None) -> None:
         """Name the client of a connection by its certificate; OSError if no rule applies to it."""
         if certificate is None or self._endpoint.protocol.has_sasl or self._stores is None:
+            self._channel.secured()
             return
-        subject = x509.load_der_x509_certificate(certificate).subject
-        name = subject_name(subject.public_bytes())
+        shown = x509.load_der_x509_certificate(certificate)
+        name = subject_name(shown.subject.public_bytes())
         mapped = principal_name(self._stores.rules, name)
         if mapped is None:
-            text = f"no rule of ssl.principal.mapping.rules applies to {name}"
-            raise OSError(errno.EPROTO, text)
-        self._channel.certified(connection_id, Principal(USER_TYPE, mapped))
+            raise HandshakeError(HandshakeProblem.NO_RULE, name)
+        self._channel.secured()
+        self._channel.certified(connection_id, Principal(USER_TYPE, mapped), _end_ms(shown))
 
     def check(self, level: Mapping[str, str]) -> str | None:
         """Why the listener could not use these dynamic configs of its broker; None if it could."""
@@ -265,6 +283,11 @@ def _incompatible(old: Credentials, new: Credentials | None, texts: TlsTexts) ->
     if texts.get("ssl.allow.san.changes") != "true" and not _names_of(was) <= _names_of(now):
         return "the certificate would lack a name that it had; ssl.allow.san.changes is false"
     return None
+
+
+def _end_ms(certificate: x509.Certificate) -> int:
+    """The end of a certificate, in ms since 1970."""
+    return round(certificate.not_valid_after_utc.timestamp() * 1_000)
 
 
 def _names_of(certificate: x509.Certificate) -> frozenset[x509.GeneralName]:

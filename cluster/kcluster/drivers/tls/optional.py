@@ -31,6 +31,7 @@ def require_stores(topology: Topology) -> None:
 def tls_of(
     topology: Topology,
     shown: Mapping[int, BrokerCertificate],
+    shown_until_ms: dict[tuple[int, str], int],
     *,
     names: Callable[[], Iterable[str]],
     fixed_size: bool,
@@ -39,7 +40,9 @@ def tls_of(
     """The TLS of a cluster, with the arguments of ClusterTls; None if no listener has it."""
     if not topology.has_tls:
         return None
-    return _loaded(topology)(topology, shown, names=names, fixed_size=fixed_size, log=log)
+    return _loaded(topology)(
+        topology, shown, shown_until_ms, names=names, fixed_size=fixed_size, log=log
+    )
 
 
 def _loaded(topology: Topology) -> type[ClusterTls]:

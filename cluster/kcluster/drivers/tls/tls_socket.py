@@ -5,10 +5,10 @@ Never: reads a certificate's file or chooses ciphers (contexts.py), waits, knows
 Kafka: SslTransportLayer.
 
 OpenSSL works on two buffers in memory, so that the same code serves kernel sockets and streams in
-virtual time.  What a socket calls readable and writable is not what a connection must wait for:
-one read of the socket may hold several records, and a handshake writes without the connection.
-So the watchers here stand between: a reader is called again while records are left, and a writer
-once all ciphertext has left.
+virtual time.  A connection cannot wait for the socket itself: one read of the socket may bring
+several records, and a handshake writes although the connection does not.  So the watchers here
+stand between: a reader is called again while records are left, and a writer once all ciphertext has
+left.
 
 Ciphertext that the socket does not take is like bytes in the kernel's send buffer: it leaves even
 while the cluster's clock is paused.
@@ -23,31 +23,29 @@ from contextlib import suppress
 from typing import Final, Protocol, final
 
 from kcluster.drivers.sockets.connection import Buffer, ByteSocket, IoWatcher, Tap
+from kcluster.drivers.sockets.handshake import HandshakeError
+from kcluster.security.certificates import HandshakeProblem, handshake_text
 
 ROOM_BYTES: Final = 128 << 10
 """The size of one read of ciphertext."""
 MAX_PLAINTEXT_BYTES: Final = 256 << 10
-"""The most that one `send` encrypts, so that a client that does not read costs no more memory."""
+"""The maximum that one `send` encrypts: it bounds the memory that a client costs that does not
+read."""
 
 _READ, _WRITE = 1, 2
 
-HANDSHAKE_FAILED: Final = "SSL handshake failed"
-"""How Kafka's log names it: SslTransportLayer.handshakeFailure."""
-
 _REASONS: Final = {
-    "HTTP_REQUEST": "the client sent an HTTP request instead of TLS",
-    "HTTPS_PROXY_REQUEST": "the client sent an HTTP request instead of TLS",
-    "WRONG_VERSION_NUMBER": "the client did not send TLS; is its security.protocol SSL?",
-    "UNSUPPORTED_PROTOCOL": "the client offers no version of TLS that ssl.enabled.protocols has",
-    "VERSION_TOO_LOW": "the client offers no version of TLS that ssl.enabled.protocols has",
-    "NO_SHARED_CIPHER": "the client offers no cipher suite that the broker has",
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": (
-        "the client sent no certificate, which ssl.client.auth=required demands"
-    ),
-    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the CA of the broker's certificate",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "to the client, the broker's certificate has expired",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not accept the broker's certificate",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not accept the broker's certificate",
+    "HTTP_REQUEST": HandshakeProblem.HTTP,
+    "HTTPS_PROXY_REQUEST": HandshakeProblem.HTTP,
+    "WRONG_VERSION_NUMBER": HandshakeProblem.NOT_TLS,
+    "UNSUPPORTED_PROTOCOL": HandshakeProblem.NO_VERSION,
+    "VERSION_TOO_LOW": HandshakeProblem.NO_VERSION,
+    "NO_SHARED_CIPHER": HandshakeProblem.NO_CIPHER,
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": HandshakeProblem.NO_CERTIFICATE,
+    "TLSV1_ALERT_UNKNOWN_CA": HandshakeProblem.UNKNOWN_CA,
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": HandshakeProblem.EXPIRED,
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": HandshakeProblem.NOT_ACCEPTED,
+    "SSLV3_ALERT_BAD_CERTIFICATE": HandshakeProblem.NOT_ACCEPTED,
 }
 """What the commonest of OpenSSL's reasons mean to the operator of a broker."""
 
@@ -196,15 +194,15 @@ class TlsSocket:
             while size_bytes < len(buffer):
                 taken_bytes = self._read(len(buffer) - size_bytes, buffer[size_bytes:])
                 assert isinstance(taken_bytes, int), "it was given a buffer"
-                if not taken_bytes:  # the client has said goodbye
-                    self._is_drained = not size_bytes  # or its end would not be read
+                if not taken_bytes:  # close_notify has come
+                    self._is_drained = not size_bytes  # so that the next read returns the end
                     break
                 size_bytes += taken_bytes
         except ssl.SSLWantReadError:
             self._is_drained = True
             self._flush()
             return size_bytes or -1
-        except ssl.SSLEOFError:  # it has not
+        except ssl.SSLEOFError:  # the stream ended without close_notify
             self._is_drained = not size_bytes
         except ssl.SSLError as error:
             self._is_drained = not size_bytes
@@ -225,11 +223,10 @@ class TlsSocket:
         """The error of a connection that OpenSSL has ended; the client gets the alert first."""
         with suppress(OSError):
             self._flush()
-        reason = _REASONS.get(error.reason or "")
-        if isinstance(error, ssl.SSLCertVerificationError):
-            reason = f"the client's certificate is not accepted: {error.verify_message}"
-        what = "TLS failed" if self._is_secured else HANDSHAKE_FAILED
-        return OSError(errno.EPROTO, f"{what}: {reason or _in_words(error.reason)}")
+        problem, detail = _problem_of(error)
+        if not self._is_secured:
+            return HandshakeError(problem, detail)
+        return OSError(errno.EPROTO, f"TLS failed: {handshake_text(problem, detail)}")
 
     # -------------------------------------------------------------------------------- ciphertext
 
@@ -347,6 +344,16 @@ def _pieces(buffers: Sequence[Buffer]) -> list[Buffer]:
         if not left_bytes:
             break
     return [b"".join(taken)]
+
+
+def _problem_of(error: ssl.SSLError) -> tuple[HandshakeProblem, str]:
+    """The reason of a failure, and more about it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return HandshakeProblem.CLIENT_REFUSED, error.verify_message
+    problem = _REASONS.get(error.reason or "")
+    if problem is None:
+        return HandshakeProblem.OTHER, _in_words(error.reason)
+    return problem, ""
 
 
 def _in_words(reason: str | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcluster.events.clients import AuthenticationFailed, ClientThrottled, TelemetryPushed
+from kcluster.events.clients import ClientThrottled, TelemetryPushed
 from kcluster.events.words.base import text_of
 
 
@@ -32,14 +32,3 @@ def _(event: TelemetryPushed) -> str:
         f"client {event.subject} pushed {event.size_bytes} bytes of metrics"
         f" (push {event.pushes}, {event.total_bytes} bytes in total)"
     )
-
-
-@text_of.register
-def _(event: AuthenticationFailed) -> str:
-    times = f" ({event.times} times)" if event.times > 1 else ""
-    words = [f"{event.client_host}: login"]
-    if event.user:
-        words.append(f"of {event.user}")
-    if event.mechanism:
-        words.append(f"by {event.mechanism}")
-    return f"{' '.join(words)} failed: {event.problem}{times}"

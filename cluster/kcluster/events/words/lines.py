@@ -34,10 +34,19 @@ from kcluster.events.partitions import (
     ReassignmentStarted,
 )
 from kcluster.events.reasons import AnyReason, Fenced
+from kcluster.events.security import (
+    AclsApplied,
+    AclsChanged,
+    AuthenticationFailed,
+    AuthorizationDenied,
+    CredentialsApplied,
+    TlsHandshakeFailed,
+)
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
     PartitionsAdded,
+    ResourceType,
     TopicCreated,
     TopicDeleted,
 )
@@ -54,7 +63,7 @@ def sentence_of(event: Event) -> str:
 def text_after_subject(event: Event) -> str:
     """The text of an event for a line that has just named the subject, which is not named again."""
     text, subject = text_of(event), event.subject
-    for beginning in (f"{subject} ", f"topic {subject} ", f"topic {subject}: "):
+    for beginning in (f"{subject} ", f"{subject}: ", f"topic {subject} ", f"topic {subject}: "):
         if text.startswith(beginning):
             return text.removeprefix(beginning)
     if isinstance(event, LogTruncated):
@@ -65,7 +74,8 @@ def text_after_subject(event: Event) -> str:
 _NAMES_ITS_SUBJECT: Final = (
     BrokerRegistered, BrokerFenced, BrokerUnfenced, ControlledShutdown, BecameLeader,
     BecameFollower, LogTruncated, ControllerElected, TopicCreated, TopicDeleted, PartitionsAdded,
-    ConfigChanged, FeatureChanged, TelemetryPushed,
+    ConfigChanged, FeatureChanged, TelemetryPushed, AclsApplied, AclsChanged, AuthenticationFailed,
+    AuthorizationDenied, CredentialsApplied, TlsHandshakeFailed,
 )  # fmt: skip
 
 
@@ -86,7 +96,7 @@ _SHORT: Final[dict[type[Event], str]] = {
     DiskFull: "{}: disk full", BrokerReaddressed: "{} readdressed", RecordsLost: "{} lost records",
     ControllerDown: "{} down", NetworkHealed: "{} healed", RuleRemoved: "{} removed",
     TopicCreated: "{} created", TopicDeleted: "{} deleted", PartitionsAdded: "{} expanded",
-    ConfigChanged: "{} configured", ReassignmentStarted: "{} reassigned",
+    ConfigChanged: "{} configured", AclsChanged: "{} changed", ReassignmentStarted: "{} reassigned",
 }  # fmt: skip
 
 
@@ -99,6 +109,8 @@ def short_text(event: Event) -> str:
             return f"{counted_nodes(nodes)} cut off"
         case NetworkShaped():
             return shape_text(event)
+        case ConfigChanged(resource_type=ResourceType.USER):
+            return f"{event.subject}: password"
         case RuleAdded(effect=effect):
             return f"{event.subject}: {effect_text(effect)}"
     words = _SHORT.get(type(event))

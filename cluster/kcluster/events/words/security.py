@@ -5,20 +5,26 @@ Owns: these words.  Never: decides anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kcluster.events.security import (
     AclsApplied,
     AclsChanged,
+    AuthenticationFailed,
     AuthorizationDenied,
+    CredentialsApplied,
     SessionsEnded,
+    TlsHandshakeFailed,
     TokensExpired,
 )
 from kcluster.events.words.base import counted, text_of
 from kcluster.node_ids import CONTROLLER_ID
 from kcluster.security.acls import Acl, AclResource, PatternType
+from kcluster.security.certificates import handshake_text
 
 _SHOWN_ACLS: Final = 5
+_SHOWN_USERS: Final = 5
 
 
 @text_of.register
@@ -39,11 +45,51 @@ def _(event: AclsApplied) -> str:
 @text_of.register
 def _(event: AuthorizationDenied) -> str:
     at = "the controller" if event.node == CONTROLLER_ID else f"broker {event.node}"
-    again = "" if event.times == 1 else f", {event.times:,} times"
+    client = _client(event.client_id, event.client_host, event.times, f"at {at}")
     return (
         f"{event.principal} denied {event.operation.upper()} on {_resource_of(event)}"
-        f" (from {event.client_host}, at {at}{again}): {_reason(event)}"
+        f" ({client}): {_reason(event)}"
     )
+
+
+@text_of.register
+def _(event: AuthenticationFailed) -> str:
+    whose = f" of {event.user}" if event.user else ""
+    how = f" by {event.mechanism}" if event.mechanism else ""
+    client = _client(event.client_id, event.client_host, event.times)
+    return (
+        f"broker {event.broker} refused the login{whose}{how} at {event.listener} ({client}):"
+        f" {event.problem}"
+    )
+
+
+@text_of.register
+def _(event: TlsHandshakeFailed) -> str:
+    client = _client("", event.client_host, event.times)
+    problem = handshake_text(event.problem, event.refusal)
+    return f"broker {event.broker}: TLS handshake at {event.listener} failed ({client}): {problem}"
+
+
+@text_of.register
+def _(event: CredentialsApplied) -> str:
+    users = ", ".join(event.users[:_SHOWN_USERS])
+    rest = len(event.users) - _SHOWN_USERS
+    more = f" and {rest:,} more" if rest > 0 else ""
+    return f"broker {event.broker} knows the changed credentials of {users}{more} now"
+
+
+def unknown_text(broker: int, acl_count: int, users: Sequence[str]) -> str:
+    """Changes that a broker has not applied: `broker 1 decides by older metadata: it does not know
+    2 changes of ACLs and the credentials of billing`."""
+    parts = [f"{counted(acl_count, 'change')} of ACLs"] if acl_count else []
+    parts += [f"the credentials of {', '.join(users[:_SHOWN_USERS])}"] if users else []
+    return f"broker {broker} decides by older metadata: it does not know {' and '.join(parts)}"
+
+
+def _client(client_id: str, host: str, times: int, *more: str) -> str:
+    """A client in words: `shop from 10.0.0.5, 12 times`."""
+    parts = [f"{client_id} from {host}" if client_id else f"from {host}", *more]
+    return ", ".join([*parts, f"{times:,} times"] if times > 1 else parts)
 
 
 @text_of.register

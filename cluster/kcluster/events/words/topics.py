@@ -36,8 +36,13 @@ def _(event: PartitionsAdded) -> str:
 
 @text_of.register
 def _(event: ConfigChanged) -> str:
+    is_password = event.resource_type is ResourceType.USER
     shown = ", ".join(
-        f"{config} removed" if value is None else f"{config}={value}"
+        f"{config} removed"
+        if value is None
+        else f"new password by {config}"
+        if is_password
+        else f"{config}={value}"
         for config, value in event.configs.items()
     )
     of = "quotas of " if event.resource_type is ResourceType.QUOTA else ""

@@ -34,11 +34,12 @@ MAX_ROWS: Final = 60_000
 cluster."""
 MAX_TIMES: Final = 4_000
 """The most times of a client's sends or reads; above it, adjacent times are merged."""
-DRAWN_FIRST: Final = ("leaders", "moves", "epochs")
-"""The tables that the timeline draws, with the events."""
+DRAWN_FIRST: Final = ("leaders", "moves", "epochs", "logins", "credentials")
+"""The tables that the timeline draws, with the events; and those that decide on the tabs."""
 EVENT_FIELDS: Final = frozenset({
     "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
     "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s", "from_offset", "to_offset",
+    "resource_type", "node", "client_id",
 })  # fmt: skip
 """The fields of events that the page reads: EventFields in types.d.ts."""
 

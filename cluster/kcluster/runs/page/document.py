@@ -57,7 +57,8 @@ def page_of_record(record: RunRecord, lessons: Sequence[JsonObject] = ()) -> str
         "later": later,
         "moments_style": packed(_style(*LATER_STYLE).encode()),
     }
-    return _page(title, _scripts("open", "recorded", "moments"), FIRST_STYLE, data)
+    more = ("secured",) if record.logins or record.credentials else ()
+    return _page(title, _scripts("open", "recorded", "moments", *more), FIRST_STYLE, data)
 
 
 def _page(

@@ -124,9 +124,8 @@ const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
  * @param {number} at
  */
 export function gapWords({ leader, from, noticed, elected, written }, at) {
-  const lost = `broker ${leader} is lost`;
   if (noticed === null || at < noticed)
-    return `No client can write: ${lost} since ${seconds(at - from)}, and the controller does not know it yet.`;
+    return `No client can write: broker ${leader} has been gone for ${seconds(at - from)}, and the controller has not noticed it yet.`;
   const detection = `${seconds(noticed - from)} until it was noticed`;
   if (elected === null || at < elected)
     return `No client can write for ${seconds(at - from)}: ${detection}; no other replica may lead.`;

@@ -2,8 +2,8 @@
 // What travels between nodes and clients at a moment: where it is, as values.
 //
 // Times are the cluster's.  A message that takes less than VISIBLE_MS of the viewer's time is shown
-// for that long, and an answer leaves only after its request is seen to arrive; so both may lag
-// behind the clock, by at most MAX_LATE of these times.
+// for that long, and an answer leaves only after its request is seen to arrive: so what takes no
+// time in the cluster is seen in its order, some tenths of a second late.
 
 import { lastAt } from "./model.js";
 
@@ -11,8 +11,8 @@ import { lastAt } from "./model.js";
 /** @import { Call, Client, Journey, Part } from "./types.js" */
 
 /** The least time of a flight, of the viewer's. */
-export const VISIBLE_MS = 340;
-const MAX_LATE = 2;
+export const VISIBLE_MS = 260;
+const MAX_LATE = 1;
 /** The newest calls of a link that are looked at; if they are more than FEW, some are shown. */
 const CALLS = 120;
 const FEW = 10;

@@ -103,5 +103,5 @@ const session = () =>
       h("circle", { cx: 24, cy: 24, r: 20, class: "spent" }),
       h("circle", { cx: 24, cy: 24, r: 20, pathLength: 100, "stroke-dasharray": "60 100" }),
     ),
-    "time since the last heartbeat; the broker is fenced when the ring is empty",
+    "a heartbeat fills the ring; when it is empty, the broker is fenced",
   );

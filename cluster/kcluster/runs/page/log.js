@@ -121,7 +121,7 @@ export function logTree(page, partition, shown, replica, scale, size) {
       }),
     );
   }
-  const markX = scale.x(replica.mark);
+  const markX = scale.x(Math.min(replica.mark, coming));
   const shownStable = isHeldBack(replica, shown.leader);
   return h(
     "svg",

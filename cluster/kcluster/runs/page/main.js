@@ -7,6 +7,7 @@ import { Controls } from "./controls.js";
 import { byId } from "./dom.js";
 import { Page, start } from "./page.js";
 import { scrubOn } from "./scrub.js";
+import "./secured.js";
 import { Sound } from "./sound.js";
 
 const address = addressOf(location);

@@ -4,7 +4,7 @@
 // Any moment is looked up by binary search, so looking back costs no more than looking at now.
 // Everything is bounded: what is oldest is thinned or dropped first.
 
-/** @import { AppendRow, At, Batch, BeliefRow, Broker, Call, Client, CommitRow, Controller, EpochsRow, EventFields, ExchangeRow, GroupRow, LeaderRow, Link, MessageRow, MoveRow, Note, NoteRow, Process, Registration, Rows, Runs, SessionRow, TransactionStateRow, WaitingRow } from "./types.js" */
+/** @import { AppendRow, At, Batch, BeliefRow, Broker, Call, Client, CommitRow, Controller, CredentialRow, EpochsRow, EventFields, ExchangeRow, GroupRow, LeaderRow, Link, LoginRow, MessageRow, MoveRow, Note, NoteRow, Process, Registration, Rows, Runs, SessionRow, TransactionStateRow, WaitingRow } from "./types.js" */
 
 const MAX_POINTS = 400_000;
 const MAX_NOTES = 40_000;
@@ -206,6 +206,10 @@ export class Model {
     this.transactions = new Map();
     /** @type {Map<string, At<CommitRow>[]>} */
     this.commits = new Map();
+    /** @type {Map<string, At<LoginRow>[]>} */
+    this.logins = new Map();
+    /** @type {Map<string, At<CredentialRow>[]>} */
+    this.credentials = new Map();
     /**
      * The calls of one API from one node to another, by `source>destination API`.
      *
@@ -251,6 +255,16 @@ export class Model {
       this.#keep(this.transactions, row.transactional_id, row);
     }
     for (const row of rows.commits ?? []) this.#commit(row);
+    for (const row of rows.logins ?? []) {
+      this.#keep(
+        this.logins,
+        `${row.client_id} ${row.broker} ${row.listener} ${row.principal}`,
+        row,
+      );
+    }
+    for (const row of rows.credentials ?? []) {
+      this.#keep(this.credentials, `${row.kind} ${row.owner} ${row.name}`, row);
+    }
     for (const row of rows.messages ?? []) this.#message(row);
     for (const row of rows.sessions ?? []) this.#session(row);
     this.#wait([...(rows.waiting ?? [])], until);
@@ -318,6 +332,11 @@ export class Model {
    */
   isFenced(id, at) {
     return rowAt(this.brokers.get(id)?.fenced ?? [], at)?.fenced ?? false;
+  }
+
+  /** Whether its clients come by TLS or SASL, or are asked for rights. */
+  get isSecured() {
+    return this.logins.size > 0 || this.credentials.size > 0;
   }
 
   /**

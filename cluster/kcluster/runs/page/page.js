@@ -14,7 +14,7 @@ import { tabsOf, viewOf } from "./views.js";
 /** @import { Chosen, Note, ReplayedCard, Rows, Verdict } from "./types.js" */
 
 /** The least time between two drawings of a view in which time passes. */
-const MIN_REST_MS = 30;
+const MIN_REST_MS = 20;
 
 export class Page {
   /**
@@ -36,9 +36,9 @@ export class Page {
      * @type {Facts | null}
      */
     this.facts = null;
-    this.tabs = tabsOf(isRun);
+    this.allTabs = tabsOf(isRun);
     const wanted = /[#&]view=(\w+)/.exec(location.hash)?.[1];
-    this.view = this.tabs.find(({ key }) => key === wanted)?.key ?? this.tabs[0].key;
+    this.view = this.allTabs.find(({ key }) => key === wanted)?.key ?? this.allTabs[0].key;
     this.partitionName = "";
     this.client = "";
     /** @type {Chosen | null} */
@@ -84,6 +84,12 @@ export class Page {
   }
   get readOnly() {
     return this.controls === null;
+  }
+  /** The tabs of views that have something to show; the one that is open stays. */
+  get tabs() {
+    return this.allTabs.filter(
+      ({ key, isNeeded }) => key === this.view || isNeeded?.(this.model) !== false,
+    );
   }
   get shownView() {
     return viewOf(this.view);
@@ -220,7 +226,7 @@ export class Page {
       this.drawView();
       this.viewDrawn = began;
       const took = performance.now() - began;
-      this.rest = Math.max(MIN_REST_MS, 4 * took);
+      this.rest = Math.max(MIN_REST_MS, 1.5 * took);
       this.frames.push(took);
       if (this.frames.length > 600) this.frames.splice(0, 300);
     }
@@ -234,7 +240,7 @@ export class Page {
     document.body.classList.add("drawn");
     drawHead(this);
     const view = byId("view");
-    for (const { key } of this.tabs) {
+    for (const { key } of this.allTabs) {
       document.body.classList.toggle(`of-${key}`, key === this.view);
     }
     view.setAttribute("aria-labelledby", `tab-${this.view}`);

@@ -56,6 +56,7 @@ class RunPage extends Page {
     this.rows(rowsOf(tables), this.model.until);
     await insert("style", "moments_style");
     await insert("script", "moments");
+    if (document.getElementById("secured")) await insert("script", "secured");
   }
 
   /** @param {string} view */

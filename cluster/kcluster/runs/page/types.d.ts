@@ -32,7 +32,11 @@ export interface Tab {
   title: string;
   /** Whether the view shows a run as a whole, not at a moment; only pages of a run have it. */
   isOfRun?: boolean;
+  /** Whether there is something for it to show; without this there always is. */
+  isNeeded?(model: Model): boolean;
 }
+/** What a view that not every page has adds to the view of a client. */
+export type ClientCard = (page: Page, client: string) => Inside;
 export interface View {
   /** The view at the page's moment. */
   tree(page: Page): Inside[];
@@ -72,6 +76,9 @@ export interface EventFields {
   latency_us?: number;
   loss?: number;
   bytes_per_s?: number;
+  resource_type?: string;
+  node?: number;
+  client_id?: string;
   from_offset?: number;
   to_offset?: number;
 }
@@ -155,6 +162,26 @@ export interface TransactionStateRow {
   partitions: Pairs;
   coordinator: number;
 }
+export interface LoginRow {
+  at_ms: number;
+  client: string;
+  client_id: string;
+  broker: number;
+  listener: string;
+  mechanism: string;
+  principal: string;
+  connections: number;
+  ends_ms: number;
+  problem: string;
+}
+export interface CredentialRow {
+  at_ms: number;
+  kind: string;
+  owner: string;
+  name: string;
+  state: string;
+  until_ms: number;
+}
 export interface CommitRow extends OfPartition {
   group: string;
   at_ms: number;
@@ -206,6 +233,8 @@ export interface Rows {
   groups?: Iterable<GroupRow>;
   transaction_states?: Iterable<TransactionStateRow>;
   commits?: Iterable<CommitRow>;
+  logins?: Iterable<LoginRow>;
+  credentials?: Iterable<CredentialRow>;
   messages?: Iterable<MessageRow>;
   sessions?: Iterable<SessionRow>;
   waiting?: Iterable<WaitingRow>;

@@ -1,7 +1,7 @@
 // @ts-check
 // The views of the page: their tabs, and what each registers of itself.
 
-/** @import { Tab, View } from "./types.js" */
+/** @import { ClientCard, Tab, View } from "./types.js" */
 
 /** @type {Tab[]} */
 const TABS = [
@@ -10,6 +10,7 @@ const TABS = [
   { key: "cluster", title: "Cluster" },
   { key: "client", title: "Client" },
   { key: "groups", title: "Groups" },
+  { key: "security", title: "Security", isNeeded: (model) => model.isSecured },
 ];
 
 /** @type {Map<string, View>} */
@@ -37,3 +38,20 @@ export const registerView = (key, view) => registered.set(key, view);
  * @returns {View}
  */
 export const viewOf = (key) => registered.get(key) ?? { tree: () => [] };
+
+/** @type {ClientCard[]} */
+const cards = [];
+
+/**
+ * Add something to the view of a client; a view that not every page has calls this.
+ *
+ * @param {ClientCard} card
+ */
+export const registerCard = (card) => cards.push(card);
+
+/**
+ * What is added to the view of a client.
+ *
+ * @type {ClientCard}
+ */
+export const cardsOf = (page, client) => cards.map((card) => card(page, client));

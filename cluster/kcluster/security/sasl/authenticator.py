@@ -119,6 +119,10 @@ class SaslAuthenticator:
         """The client, once it has logged in."""
         self.state = SaslState.HANDSHAKE_OR_VERSIONS
         self.mechanism = ""
+        self.client_id = ""
+        """The client's name, as it says."""
+        self.is_new_session = False
+        """Whether the client has just logged in."""
         self.awaits_raw_answer = False
         """Whether the answer to the last token is sent as bare bytes (SaslHandshake v0)."""
         self.session_ends_ms: int | None = None
@@ -137,6 +141,11 @@ class SaslAuthenticator:
     @property
     def is_complete(self) -> bool:
         return self.state is SaslState.COMPLETE
+
+    @property
+    def has_reauthenticated(self) -> bool:
+        """Whether the client has logged in again on its connection, or begun to."""
+        return self._reauthenticated_ms is not None
 
     @property
     def takes_raw_tokens(self) -> bool:
@@ -273,7 +282,7 @@ class SaslAuthenticator:
         if lifetime_ms > MAX_LIFETIME_MS:
             self.state = SaslState.FAILED
             return LoginStep(None, LoginFailure(LoginProblem.INVALID_TOKEN, accepted.user))
-        self.state, self._server = SaslState.COMPLETE, None
+        self.state, self._server, self.is_new_session = SaslState.COMPLETE, None, True
         self.identity = replace(self.identity, principal=principal, by_token=accepted.by_token)
         # A session that is over when it begins ends within its first millisecond.
         self.session_ends_ms = now_ms + (lifetime_ms or -1) if limits_ms else None

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct, structs
 
 from kcluster.config.files.durations import milliseconds
+from kcluster.config.files.key_sets import KEY_SET
 from kcluster.config.files.problems import MAX_SHOWN, Problem, TopologyError, show, unknown
 from kcluster.config.files.tree import Map, MapEntry, Node, Scalar
 from kcluster.config.topology.model import Topology, check_topology
@@ -65,6 +66,21 @@ class DeletedCluster(Struct, frozen=True):
     reason: str | None = None
 
 
+NAMES_OF_FILES: Final = (
+    "security.tls.files",
+    "security.tls.keystore",
+    "security.tls.truststore",
+    "ssl.keystore.location",
+    "ssl.truststore.location",
+    KEY_SET,
+)
+"""The ends of paths in a topology whose values name a file, or a directory that is written."""
+FILES_ARE_THE_SERVERS: Final = (
+    "a request names no file of the server; give PEM texts by ssl.keystore.certificate.chain,"
+    " ssl.keystore.key and ssl.truststore.certificates, or tls: auto"
+)
+
+
 class DeleteParameters(Struct):
     """The parameters of a deletion: what to write before it."""
 
@@ -107,7 +123,9 @@ def read_new_cluster(call: ApiCall) -> tuple[Topology, NewCluster]:
     """The topology and the options of the new cluster; a refusal lists every problem."""
     node = call.node()
     if call.is_yaml:
-        return read_topology(node, ""), NewCluster()
+        topology = read_topology(node, "")
+        _refuse_files(call, topology, "")
+        return topology, NewCluster()
     if not isinstance(node, Map):
         raise bad_request("the body must be a JSON object")
     known = NewCluster.__struct_fields__
@@ -125,7 +143,19 @@ def read_new_cluster(call: ApiCall) -> tuple[Topology, NewCluster]:
         topology = Topology.parse(entry.value.text or "", "topology")
     else:
         topology = read_topology(entry.value, "topology")
+    _refuse_files(call, topology, "topology")
     return topology, call.values(NewCluster)
+
+
+def _refuse_files(call: ApiCall, topology: Topology, path: str) -> None:
+    """Refuse a topology that names files: a token reads and writes none of the server's user."""
+    named = [] if call.is_local else [at for at in topology.places if at.endswith(NAMES_OF_FILES)]
+    if named:
+        problems = (topology.problem(at, FILES_ARE_THE_SERVERS) for at in named)
+        raise TopologyError(
+            structs.replace(one, path=f"{path}.{one.path}" if path else one.path)
+            for one in problems
+        )
 
 
 def read_topology(node: Node, path: str) -> Topology:

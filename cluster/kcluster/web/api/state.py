@@ -12,6 +12,7 @@ from msgspec import Meta, Struct, structs
 
 from kcluster.events.words import effect_text
 from kcluster.handle.cluster import Cluster
+from kcluster.operations.security_status import SecurityStatus
 from kcluster.operations.status import BrokerStatus, PartitionStatus, ShapeStatus
 from kcluster.web.call import ApiCall
 from kcluster.web.held import HeldCluster
@@ -56,6 +57,7 @@ class ClusterAnswer(Struct, frozen=True):
     sides: list[tuple[int, ...]]
     shapes: list[ShapeStatus]
     clients: dict[int, str]
+    security: SecurityStatus | None
     rules: list[RuleInForce]
     clock: ClockBrief
     page: str

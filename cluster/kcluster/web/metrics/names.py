@@ -156,7 +156,41 @@ _BEANS: Final[dict[str, tuple[tuple[str, MetricKind, str, tuple[str, ...]], ...]
 }
 """The metrics of each MBean: name, kind, meaning, labels."""
 
+_SOCKET_SERVER: Final = "kafka.server:type=socket-server-metrics,listener=…,networkProcessor=…"
+_AUTHENTICATIONS: Final = {
+    "successful_authentication": "Clients that logged in, or whose TLS handshake ended well.",
+    "successful_authentication_no_reauth": "Of them those that cannot log in again (KIP-368).",
+    "failed_authentication": "Logins and TLS handshakes that failed.",
+    "successful_reauthentication": "Clients that logged in again on their connection.",
+    "failed_reauthentication": "Clients that could not, and were disconnected.",
+}
+"""Kafka's counts of each listener with security, whose names end with -total."""
+
 _OTHERS: Final = (
+    *(
+        MetricName(
+            f"kafka_server_socket_server_metrics_{name}",
+            _C,
+            f"{_SOCKET_SERVER},{name.replace('_', '-')}-total",
+            words,
+            ("listener",),
+        )
+        for name, words in _AUTHENTICATIONS.items()
+    ),
+    MetricName(
+        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+        _G,
+        f"{_SOCKET_SERVER},expired-connections-killed-count",
+        "Connections that were closed because their session had ended.",
+        ("listener",),
+    ),
+    MetricName(
+        "kafka_server_plugins_acls_total_count",
+        _G,
+        "kafka.server:type=plugins,config=authorizer.class.name,…,acls-total-count",
+        "ACLs by which the broker decides.",
+        (),
+    ),
     MetricName(
         "kafka_server_group_coordinator_metrics_group_count",
         _G,

@@ -185,6 +185,30 @@ def broker_samples(node: BrokerNodeView, image: MetadataImage) -> Iterator[Sampl
         yield Sample("kafka_log_log_logstartoffset", broker, log.log_start_offset, at)
         yield Sample("kafka_log_log_size", broker, log.size_bytes, at)
     yield from coordinator_samples(node)
+    yield from security_samples(node)
+
+
+def security_samples(node: BrokerNodeView) -> Iterator[Sample]:
+    """The authentications at each listener with security, and the ACLs that a broker knows."""
+    broker, prefix = node.node_id, "kafka_server_socket_server_metrics_"
+    if node.access is not None:
+        yield Sample("kafka_server_plugins_acls_total_count", broker, len(node.image.acls))
+    if node.logins is None:
+        return
+    for endpoint in node.view.endpoints:
+        if not endpoint.protocol:
+            continue
+        at, counts = (endpoint.listener,), node.logins.authentications.at(endpoint.listener)
+        values = {
+            "successful_authentication": counts.successful,
+            "successful_authentication_no_reauth": counts.successful_no_reauth,
+            "failed_authentication": counts.failed,
+            "successful_reauthentication": counts.successful_reauthentication,
+            "failed_reauthentication": counts.failed_reauthentication,
+            "expired_connections_killed_count": counts.expired_connections_killed,
+        }
+        for name, value in values.items():
+            yield Sample(prefix + name, broker, value, at)
 
 
 def producer_ids(replica: Replica) -> int:

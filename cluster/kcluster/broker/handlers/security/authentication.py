@@ -46,6 +46,7 @@ def sasl_handshake(broker: Broker, request: Request, now_ms: int) -> Answer:
     login = _login(broker, request)
     if login is None or broker.logins is None:
         return m.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    login.client_id = request.client_id or ""
     step = login.handshake(request.body, request.api_version, now_ms)
     return broker.logins.finish(request, step, now_ms) or PARKED
 

@@ -4,7 +4,7 @@
 import { button, h } from "../dom.js";
 import { lastAt, rowAt } from "../model.js";
 import { moment } from "../moment.js";
-import { registerView } from "../views.js";
+import { cardsOf, registerView } from "../views.js";
 import { clock, number, processWords } from "../words.js";
 
 /** @import { Page } from "../page.js" */
@@ -43,6 +43,7 @@ function clientView(page, width) {
       ),
       names.length > 40 ? h("span", { class: "dim" }, `and ${names.length - 40} more`) : null,
     ),
+    cardsOf(page, name),
     beliefsTree(page, client),
     h("h3", null, "Requests and answers"),
     ladderTree(page, client, width),

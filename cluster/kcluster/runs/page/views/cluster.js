@@ -185,7 +185,7 @@ function ellipse(ids, clients, width, shown) {
   const isNarrow = width < NARROW_PX,
     isLarge = document.body.classList.contains("projector");
   const wide = isNarrow ? 124 : isLarge ? 250 : 180,
-    tall = isLarge ? 136 : 92;
+    tall = isLarge ? 152 : 92;
   const height = isNarrow ? 520 : Math.min(Math.max(shown - AROUND_PX, 400), 760);
   const column = isNarrow || !clients.length ? 0 : isLarge ? 230 : 170;
   const bottom = isNarrow && clients.length ? 64 : 0;
@@ -464,33 +464,55 @@ function linkTrees(page, ids, place) {
   const { model, at } = page;
   const trees = [];
   const { brokers, all } = boxesOf(ids, place);
-  for (const [index, a] of ids.entries()) {
-    for (const [more, b] of ids.slice(index + 1).entries()) {
-      const to = model.linkAt(a, b, at),
-        from = model.linkAt(b, a, at);
-      const isCut = to.cut || from.cut,
-        slow = to.slow || from.slow;
-      if (place.isGrid && !isCut && !slow) continue;
-      if (trees.length > 300) return trees;
-      const words =
-        to.cut && from.cut
-          ? "cut"
-          : to.cut
-            ? `cut from ${a} to ${b}`
-            : from.cut
-              ? `cut from ${b} to ${a}`
-              : slow
-                ? `slow (${slow})`
-                : "";
-      const ends = [brokers[index], brokers[index + 1 + more]];
-      const route = place.isGrid
-        ? routeAround(ends[0], ends[1], [], place)
-        : routeOn(place, ends[0], ends[1], all);
-      trees.push(linkTree(page, [a, b], route, words, isCut ? "cut" : slow ? "slow" : ""));
-    }
+  for (const [a, b] of place.isGrid ? knownPairs(model) : pairsOf(ids)) {
+    if (!ids.includes(a) || !ids.includes(b)) continue;
+    const to = model.linkAt(a, b, at),
+      from = model.linkAt(b, a, at);
+    const isCut = to.cut || from.cut,
+      slow = to.slow || from.slow;
+    if (place.isGrid && !isCut && !slow) continue;
+    if (trees.length > 300) return trees;
+    const words =
+      to.cut && from.cut
+        ? "cut"
+        : to.cut
+          ? `cut from ${a} to ${b}`
+          : from.cut
+            ? `cut from ${b} to ${a}`
+            : slow
+              ? `slow (${slow})`
+              : "";
+    const [start, end] = [brokers[ids.indexOf(a)], brokers[ids.indexOf(b)]];
+    const route = place.isGrid
+      ? routeAround(start, end, [], place)
+      : routeOn(place, start, end, all);
+    trees.push(linkTree(page, [a, b], route, words, isCut ? "cut" : slow ? "slow" : ""));
   }
   return trees;
 }
+
+/**
+ * @param {number[]} ids
+ * @returns {[number, number][]}
+ */
+const pairsOf = (ids) =>
+  ids.flatMap((a, index) =>
+    ids.slice(index + 1).map((b) => /** @type {[number, number]} */ ([a, b])),
+  );
+
+/**
+ * The pairs whose links were ever cut or slow.
+ *
+ * @param {Model} model
+ * @returns {[number, number][]}
+ */
+const knownPairs = (model) => {
+  const pairs = [...model.links.values()].map(({ source, destination }) =>
+    source < destination ? [source, destination] : [destination, source],
+  );
+  const names = new Map(pairs.map((pair) => [String(pair), pair]));
+  return /** @type {[number, number][]} */ ([...names.values()]);
+};
 
 /**
  * @param {Page} page

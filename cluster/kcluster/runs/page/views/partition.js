@@ -84,8 +84,10 @@ function partitionTree(page, width) {
 
 /** What stands above and below the logs: title, clients, axis, legend. */
 const AROUND_PX = 262;
+/** With large text the legend is below what is seen first. */
+const AROUND_LARGE_PX = 240;
 const LEAST_PX = 46;
-const MOST_PX = 170;
+const MOST_PX = 220;
 
 /**
  * The height of a log: the logs take the height that there is.
@@ -95,7 +97,8 @@ const MOST_PX = 170;
  */
 function laneHeight(page, count) {
   if (!page.height || innerWidth <= 760) return count > 4 ? LEAST_PX : 64;
-  const around = document.body.classList.contains("projector") ? 1.5 * AROUND_PX : AROUND_PX;
+  const isLarge = document.body.classList.contains("projector");
+  const around = isLarge ? AROUND_LARGE_PX : AROUND_PX;
   return Math.round(Math.min(Math.max((page.height - around) / count - 6, LEAST_PX), MOST_PX));
 }
 
@@ -198,7 +201,7 @@ function replicaTree(page, partition, shown, replica, scale, size, fall) {
 }
 
 /** The most records of a follower that are drawn only once their answer has arrived. */
-const MAX_HELD = 6;
+const MAX_HELD = 3;
 
 /**
  * Who produces to the partition, or reads it, in the last seconds.

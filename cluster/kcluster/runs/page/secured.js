@@ -1,0 +1,4 @@
+// @ts-check
+// What only the page of a cluster with security has.
+
+import "./views/security.js";
