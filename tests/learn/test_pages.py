@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 from kcluster.learn.course import all_lessons
 from kcluster.learn.pages import screen_name
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.timeout_s(240)
 def test_pages__docs_have_what_the_lessons_say() -> None:
     path = ROOT / "tools" / "course_pages.py"
     spec = importlib.util.spec_from_file_location("course_pages", path)

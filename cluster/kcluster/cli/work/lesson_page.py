@@ -8,6 +8,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import os
 import queue
 import socket
 import sys
@@ -125,8 +126,13 @@ class _PageStage:
         return line
 
     def _read(self) -> None:
-        for line in sys.stdin:
-            self._lines.put(line.strip())
+        """Read the terminal's lines.  Not from sys.stdin: its lock, held by a thread that waits,
+        keeps the process from ending."""
+        unread = b""
+        while chunk := os.read(sys.stdin.fileno(), 4096):
+            *lines, unread = (unread + chunk).split(b"\n")
+            for line in lines:
+                self._lines.put(line.decode(errors="replace").strip())
         self._lines.put(None)
 
 
