@@ -69,9 +69,9 @@ def test_security__what_expires_and_what_was_denied(tab: Tab, url: str) -> None:
 def test_security__stands_on_the_card_of_a_client(tab: Tab, url: str) -> None:
     page = tab(url + "#t=1900&view=client")
     page.get_by_role("button", name="shop", exact=True).click()
-    card = page.get_by_role("region", name="Security").inner_text()
-    assert "User:shop at broker 1" in card
-    assert "denied WRITE on topic orders" in card
+    card = page.get_by_role("region", name="Security")
+    card.get_by_text("User:shop at broker 1").wait_for()
+    card.get_by_text("denied WRITE on topic orders").first.wait_for()
 
 
 def test_security__the_timeline_has_refusals_at_their_brokers(tab: Tab, url: str) -> None:
