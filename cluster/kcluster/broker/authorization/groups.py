@@ -117,7 +117,7 @@ def _topics_of(topology: _Topology) -> Iterator[str]:
 def _commit(broker: Broker, request: Request, rights: Rights) -> Result:
     """READ on each topic.  As in Kafka the refused topics come first, in the order of the
     request."""
-    result = on_topics(AclOperation.READ)(broker, request, rights)
+    result = _read_topics(broker, request, rights)
     if not isinstance(result, Admitted):
         return result
     by_id = request.api_version >= TOPIC_IDS_SINCE

@@ -121,8 +121,8 @@ def stream_rows(call: ApiCall) -> ApiAnswer:
 
     `rows`: rows of the record by table, first all rows so far, then the new ones about every 100
     ms; the id is the time up to which they are complete.  Of a running cluster also a part of the
-    messages between its nodes, the brokers' sessions, and producers' waiting records.  `clock`:
-    the cluster's clock, when it is set and every second.  `verdict`: after a request for one.
+    messages between its nodes, the brokers' sessions, and producers' waiting records.  `clock`: the
+    cluster's clock, when it is set and every second.  `verdict`: after a request for one.
     `lesson`: what `kcluster learn --page` shows beside the cluster.
     """
     after_ms = call.query.after_ms
