@@ -60,6 +60,7 @@ def test_security__what_expires_and_what_was_denied(tab: Tab, url: str) -> None:
     page = tab(url + "#t=1900&view=security", color_scheme="dark")
     expires = page.get_by_role("region", name="What expires")
     row = expires.get_by_role("row").filter(has=page.get_by_role("rowheader", name="broker 2"))
+    row.wait_for()
     assert row.locator("td").all_inner_texts() == ["certificate at CLIENT", "expired", "2001-01-01"]
     denied = page.locator("main ol.events li").first.inner_text()
     assert "User:shop: denied WRITE on topic orders (shop from" in denied
