@@ -22,7 +22,7 @@ const APART = 0.75;
 const EXCHANGES = 40;
 /** The flights of a client that begin within the time of one. */
 const AT_ONCE = 4;
-const MAX_CELLS = 6;
+const MAX_CELLS = 4;
 /** Where a lost message ends on its way. */
 export const LOST_AT = 0.55;
 /** A call that has no answer after this time gets none. */

@@ -263,6 +263,7 @@ function recentExchange(client, api, partition, at) {
   const rows = client.exchanges;
   for (let i = lastAt(rows, at), tries = 0; i >= 0 && tries < 100; i--, tries++) {
     const row = rows[i];
+    if (row.answered_ms > at) continue; // its answer is not known yet
     if (row.api === api && row.topic === partition.topic && row.partition === partition.number)
       return row;
   }
