@@ -51,6 +51,7 @@ def show_page(call: ApiCall) -> ApiAnswer:
     from kcluster.runs.page.document import page_html
 
     headers = {"Content-Security-Policy": POLICY}
-    items = menu_items(call.held.cluster.plan.topology)
+    held = call.held
+    items = menu_items(None if held.is_complete else held.cluster.plan.topology)
     body = page_html(call.held.id, menu_json(items)).encode()
     return ApiAnswer(body=body, media_type=f"{HTML}; charset=utf-8", headers=headers)
