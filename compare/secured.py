@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from bench.processes import free_ports
+from bench.processes import end, free_ports
 from bench.systems import SETUP_TIMEOUT_S, START_TIMEOUT_S, Kafka, kafka_folder
 from bench.wire import brokers_named
 from compare.references import NEWEST, Reference
@@ -128,8 +128,11 @@ def own_secured_kafka(reference: Reference) -> Iterator[OverTcp]:
         port = free_ports(3 * len(BROKERS), (), lambda port: kafka_folder(port).exists())
         folder = kafka_folder(port)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        for broker in BROKERS:
-            _start(broker, port, folder / f"n{broker}", peer.libraries, stack)
+        processes: list[subprocess.Popen[bytes]] = []
+        stack.callback(_stop, processes)
+        processes.extend(
+            _start(broker, port, folder / f"n{broker}", peer.libraries) for broker in BROKERS
+        )
         began_s = time.monotonic()
         while brokers_named(("127.0.0.1", port)) < len(BROKERS):
             assert time.monotonic() - began_s < START_TIMEOUT_S, f"see {folder}/n1/out.log"
@@ -156,10 +159,16 @@ def _wait_for(address: tuple[str, int]) -> None:
             return
 
 
-def _start(
-    broker: int, port: int, home: Path, libraries: Path, stack: contextlib.ExitStack
-) -> None:
-    """Format a broker's directory and start it; `stack` ends it."""
+def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
+    """End all of them at once: the last one would wait for the quorum of the others."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        end(process)
+
+
+def _start(broker: int, port: int, home: Path, libraries: Path) -> subprocess.Popen[bytes]:
+    """Format a broker's directory and start it."""
     home.mkdir(parents=True)
     properties = home / "server.properties"
     properties.write_text(server_properties(broker, port, home))
@@ -173,9 +182,7 @@ def _start(
             [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)],
             stdout=out, stderr=out, check=True, timeout=120,
         )  # fmt: skip
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [*java, "kafka.Kafka", str(properties)],
             stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
-    stack.callback(process.wait, 60)
-    stack.callback(process.terminate)

@@ -110,8 +110,8 @@ def test_new_action__http_takes_what_the_schema_says() -> None:
 
 
 def test_new_action__the_page_has_it_in_its_menus(jammed: set[int]) -> None:
-    (item,) = [item for verb, item in menu_items(None) if verb == "jam"]
-    page = page_html("c1", menu_json(menu_items(None)))
+    (item,) = [item for verb, item in menu_items() if verb == "jam"]
+    page = page_html("c1", menu_json(menu_items()))
     assert '{"verb":"jam","of":"broker","words":"Jam {broker}","value":"{broker}"' in page
     assert item.when == ("up",)
 
@@ -133,8 +133,7 @@ def test_menus__an_item_is_an_action_with_names_filled_in() -> None:
             return {key: filled(inner) for key, inner in value.items()}
         return names.get(value[1:-1], value) if isinstance(value, str) else value
 
-    secured = Topology.of(brokers=1, listeners={"SASL_SSL": {}}, security={"tls": "auto"})
-    for verb, item in menu_items(secured):
+    for verb, item in menu_items():
         step = parse_action(json.dumps({verb: filled(item.value)}))
         assert verb == step.action.VERB
 

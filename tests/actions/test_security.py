@@ -112,5 +112,5 @@ def test_remove_acl__and_back() -> None:
 def test_acl__needs_an_authorizer_and_one_permission() -> None:
     with pytest.raises(ClusterError, match="authorizer"):
         started().perform("acl", **ALICE_WRITES)
-    with pytest.raises(ClusterError, match="means nothing for a topic"):
+    with pytest.raises(ClusterError, match="does not apply to a topic"):
         made("acl", ALICE_WRITES | {"to": ("idempotent_write",)})

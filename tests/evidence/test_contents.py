@@ -23,3 +23,16 @@ def test_contents__of_control_batches_are_none() -> None:
     built = build_batch([marker], control=True, transactional=True)
     (batch,) = parse_batches(built)
     assert Contents().of(batch) == []
+
+
+def test_contents__an_unreadable_batch_keeps_no_decompressed_bytes() -> None:
+    records = [Record(0, 0, None, bytes(1_000), ())] * 2
+    built = bytearray(build_batch(records, compression="gzip"))
+    built[57:61] = (1).to_bytes(4, "big")  # one record fewer than there are
+    (batch,) = parse_batches(bytes(built))
+    contents = Contents()
+    assert contents.of(batch) == []
+    problem = contents.unreadable[batch]
+    assert problem.text == "1009 bytes left after the declared 1 records"
+    assert problem.__traceback__ is None
+    assert problem.__context__ is None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kcluster.config.topology.model import Topology
-from kcluster.evidence.watching import FETCHES_PER_READING, MAX_REQUESTS, Watching
+from kcluster.evidence.watching import FETCHES_PER_READING, MAX_REQUESTS, WatchedRows, Watching
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.scenario.started import start_client, waiting_records
 
@@ -23,7 +21,7 @@ class Watched:
         self.until_ms = -1
         self.read()
 
-    def read(self) -> dict[str, list[Any]]:
+    def read(self) -> WatchedRows:
         after_ms, self.until_ms = self.until_ms, self.cluster.driver.now_ms() - 1
         return self.watching.read(after_ms, self.until_ms)
 
@@ -44,7 +42,7 @@ def test_watching__a_follower_pulls_waits_at_the_leader_and_gets_the_record(
     cluster.slow_link(1, 2, latency_ms=3)
     start_client(cluster, {"producer": {"topic": "orders", "rate": "1/s"}})
     watched.wait(2_500)
-    rows = [row for row in watched.read()["messages"] if {row.source, row.destination} == {1, 2}]
+    rows = [row for row in watched.read().messages if {row.source, row.destination} == {1, 2}]
     answers = [row for row in rows if row.is_answer and any(part[2] >= 0 for part in row.parts)]
     answer = answers[-1]
     (request,) = [row for row in rows if row.number == answer.number and not row.is_answer]
@@ -60,7 +58,7 @@ def test_watching__a_follower_pulls_waits_at_the_leader_and_gets_the_record(
 def test_watching__a_message_over_a_cut_link_is_lost(watched: Watched) -> None:
     watched.cluster.cut(2, "controller")
     watched.wait(5_000)
-    beats = [row for row in watched.read()["messages"] if row.api == "BrokerHeartbeat"]
+    beats = [row for row in watched.read().messages if row.api == "BrokerHeartbeat"]
     lost = {row.source: row.arrives_us < 0 for row in beats if not row.is_answer}
     assert lost == {1: False, 2: True, 3: False}
 
@@ -70,7 +68,7 @@ def test_watching__a_session_ends_nine_seconds_after_the_last_heartbeat(watched:
     watched.wait(3_000)
     cluster.kill(1, wait=False)
     watched.wait(500)
-    last = [row for row in watched.read()["sessions"] if row.broker == 1][-1]
+    last = [row for row in watched.read().sessions if row.broker == 1][-1]
     assert last.expires_ms == last.at_ms + 9_000
     cluster.wait_for("event broker_fenced", within="10s")
     assert cluster.driver.now_ms() == last.expires_ms
@@ -96,11 +94,11 @@ def test_watching__shows_a_part_of_many_messages_and_nothing_unless_it_is_read(
     watched.wait(100)
     watched.read()
     watched.wait(100)
-    fetches = [row for row in watched.read()["messages"] if row.api == "Fetch"]
+    fetches = [row for row in watched.read().messages if row.api == "Fetch"]
     asked = [row for row in fetches if not row.is_answer and row.source == 2]
     assert FETCHES_PER_READING <= len(asked) <= 2 * FETCHES_PER_READING
     watched.wait(2_000)
-    assert len(watched.read()["messages"]) <= 2 * MAX_REQUESTS + 10
+    assert len(watched.read().messages) <= 2 * MAX_REQUESTS + 10
     assert cluster.dispatcher.message_sink is not None
     watched.wait(11_000)
     assert cluster.dispatcher.message_sink is None, "nobody has read for 10 s"

@@ -11,6 +11,8 @@
  * }} Call
  */
 
+export const PLAYS = "Python plays the run.";
+
 export class Python {
   /** @param {(stage: string) => void} report called with what it does while it starts */
   constructor(report) {
@@ -18,6 +20,7 @@ export class Python {
     /** @type {Map<number, Call>} */
     this.calls = new Map();
     this.number = 0;
+    this.isReady = false;
     this.begin();
   }
 
@@ -26,6 +29,7 @@ export class Python {
     for (const { reject } of this.calls.values()) reject(new Error("Stopped."));
     this.calls.clear();
     this.worker?.terminate();
+    this.isReady = false;
     const code = new Blob([textOf("worker")], { type: "text/javascript" });
     this.worker = new Worker(URL.createObjectURL(code));
     this.worker.onmessage = ({ data }) => this.hear(data);
@@ -56,7 +60,8 @@ export class Python {
   /** @param {Told} told */
   hear(told) {
     if (told.stage) this.report(told.stage);
-    if (told.ready) this.report("Python is ready.");
+    if (told.ready) this.isReady = true;
+    if (told.ready) this.report(this.calls.size ? PLAYS : "Python is ready.");
     const { number = 0 } = told;
     const call = this.calls.get(number);
     if (told.of) {

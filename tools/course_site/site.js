@@ -6,7 +6,7 @@
 
 import { exerciseCard, scenarioCard } from "./editor.js";
 import { lessonCard } from "./lesson_card.js";
-import { Python } from "./python.js";
+import { PLAYS, Python } from "./python.js";
 import { RunFrame } from "./run_frame.js";
 
 /** @import { Contents, Lesson, Outcome } from "./types.js" */
@@ -119,6 +119,7 @@ export class Course {
     const { key } = this;
     const known = this.lessons.get(key);
     if (known) return known;
+    if (this.python.isReady) this.say(PLAYS);
     const lesson = await this.guarded(this.python.ask("lesson", [Number(key)]));
     if (lesson) this.lessons.set(key, lesson);
     return lesson;

@@ -97,16 +97,18 @@ class Action(Struct, frozen=True):
         return ()
 
 
-def menu_items(topology: Topology | None) -> list[tuple[str, MenuItem]]:
-    """The entries of all menus with their actions' verbs, in the order in which they are shown,
-    without entries for security that clusters of the topology lack; None: for any cluster."""
-    has: set[str | None] = {None}
-    if topology is not None:
-        has |= {"sasl"} if topology.has_sasl else set()
-        has |= {"certificates"} if topology.makes_any_certificate else set()
+def menu_items(topology: Topology | None = None) -> list[tuple[str, MenuItem]]:
+    """The entries of all menus with their actions' verbs, in the order in which they are shown.
+    With a topology: without entries for security that its clusters do not have."""
     items = [(cls.VERB, item) for cls in ACTIONS.values() for item in cls.MENU]
-    offered = [(verb, item) for verb, item in items if item.needs in has]
-    return sorted(offered, key=lambda entry: entry[1].is_last)
+    if topology is not None:
+        has = {
+            None: True,
+            "sasl": topology.has_sasl,
+            "certificates": topology.makes_any_certificate,
+        }
+        items = [(verb, item) for verb, item in items if has[item.needs]]
+    return sorted(items, key=lambda entry: entry[1].is_last)
 
 
 def repair_all(verbs: Verbs) -> list[str]:

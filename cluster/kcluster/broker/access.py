@@ -36,7 +36,8 @@ class Access:
         self._outbox = outbox
         self._denials = DenialCounts()
         self._incomplete: dict[int, tuple[Request, Callable[..., object]]] = {}
-        """A request as its client sent it, and what completes its answer, by connection."""
+        """By connection: a request as its client sent it, and the function that completes its
+        answer."""
 
     def rights_of(self, request: Request) -> Rights:
         """The rights of a request's client."""
@@ -55,7 +56,7 @@ class Access:
         self._incomplete[request.connection_id] = request, complete
 
     def complete(self, request: Request, body: object) -> tuple[Request, object]:
-        """The request as its client sent it, and the client's answer."""
+        """Return the request as its client sent it, and the completed answer."""
         incomplete = self._incomplete.pop(request.connection_id, None)
         if incomplete is None:
             return request, body

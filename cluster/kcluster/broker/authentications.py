@@ -1,7 +1,7 @@
 """The authentications of a broker's clients: counted, and those that fail noted as events.
 
-Owns: Kafka's counts by listener, and the events of failures (a second's equal ones are one event).
-Never: decides whether a client may come in.
+Owns: Kafka's counts by listener, and the events of failures (equal ones within a second are one
+event).  Never: decides whether a client may come in.
 Kafka: the sensors of Selector (socket-server-metrics).
 """
 
@@ -19,19 +19,19 @@ from kcluster.timers import Timers
 FOLD_MS: Final = 1_000
 """The time for which equal failures are counted before the next event."""
 MAX_FOLDED: Final = 1_000
-"""The number of different failures that are counted; further ones are not reported until others
-have passed."""
+"""The maximum number of different failures that are counted at a time; further ones are not
+reported."""
 
 _Failed = AuthenticationFailed | TlsHandshakeFailed
 
 
 class AuthenticationCounts(Struct):
-    """The authentications at one listener in one life of a broker, as Kafka counts them: a TLS
+    """The authentications at one listener since the broker started, as Kafka counts them: a TLS
     handshake is one where the listener has no SASL."""
 
     successful: int = 0
     successful_no_reauth: int = 0
-    """Those of clients that cannot log in again on their connection (before KIP-368)."""
+    """Successful ones of clients that cannot log in again on their connection (before KIP-368)."""
     failed: int = 0
     successful_reauthentication: int = 0
     failed_reauthentication: int = 0
@@ -40,7 +40,7 @@ class AuthenticationCounts(Struct):
 
 @final
 class Authentications:
-    """The authentications at the listeners of one life of one broker."""
+    """The authentications at the listeners of a broker since it started."""
 
     def __init__(self, timers: Timers, outbox: Outbox) -> None:
         self.by_listener: dict[str, AuthenticationCounts] = {}
@@ -69,7 +69,7 @@ class Authentications:
             self._timers.set(("failed", failed), now_ms + FOLD_MS, self._unfold(failed))
 
     def _unfold(self, failed: _Failed) -> Callable[[int], None]:
-        """Note the failures of the past second, and count on if there were any."""
+        """Note the failures of the past second; count on if there were any."""
 
         def unfold(now_ms: int) -> None:
             times = self._folded.pop(failed)

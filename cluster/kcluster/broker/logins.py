@@ -68,7 +68,8 @@ class ClientSession(Struct, frozen=True):
 
 @final
 class Logins:
-    """The logins of one life of one broker.  `settings`: of the listeners with SASL, by name."""
+    """The logins of a broker from its start to its stop.  `settings`: of the listeners with SASL,
+    by name."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class Logins:
     def malformed(
         self, login: SaslAuthenticator, connection_id: int, client_host: str, detail: str
     ) -> LoginFailed:
-        """The end of the login of a client whose frame is no request that is served."""
+        """The end of the login of a client whose frame is not a request that the broker serves."""
         login.reject()
         return LoginFailed(connection_id, client_host, LoginProblem.NOT_SASL, detail=detail)
 

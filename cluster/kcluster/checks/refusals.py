@@ -1,7 +1,8 @@
 """Clients that were refused by security, apart from those refused by failure.
 
-Owns: the rights that a client lacked, from the errors that it got; the records that it lost by
-that.  Never: judges a refusal (a record that was refused is failed, not lost); looks into a broker.
+Owns: the rights that a client lacked, from the errors that it got; the records that were not
+written for that reason.  Never: judges a refusal (a record that was refused is failed, not lost);
+looks into a broker.
 Kafka: AuthorizationException and AuthenticationException with their subclasses.
 """
 
@@ -47,17 +48,16 @@ _OPERATIONS: Final = {
 }
 """The operations that need a right, by the kind of the resource and the API that was refused."""
 _OTHERS: Final = {"topic": "READ", "group": "READ", "transactional id": "WRITE"}
-"""Those of all other APIs."""
+"""The operations of all other APIs, by the kind of the resource."""
 
 
 class RefusedBySecurity(Struct, frozen=True):
     """A client that could not log in, or lacked a right.
 
     `principal`: such as `User:alice`; `operation`, `resource`: the right, such as `WRITE` and
-    `topic orders`; empty for a login.  `records`: how many of its records were not written for
-    that; `count`: how often it got the error; `first_ms`: the time of the first.  `late_brokers`:
-    the brokers that refused it before a change of ACLs or passwords had reached them.
-    """
+    `topic orders`; empty for a login.  `records`: how many of its records were not written for that
+    reason; `count`: how often it got the error; `first_ms`: the time of the first.  `late_brokers`:
+    the brokers that refused it before a change of ACLs or passwords had reached them."""
 
     client: str
     principal: str

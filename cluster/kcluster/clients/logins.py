@@ -5,9 +5,9 @@ Never: knows what a client's requests mean, opens a connection (drivers/wires/ d
 to try again (connections.py does).
 Kafka: KafkaChannel and Selector beneath NetworkClient; KIP-368.
 
-It stands between a driver and a client: a Wire for the client, and a client for the driver; without
-SASL there is none.  A connection that a broker closes during a login without an answer looks like
-any lost connection.
+It stands between a driver and a client: to the client it is a Wire, to the driver a client.
+Without SASL it is left out.  A connection that a broker closes during a login without an answer
+looks like any lost connection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SSL_HANDSHAKE_FAILED: Final = "SSL_HANDSHAKE_FAILED"
 
 @runtime_checkable
 class RefusableClient(Protocol):
-    """A client that reports a refused login as such; for others it is a lost connection."""
+    """A client that reports a refused login.  To other clients, it is a lost connection."""
 
     def on_login_failed(self, broker_id: int, error: str, now_ms: int) -> None:
         """Take the refusal of a login, by Kafka's name of the error.  The connection is closed;

@@ -51,7 +51,8 @@ class Contents:
             try:
                 values = _decode(batch)
             except InvalidRecords as problem:
-                self.unreadable[batch] = problem
+                # Another object: the traceback of this one holds the decompressed records.
+                self.unreadable[batch] = InvalidRecords(problem.error, problem.text)
                 values = []
             self._decoded[batch] = values
         return values

@@ -15,7 +15,7 @@ that time: in slow motion all are shown.  An answer is shown if its request was.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -63,6 +63,13 @@ class SessionRow(Struct, gc=False):
     expires_ms: int
 
 
+class WatchedRows(NamedTuple):
+    """What one reading returns, by table of the stream."""
+
+    messages: list[MessageRow]
+    sessions: list[SessionRow]
+
+
 class Watching:
     """The messages and sessions of a cluster, while readings go on.  Used in the driver's
     thread."""
@@ -81,7 +88,7 @@ class Watching:
         self._left = MAX_REQUESTS
         self._read_us = dispatcher.now_us
 
-    def read(self, after_ms: int, until_ms: int) -> dict[str, list[Any]]:
+    def read(self, after_ms: int, until_ms: int) -> WatchedRows:
         """The rows after `after_ms` and up to `until_ms`.  What happens from now on is recorded for
         the next readings."""
         dispatcher = self._dispatcher
@@ -93,10 +100,10 @@ class Watching:
         dispatcher.message_sink = self._on_message
         self._read_sessions()
         after_us, until_us = after_ms * 1000 + 999, until_ms * 1000 + 999
-        return {
-            "messages": [row for row in self._messages if after_us < row.sent_us <= until_us],
-            "sessions": [row for row in self._sessions if after_ms < row.at_ms <= until_ms],
-        }
+        return WatchedRows(
+            [row for row in self._messages if after_us < row.sent_us <= until_us],
+            [row for row in self._sessions if after_ms < row.at_ms <= until_ms],
+        )
 
     def _read_sessions(self) -> None:
         for process in self._dispatcher.processes.values():

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from textwrap import dedent
 
 import msgspec
+from msgspec import structs
 
 from kcluster.config.files.problems import ProblemsError
 from kcluster.json_types import JsonObject
@@ -59,7 +60,7 @@ def lesson(number: int) -> str:
         partition="{}-{}".format(*keys.partitions[0]),
         trace=played.result.trace_hash,
         parts=list(_parts(played)),
-        page=page_of_record(played.result.record()),
+        page=_lesson_page(played),
         exercise=_exercise(exercise_of(str(number))),
     )
 
@@ -94,6 +95,14 @@ def _heading(shown: Lesson) -> JsonObject:
 
 def _scenario(file: LibraryFile) -> JsonObject:
     return {"name": file.name, "title": file.title, "text": file.path.read_text("utf-8")}
+
+
+def _lesson_page(played: LessonPlayed) -> str:
+    """The page of a lesson's run, which names the lesson instead of its file."""
+    record, shown = played.result.record(), played.lesson
+    replay = f"kcluster learn {shown.number}"
+    record.info = structs.replace(record.info, name=shown.title, replay=replay)
+    return page_of_record(record)
 
 
 def _parts(played: LessonPlayed) -> Iterator[JsonObject]:

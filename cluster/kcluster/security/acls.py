@@ -24,7 +24,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class _Coded(StrEnum):
-    """Words with Kafka's codes, which are their places."""
+    """An enumeration with Kafka's codes: the code of a member is its position."""
 
     @property
     def code(self) -> int:
@@ -33,7 +33,7 @@ class _Coded(StrEnum):
 
 
 class AclResource(_Coded):
-    """What an ACL is about.  UNKNOWN and ANY stand only in requests."""
+    """The type of a resource.  UNKNOWN and ANY occur only in requests."""
 
     UNKNOWN = auto()
     ANY = auto()
@@ -126,7 +126,7 @@ OPERATIONS: Final = {
 
 
 def operation_bits(operations: tuple[AclOperation, ...]) -> int:
-    """A set of operations as the `authorized_operations` of answers."""
+    """A set of operations as the bit field `authorized_operations` of responses."""
     return sum(1 << operation.code for operation in operations)
 
 
@@ -205,9 +205,7 @@ _Patterns = dict[str, dict[Acl, None]]
 class AclIndex:
     """The ACLs of an image, found by the resource that a client asks for.
 
-    Names of length n are compared with at most as many prefixes as there are different lengths of
-    prefixes, however many ACLs there are.
-    """
+    A lookup tries one prefix for each distinct length of prefixes, however many ACLs there are."""
 
     __slots__ = ("_literal", "_prefix_lengths", "_prefixed", "by_id")
 
@@ -242,8 +240,8 @@ class AclIndex:
             self._count_prefix(acl, -1)
 
     def concerning(self, resource_type: AclResource, name: str) -> Iterator[Acl]:
-        """The ACLs about a resource, of any principal: of its name, of its prefixes, of all
-        resources."""
+        """The ACLs that apply to a resource, of any principal: literal, prefixed and wildcard
+        ones."""
         literal = self._literal.get(resource_type)
         if literal:
             yield from literal.get(name, ())

@@ -42,7 +42,8 @@ IMPLIED_BY: Final = {
         {AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}
     ),
 }  # fmt: skip
-"""The operations whose permission includes another operation.  A denial includes no other."""
+"""The operations whose permission includes the operation that is the key.  A denial includes no
+other."""
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """The value of authorizer.class.name for this authorizer."""
@@ -61,7 +62,7 @@ class Grounds(IntEnum):
     NO_ACL = 3
     """No ACL concerns the resource."""
     NO_PERMISSION = 4
-    """ACLs concern the resource, and none of them allows it to this principal and host."""
+    """ACLs concern the resource, but none allows the operation to this principal from this host."""
 
 
 class AclDecision(Struct, frozen=True):
@@ -123,7 +124,7 @@ class StandardAuthorizer(Struct, frozen=True):
         self, acls: AclIndex, client: Requester, operation: AclOperation, resource_type: AclResource
     ) -> bool:
         """Whether the operation is allowed on at least one resource of the type, whatever its
-        name.  Kafka: authorizeByResourceType, which takes no operation as implied by another."""
+        name.  Kafka: authorizeByResourceType, for which no operation implies another."""
         if self.authorize(acls, client, operation, resource_type, _PROBE).is_allowed:
             return True
         principal = str(client.principal)

@@ -68,7 +68,7 @@ def _attribute(der: bytes) -> str:
 
 
 def _values(der: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """The values that stand in DER one after the other: tag, content, and both as encoded."""
+    """The values that follow one another in DER: the tag, the content, and the bytes of both."""
     position = 0
     while position < len(der):
         tag, size = der[position], der[position + 1]
@@ -101,7 +101,7 @@ def _escaped(value: str) -> str:
 
 
 class MappingRule(Struct, frozen=True):
-    """One rule.  `pattern`: in Java's syntax, of which Python's is close enough; None: DEFAULT, the
+    """One rule.  `pattern`: a regular expression in Java's syntax; None: DEFAULT, which leaves the
     name as it is.  `case`: `L`, `U` or empty."""
 
     pattern: str | None = None
@@ -128,8 +128,8 @@ _RULE: Final = re.compile(
 
 
 def mapping_rules(text: str) -> tuple[MappingRule, ...]:
-    """The rules of ssl.principal.mapping.rules; ValueError for text that is none.  Empty rules
-    count for nothing."""
+    """The rules of ssl.principal.mapping.rules; ValueError for malformed rules.  Empty rules are
+    skipped."""
     rules: list[MappingRule] = []
     text, position = text.strip(), 0
     while position < len(text):
@@ -152,8 +152,8 @@ def mapping_rules(text: str) -> tuple[MappingRule, ...]:
 
 
 def principal_name(rules: Sequence[MappingRule], name: str) -> str | None:
-    """The name of the first rule that matches; None if none does, which ends the connection, as in
-    Kafka."""
+    """The name of the first rule that matches; None if no rule matches: the connection is then
+    closed, as in Kafka."""
     for rule in rules:
         mapped = rule.apply(name)
         if mapped is not None:
@@ -168,8 +168,8 @@ def _python_pattern(pattern: str) -> str:
 
 def _template(replacement: str, groups: int) -> list[str | int]:
     r"""The pieces of a replacement: text, and numbers of groups.  As in Java, `$12` is group 12 if
-    there are as many, else group 1 and a 2; `\` makes the next character plain.  As in Kafka, a
-    group that the pattern does not have stays as it is written."""
+    the pattern has 12 groups, else group 1 followed by `2`; `\` makes the next character plain.  As
+    in Kafka, a group that the pattern does not have stays as it is written."""
     pieces: list[str | int] = []
     position = 0
     while position < len(replacement):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class CertificateState(StrEnum):
-    """A certificate that clients accept, or what is wrong with it."""
+    """What is wrong with a certificate, if anything."""
 
     VALID = "valid"
     EXPIRED = "expired"
@@ -64,4 +64,4 @@ def made_until_ms(state: CertificateState) -> int:
 
 
 FIRST: Final = BrokerCertificate()
-"""The certificate of a broker that nobody has replaced."""
+"""The certificate with which a broker starts."""

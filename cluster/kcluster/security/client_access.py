@@ -1,4 +1,4 @@
-"""How a client comes into a cluster: by which listener, as whom, with which password.
+"""How a client gets into a cluster: its listener, its user and its password.
 
 Owns: this value.  Never: chooses one (config/topology/client_access.py does), logs in
 (sasl/client_authenticator.py does), shows a password.

@@ -97,7 +97,8 @@ def _quoted(text: str) -> str:
 
 
 def librdkafka(login: Login) -> Settings:
-    """The configuration of librdkafka: confluent-kafka in Python and Go, kcat, .NET, Rust, ...."""
+    """The configuration of librdkafka: confluent-kafka in Python and Go, kcat, .NET, Rust and
+    others."""
     settings: Settings = {
         "bootstrap.servers": login.bootstrap,
         "security.protocol": login.protocol.name,
@@ -173,7 +174,7 @@ def franz_go(login: Login) -> Settings:
 
 
 def kafkajs(login: Login) -> Settings:
-    """The options of kafkajs' Kafka."""
+    """The options of the class `Kafka` of kafkajs."""
     brokers = json.dumps(login.bootstrap.split(","))
     settings: Settings = {"brokers": Code(brokers)}
     if login.protocol.has_tls:

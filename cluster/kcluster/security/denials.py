@@ -1,4 +1,4 @@
-"""The denials of one node as events: a loop of denials is not a flood of events.
+"""The denials of one node as events, which are few even if a client is denied in a loop.
 
 Owns: which denials are noted.  Never: denies.
 Kafka: the audit log kafka.authorizer.logger, which has a line for each.
@@ -12,14 +12,14 @@ from kcluster.security.acls import AclOperation, AclResource
 from kcluster.security.rights import Denial
 
 MAX_KEPT: Final = 1_000
-"""The most different denials that are counted each by itself; further ones are counted together,
+"""The maximum number of denials that are counted separately; further ones are counted together,
 by principal, operation and type of resource."""
 
 _Key = tuple[str, str, AclOperation, AclResource, str | None, str]
 
 
 class DenialCounts:
-    """How often each client was denied the same, since the ACLs last changed."""
+    """How often each denial has occurred since the ACLs last changed."""
 
     __slots__ = ("_counts",)
 
@@ -31,7 +31,7 @@ class DenialCounts:
         self._counts.clear()
 
     def count(self, denial: Denial) -> int:
-        """Count a denial; the number of times so far if it is worth an event, else 0."""
+        """Count a denial; returns how often it has occurred if that is worth an event, else 0."""
         requester = denial.requester
         key: _Key = (
             str(requester.principal), requester.host, denial.operation, denial.resource_type,

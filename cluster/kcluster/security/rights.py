@@ -1,4 +1,4 @@
-"""What the client of one request may do, and what becomes of the parts that it may not do.
+"""The rights of the client of one request, and the result for the parts that are denied.
 
 Owns: the questions that a guard asks, and its result.  Never: knows an API (the guards in
 broker/authorization/ and controller/authorization/ do) or holds ACLs.
@@ -29,8 +29,8 @@ class Denial(Struct, frozen=True):
 class Rights:
     """The rights of one client, by the ACLs of one node.
 
-    `on_denied` gets what is denied; what is only left out of an answer is no denial (`silently`).
-    """
+    `on_denied` is called with each denial; `silently`: parts that are only left out of an answer
+    are not reported as denials."""
 
     __slots__ = ("_acls", "_authorizer", "_on_denied", "_requester")
 
@@ -104,4 +104,5 @@ class Admitted(Struct):
 
 
 GuardResult = Message | Admitted | None
-"""The whole answer to a refused request; what is admitted of it; or None: all of it."""
+"""The answer to a refused request, or the admitted part of a request; None: all of it is
+admitted."""

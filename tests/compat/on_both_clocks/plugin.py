@@ -72,10 +72,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool:
     suite, clock = config.stash[_SUITE], config.getoption("--kcluster-suite-clock")
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     began_s, began_cpu_s = time.perf_counter(), time.process_time()
-    with suite.cluster(clock) as cluster:
+    with suite.cluster(clock, item.nodeid) as cluster:
         requests = counts_requests(cluster)
         began_ms = cluster.driver.clock_ms()
-        suite.point_at(cluster.bootstrap)
+        suite.point_at(cluster)
         reports = runtestprotocol(item, log=False, nextitem=None)
         ended_ms = cluster.driver.clock_ms()
     line = {

@@ -34,6 +34,8 @@ MODULES: Final = {
         "test_admin_integration",
         "test_consumer_integration",
         "test_producer_integration",
+        "test_sasl_integration",
+        "test_ssl_integration",
     ),
     "aiokafka": (
         "test_admin",
@@ -43,12 +45,13 @@ MODULES: Final = {
         "test_coordinator",
         "test_pep492",
         "test_producer",
+        "test_sasl",
         "test_sender",
         "test_transactional_consumer",
         "test_transactional_producer",
     ),
 }
-"""The files of each suite that need a broker, but no SASL and no TLS."""
+"""The files of each suite that need a broker."""
 FOLDERS: Final = {"kafka-python": "test/integration", "aiokafka": "tests"}
 
 

@@ -69,7 +69,8 @@ def test_listeners__every_problem_is_told_with_its_place() -> None:
         security: {tls: auto}
         """
     ) == [
-        "topology.yaml:2:33 brokers[0].port: goes without listeners, which have their own",
+        "topology.yaml:2:33 brokers[0].port: cannot be combined with listeners, which have their"
+        " own",
         "topology.yaml:4:11 listeners.CLIENT.protocol: CLIENT: its `protocol` is missing, one of"
         " PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
         "topology.yaml:4:20 listeners.CLIENT.protcol: no such key of a listener; did you mean"
@@ -79,8 +80,8 @@ def test_listeners__every_problem_is_told_with_its_place() -> None:
         "topology.yaml:6:32 listeners.EXTERNAL.protocol: SASL_TLS: no such protocol; did you mean"
         " SASL_SSL?",
         "topology.yaml:7:23 listeners.SSL.port: 70000 is out of range; it must be at most 65535",
-        "topology.yaml:8:11 listeners.ssl: SSL is there already; Kafka's names of listeners have"
-        " no lower case",
+        "topology.yaml:8:11 listeners.ssl: SSL is given twice; Kafka writes listeners' names in"
+        " upper case",
     ]
 
 
@@ -95,7 +96,7 @@ def test_listeners__problems_in_kafkas_configs() -> None:
         """
     ) == [
         "topology.yaml:4:22 config.listeners: OTHER:9094 is not a listener like CLIENT://:9092",
-        "topology.yaml:5:33 config.advertised.listeners: ADMIN is not one of listeners",
+        "topology.yaml:5:33 config.advertised.listeners: ADMIN is not one of `listeners`",
         "topology.yaml:5:33 config.advertised.listeners: clients cannot connect to 0.0.0.0",
         "topology.yaml:6:43 config.listener.security.protocol.map: CLIENT:SASL_SLL: no such"
         " protocol; did you mean SASL_SSL?",

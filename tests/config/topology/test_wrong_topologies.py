@@ -55,7 +55,7 @@ BROKERS = "brokers: [{id: 1, port: 9092}, {id: 2, port: 9093}, {id: 3}]\n"
         ("host: a b", "host", "a b is neither a host name nor an IP address"),
         ("host: 1.2.3.400", "host", "1.2.3.400 is neither a host name nor an IP address"),
         ("host: 0.0.0.0", "host", "cannot connect to 0.0.0.0: give brokers 1, 2, 3 an `adv"),
-        ("base_port: 9092", "base_port", "goes with a number of brokers; in a list each has its"),
+        ("base_port: 9092", "base_port", "works with a number of brokers; in a list, each has its"),
         ("topics: [a]", "topics", "this is a list; it must be a mapping"),
         # configs
         ("config: {retention.ms: 1}", "config.retention.ms", "for all topics it is log.retention"),

@@ -263,7 +263,7 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "a password of nothing": (
         "security: {tls: {keystore_password: x}}\n",
-        "t.yaml:3:37 security.tls.keystore_password: goes with keystore",
+        "t.yaml:3:37 security.tls.keystore_password: needs keystore",
     ),
     "a suffix": (
         "security: {tls: {keystore: a.key}}\n",

@@ -185,13 +185,13 @@ class MembersCluster(FuzzedCluster):
             if proof is None or is_over or event.identity.principal.name != proof.user:
                 self.intruder = event
 
-    def do(self, step: Any) -> None:
+    def do(self, step: object) -> None:
         if isinstance(step, LoggedIn):
             self._log_in(step)
             self.pass_ms(step.wait_ms)
         elif isinstance(step, TokenMade):
             self._make_token(step)
-        else:
+        elif isinstance(step, Sent | Closed):
             super().do(step)
 
     def _make_token(self, step: TokenMade) -> None:
@@ -266,7 +266,7 @@ class MembersCluster(FuzzedCluster):
         encoded = ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
         return step.user, OAuthBearerClient(f"{encoded}.")
 
-    def _ask(self, end: StreamEnd, body: Any, version: int) -> Any:
+    def _ask(self, end: StreamEnd, body: m.Message, version: int) -> Any:
         """The answer to a request; None if none comes."""
         api, correlation_id = api_of(body)[0], 1_000_000 + self.number
         self.drained(end)

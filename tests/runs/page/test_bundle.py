@@ -53,7 +53,7 @@ def test_page__each_module_is_in_a_script_and_a_run_has_none_that_asks_a_cluster
         name = f"const ${'_'.join(path.relative_to(FOLDER).with_suffix('').parts)} ="
         assert any(name in script for script in scripts), path
         assert ran.count(name) <= 1, path
-    for name in ("actions", "connection", "controls", "dialogs", "lesson"):
+    for name in ("actions", "connection", "controls", "dialogs", "first", "sound"):
         assert f"const ${name} =" not in ran
 
 

@@ -49,7 +49,8 @@ OPEN: Final = frozenset(
 
 
 def admit(broker: Broker, request: Request) -> Request | Message | NoResponse:
-    """The request for the handler, as far as its client's rights go; or the whole answer."""
+    """The part of a request that its client has the right to make, or the answer to a refused
+    one."""
     guard = GUARDS.get(request.api_key)
     if guard is None:
         return request

@@ -90,7 +90,7 @@ def _alter_configs(row: Callable[..., Message], kinds: Collection[int]) -> Guard
         here = ("", str(broker.node_id))
         names = [(resource.resource_type, resource.resource_name) for resource in resources]
         times = Counter(names)
-        # What is named twice is refused for that.
+        # The handler refuses resources that are named twice.
         denied = [
             times[name] == 1
             and name[0] in kinds

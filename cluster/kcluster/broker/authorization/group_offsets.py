@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kcluster.broker.authorization.guards import Guard, Result, call_of
 from kcluster.broker.broker import Broker
-from kcluster.broker.handlers.groups.offset_fetch import GROUPS_SINCE
+from kcluster.broker.handlers.groups.offset_fetch import GROUPS_SINCE, TOPIC_IDS_SINCE
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -30,6 +30,7 @@ _GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _REFUSED: Final = (_TOPIC_DENIED, ErrorCode.UNKNOWN_TOPIC_ID)
 
+_FetchedTopic = m.OffsetFetchResponse.OffsetFetchResponseTopics
 _NameOf = Callable[..., str]
 T = TypeVar("T")
 
@@ -66,8 +67,9 @@ def offsets_of_groups(
 
     def guard(broker: Broker, request: Request, rights: Rights) -> Result:
         body, names = request.body, broker.image.topic_names
-        ids = [group.group_id for group in body.groups]
-        denied = rights.denied(AclOperation.DESCRIBE, AclResource.GROUP, ids)
+        by_id = request.api_version >= TOPIC_IDS_SINCE  # as no version of the other API is
+        group_ids = [group.group_id for group in body.groups]
+        denied = rights.denied(AclOperation.DESCRIBE, AclResource.GROUP, group_ids)
         allowed = [group for group in body.groups if group.group_id not in denied]
         hidden = rights.denied(
             AclOperation.DESCRIBE,
@@ -97,8 +99,9 @@ def offsets_of_groups(
                     name = name_of(topic, names)
                     if name in hidden:
                         row.topics.append(failed_topic(topic, name))
-                if hidden and group.topics:
-                    row.topics = _refused_last(row.topics, group.topics)
+                if by_id and hidden:
+                    ids = [topic.topic_id for topic in group.topics or ()]
+                    row.topics = _refused_last(row.topics, ids)
             return answer
 
         rest = []
@@ -112,19 +115,14 @@ def offsets_of_groups(
     return guard
 
 
-def _refused_last(answered: list[Any], asked: list[Any]) -> list[Any]:
-    """The rows of an answer, those of refused topics in the order of the request."""
-    ids = [getattr(topic, "topic_id", None) for topic in asked]
-    good = [row for row in answered if _error_of(row) not in _REFUSED]
-    refused = [row for row in answered if _error_of(row) in _REFUSED]
-    if any(ids):
-        refused.sort(key=lambda row: ids.index(row.topic_id))
-    return good + refused
+def _refused_last(topics: list[_FetchedTopic], ids: list[bytes]) -> list[_FetchedTopic]:
+    """The rows of topics that were asked by these ids: refused ones come last, in their order."""
 
+    def place(topic: _FetchedTopic) -> int:
+        is_refused = any(row.error_code in _REFUSED for row in topic.partitions)
+        return 1 + ids.index(topic.topic_id) if is_refused else 0
 
-def _error_of(row: Any) -> int:
-    error: int = row.partitions[0].error_code if row.partitions else ErrorCode.NONE
-    return error
+    return sorted(topics, key=place)
 
 
 def _visible(topics: list[T], name_of: Callable[[T], str], rights: Rights) -> list[T]:

@@ -48,7 +48,7 @@ _NOT_ASKED: Final = (
 
 
 def _if_enabled(feature: str, guard: Guard) -> Guard:
-    """Let the handler refuse what a feature does not allow."""
+    """Check nothing while the feature is off: the handler refuses the request for that."""
 
     def checked(broker: Broker, request: Request, rights: Rights) -> Result:
         return guard(broker, request, rights) if broker.image.supports(feature) else None
@@ -106,7 +106,7 @@ def _may_describe(request: Request, rights: Rights, topics: Iterable[str]) -> Re
 
 
 def _topics_of(topology: _Topology) -> Iterator[str]:
-    """The names of all topics of a topology of streams, in a request or in an answer."""
+    """The names of all topics of a Kafka Streams topology, in a request or an answer."""
     for subtopology in topology.subtopologies or ():
         yield from subtopology.source_topics
         yield from subtopology.repartition_sink_topics
@@ -117,7 +117,7 @@ def _topics_of(topology: _Topology) -> Iterator[str]:
 def _commit(broker: Broker, request: Request, rights: Rights) -> Result:
     """READ on each topic.  As in Kafka the refused topics come first, in the order of the
     request."""
-    result = on_topics(AclOperation.READ)(broker, request, rights)
+    result = _read_topics(broker, request, rights)
     if not isinstance(result, Admitted):
         return result
     by_id = request.api_version >= TOPIC_IDS_SINCE
@@ -188,8 +188,8 @@ def _find_share_coordinator(body: m.FindCoordinatorRequest, rights: Rights) -> R
 
 
 def _describe(ids_field: str, hides: Callable[..., None]) -> Guard:
-    """The guard of an API that describes groups: DESCRIBE on each.  `hides`: takes what one may not
-    see out of a group's row."""
+    """The guard of an API that describes groups: DESCRIBE on each.  `hides`: removes what the
+    client may not see from a group's row."""
 
     def guard(_broker: Broker, request: Request, rights: Rights) -> Result:
         body = request.body
@@ -218,7 +218,8 @@ def _describe(ids_field: str, hides: Callable[..., None]) -> Guard:
 
 
 def _hide_nothing(_group: object, _rights: Rights) -> None:
-    """A classic group's row has its members' topics as bytes, which Kafka does not read."""
+    """Hide nothing: a classic group's row has its members' topics as bytes, which Kafka does not
+    read."""
 
 
 def _hide_assigned(group: _Assigned, rights: Rights) -> None:
@@ -245,7 +246,8 @@ def _hide(
     topics: Iterable[str],
     text: str,
 ) -> None:
-    """Leave only an error of a group that uses a topic that one may not DESCRIBE."""
+    """Reduce a group's row to an error if the group uses a topic that the client may not
+    DESCRIBE."""
     if not rights.denied(AclOperation.DESCRIBE, AclResource.TOPIC, topics):
         return
     bare = type(group)(group_id=group.group_id, error_code=_TOPIC_DENIED, error_message=text)
@@ -254,7 +256,8 @@ def _hide(
 
 
 def _list(_broker: Broker, request: Request, rights: Rights) -> Result:
-    """All groups with DESCRIBE on the cluster; else those that one may DESCRIBE."""
+    """All groups, with DESCRIBE on the cluster; otherwise the groups that the client may
+    DESCRIBE."""
     if rights.may_on_cluster(AclOperation.DESCRIBE, silently=True):
         return None
 

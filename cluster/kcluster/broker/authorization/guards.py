@@ -1,6 +1,7 @@
-"""What guards have in common: their form, and those that check one thing.
+"""The form of a guard, and the guards that check a single right.
 
-Owns: these.  Never: knows an API.  Kafka: AuthHelper.
+Owns: these.  Never: knows an API.
+Kafka: AuthHelper.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from kcluster.security.refusals import GuardedCall
 from kcluster.security.rights import Admitted, Rights
 
 Result = Message | NoResponse | Admitted | None
-"""The whole answer to a refused request; what is admitted of it; or None: all of it."""
+"""The answer to a refused request, or the admitted part of a request; None: all of it is
+admitted."""
 Guard = Callable[[Broker, Request, Rights], Result]
-"""Checks a request: (broker, request, its client's rights) -> what becomes of it."""
+"""Checks a request: (broker, request, its client's rights) -> the result."""
 
 
 def call_of(broker: Broker, request: Request) -> GuardedCall:
-    """A request as the answers to refused requests are made from it."""
+    """The API, version and body of a request, from which a refusal is made."""
     return GuardedCall(request.api_key, request.api_version, request.body, broker.image.topic_names)
 
 

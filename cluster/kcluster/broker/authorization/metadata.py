@@ -109,7 +109,7 @@ def _show_operations(answer: m.MetadataResponse, rights: Rights) -> None:
 
 
 def _cluster_operations(rights: Rights) -> int:
-    """The operations on the cluster; none for whoever may not DESCRIBE it."""
+    """The operations on the cluster; none for a client that may not DESCRIBE it."""
     if not rights.may_on_cluster(AclOperation.DESCRIBE):
         return 0
     return rights.operations(AclResource.CLUSTER, CLUSTER_NAME)

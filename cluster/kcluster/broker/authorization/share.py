@@ -28,7 +28,8 @@ from kcluster.security.rights import Admitted, Rights
 
 
 def _if_enabled(guard: Guard) -> Guard:
-    """Let the handler refuse what the feature share.version does not allow."""
+    """Check nothing while the feature share.version is off: the handler refuses the request for
+    that."""
 
     def checked(broker: Broker, request: Request, rights: Rights) -> Result:
         return guard(broker, request, rights) if broker.image.supports(SHARE_VERSION) else None

@@ -95,7 +95,8 @@ def _write_markers(broker: Broker, request: Request, rights: Rights) -> Result:
 
 
 def _describe_transactions(_broker: Broker, request: Request, rights: Rights) -> Result:
-    """DESCRIBE on each transactional id; of a transaction, the topics that one may DESCRIBE."""
+    """DESCRIBE on each transactional id; the answer has only topics that the client may
+    DESCRIBE."""
     body: m.DescribeTransactionsRequest = request.body
     ids = body.transactional_ids
     denied = rights.denied(AclOperation.DESCRIBE, AclResource.TRANSACTIONAL_ID, ids)
@@ -146,7 +147,7 @@ def _describe_producers(_broker: Broker, request: Request, rights: Rights) -> Re
 
 
 def _list_transactions(_broker: Broker, request: Request, rights: Rights) -> Result:
-    """The transactions whose ids one may DESCRIBE."""
+    """The transactions whose ids the client may DESCRIBE."""
 
     def complete(answer: m.ListTransactionsResponse) -> m.ListTransactionsResponse:
         names = [state.transactional_id for state in answer.transaction_states]

@@ -44,7 +44,7 @@ def check_authorization(
     """The authorization under `security`: super_users, authorizer (`wanted`), acls (`node`)."""
     acls = () if node is None else tuple(_read_acls(reading, node, join(path, "acls")))
     if wanted is False and node is not None:
-        text = "goes with an authorizer; take out `authorizer: false`"
+        text = "needs an authorizer; remove `authorizer: false`"
         reading.wrong(node, join(path, "acls"), text)
     is_enabled = bool(super_users or acls) if wanted is None else wanted
     return AuthorizationSpec(is_enabled, super_users, tuple(dict.fromkeys(acls)))
@@ -69,7 +69,8 @@ def _read_acl(reading: TreeReader, node: Node, path: str, keys: AclKeys) -> Iter
 
 
 def acl_problem(keys: AclKeys) -> tuple[str, str] | None:
-    """What is wrong with the keys of an ACL together: the key at fault, "" for all, and why."""
+    """How the keys of an ACL contradict each other: the key at fault, "" for all of them, and the
+    reason."""
     if keys.allow and keys.deny:
         return "", "says both allow and deny; write an ACL for each"
     if not (keys.allow or keys.deny):
@@ -82,12 +83,12 @@ def acl_problem(keys: AclKeys) -> tuple[str, str] | None:
             if operation not in (AclOperation.ALL, *OPERATIONS[kind]):
                 known = ", ".join(OPERATIONS[kind])
                 name = kind.replace("_", " ")
-                return "to", f"{operation} means nothing for a {name}; it knows {known}, all"
+                return "to", f"{operation} does not apply to a {name}, which knows {known}, all"
     return None
 
 
 def acls_of(keys: AclKeys) -> Iterator[Acl]:
-    """The ACLs that keys without a problem stand for."""
+    """The ACLs that these keys stand for; they have no problem."""
     permission = AclPermission.ALLOW if keys.allow else AclPermission.DENY
     principals, hosts = keys.allow or keys.deny or (), keys.hosts or (WILDCARD,)
     for kind in _kinds(keys):

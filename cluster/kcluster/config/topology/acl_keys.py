@@ -32,7 +32,7 @@ def principal_of(text: str) -> str:
 
 
 def host_of_acl(text: str) -> str:
-    """The address of an ACL; ValueError for a name, which no broker looks up."""
+    """The address of an ACL; ValueError for a host name, because brokers do not resolve names."""
     if text == WILDCARD or _ADDRESS.fullmatch(text):
         return text
     raise ValueError(f"{text} is no IP address, which is all that a broker sees")

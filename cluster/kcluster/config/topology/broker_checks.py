@@ -46,7 +46,7 @@ class Brokers(Struct, frozen=True):
 
 
 class BrokerDefaults(Struct, frozen=True):
-    """What brokers have unless they say otherwise."""
+    """The values of brokers that do not set their own."""
 
     profile: str
     config: dict[str, str]
@@ -69,14 +69,16 @@ def check_brokers(
     if node is None:
         return Brokers()
     if base_port is not None and defaults.listeners:
-        reading.wrong(base_port, "base_port", "goes without listeners, which have their own ports")
+        reading.wrong(
+            base_port, "base_port", "cannot be combined with listeners, which have their own ports"
+        )
     if isinstance(node, Scalar):
         specs = _numbered_brokers(reading, node, base_port, defaults.listeners)
         _report_taken_ports(reading, node, specs)
         return Brokers(tuple(specs), len(specs), True)
     if base_port is not None:
         reading.wrong(
-            base_port, "base_port", "goes with a number of brokers; in a list each has its `port`"
+            base_port, "base_port", "works with a number of brokers; in a list, each has its `port`"
         )
     items = reading.items(node, "brokers", "brokers, or their number")
     if isinstance(node, Items) and not 1 <= len(items) <= MAX_BROKERS:
@@ -178,7 +180,9 @@ def _broker(
     listeners = listeners or of_kafka.listeners or of_broker(defaults.listeners, index)
     for key in ("port", "advertised"):
         if listeners and values.get(key) is not None:
-            _same(reading, node, path, key, "goes without listeners, which have their own")
+            _same(
+                reading, node, path, key, "cannot be combined with listeners, which have their own"
+            )
     broker_id = values.get("id", index + 1)
     if broker_id == CONTROLLER_ID:
         _same(reading, node, path, "id", f"{CONTROLLER_ID} is the controller's")

@@ -112,7 +112,7 @@ def _by_sasl(
             mechanism = _mechanism(user, enabled)
             if mechanism is not None:
                 return _access(listener, mechanism, user)
-        text = f"the listener {listener.name} lets in users only, and none is known; {_NO_USERS}"
+        text = f"the listener {listener.name} requires a login, and no user is known; {_NO_USERS}"
         return AccessProblem("", text)
     known = users.get(name)
     if OAUTHBEARER in enabled and (known is None or wanted is not None):
@@ -145,7 +145,7 @@ def _by_certificate(
     broker = next(spec for spec in topology.brokers if listener in spec.all_listeners)
     texts = TlsTexts(listener.name, listener.protocol, topology.config_texts(broker.id), {})
     if texts.get("ssl.client.auth") == "none":
-        text = f"{user} stays unknown: the listener {listener.name} asks for no certificate"
+        text = f"{user} cannot be identified: the listener {listener.name} asks for no certificate"
         return AccessProblem("user", f"{text}; set ssl.client.auth")
     rules = mapping_rules(texts.get("ssl.principal.mapping.rules") or "DEFAULT")
     name = principal_name(rules, certificate_subject(user))

@@ -87,11 +87,12 @@ def has_effect(name: str, definitions: Mapping[str, ConfigDef]) -> bool:
 def read_broker_configs(
     reading: TreeReader, node: Node | None, path: str, profile: str, beneath: Mapping[str, str]
 ) -> tuple[dict[str, str], BrokerConfig | None]:
-    """The broker configs of a mapping as text, and the BrokerConfig of these over `beneath`;
-    None if they have problems.  Contradictions between configs are problems too."""
+    """Read a mapping of broker configs.  Returns them as text by name, and the BrokerConfig that
+    results if they override `beneath`: None if one of them is wrong, or two contradict each
+    other."""
     before = len(reading.problems)
     names = node.entries if isinstance(node, Map) else ()
-    # Reading Kafka's other configs takes some ms, which most topologies can do without.
+    # Loading the definitions of Kafka's other configs takes some ms; most topologies use none.
     is_simulated = all(config_name(name, BROKER_CONFIGS) in BROKER_CONFIGS for name in names)
     definitions = BROKER_CONFIGS if is_simulated else _settable()
     own = read_configs(reading, node, path, definitions, _unknown_broker_config)

@@ -1,7 +1,7 @@
 """Checks the listeners of brokers: from a tree (tree.py) to ListenerSpecs.
 
 Owns: both ways to write them, `listeners:` and Kafka's configs; the protocol that a name implies.
-Never: raises; a listener with a problem is left out.  Checks that ports differ (broker_checks.py).
+Never: raises (a listener with a problem is left out), compares ports (broker_checks.py does).
 Kafka: KafkaConfig.listeners, effectiveAdvertisedListeners, listenerSecurityProtocolMap.
 """
 
@@ -32,7 +32,8 @@ _URL: Final = re.compile(r"(?P<name>[^:/]+)://(?P<host>\[[^]]*\]|[^:]*):(?P<port
 
 
 class KafkaListeners(Struct, frozen=True):
-    """The listeners in Kafka's configs, and the configs without them.  `node`: where they are."""
+    """The listeners in Kafka's configs, and the configs without them.  `node`: where they stand in
+    the file."""
 
     rest: Node | None
     listeners: tuple[ListenerSpec, ...] = ()
@@ -42,8 +43,8 @@ class KafkaListeners(Struct, frozen=True):
 def check_listeners(
     reading: TreeReader, node: Node | None, path: str, brokers: int = 1
 ) -> tuple[ListenerSpec, ...]:
-    """The listeners of a mapping by name.  `brokers`: the number of brokers that have them, each
-    with the ports after those of the one before."""
+    """The listeners of a mapping by name.  `brokers`: the number of brokers that have them; the
+    ports of each follow those of the broker before it."""
     if node is None:
         return ()
     if not isinstance(node, Map):
@@ -54,7 +55,7 @@ def check_listeners(
         at, name = join(path, written), written.upper()
         problem = _name_problem(name)
         if problem is None and name in found:
-            problem = f"{name} is there already; Kafka's names of listeners have no lower case"
+            problem = f"{name} is given twice; Kafka writes listeners' names in upper case"
         if problem is not None:
             reading.wrong(entry, at, problem)
             continue
@@ -87,7 +88,7 @@ def _name_problem(name: str) -> str | None:
     if name == _CONTROLLER:
         return f"{_CONTROLLER} is the controller's, to which clients do not connect"
     if not _NAME.fullmatch(name):
-        return f"{show(name)} is no name of a listener, like CLIENT or SASL_SSL"
+        return f"{show(name)} is not a name of a listener, such as CLIENT or SASL_SSL"
     return None
 
 
@@ -147,7 +148,7 @@ class _Text:
             name = match["name"].upper()
             problem = _name_problem(name)
             if name in found:
-                problem = f"{name} is there twice"
+                problem = f"{name} is given twice"
             if problem is not None:
                 self.wrong(problem)
                 continue
@@ -167,7 +168,7 @@ def _parsed(texts: Mapping[str, _Text]) -> tuple[ListenerSpec, ...]:
     )
     for name in advertised:
         if name not in bound:
-            texts["advertised.listeners"].wrong(f"{name} is not one of listeners")
+            texts["advertised.listeners"].wrong(f"{name} is not one of `listeners`")
     found = []
     for name, (_host, port) in bound.items():
         if name not in protocols:

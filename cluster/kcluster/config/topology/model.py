@@ -74,7 +74,7 @@ class Topology(Struct, frozen=True):
     """The listeners that each broker has unless it names its own; a plaintext one if empty."""
     security: SecuritySpec = SecuritySpec()
     kafka_version: str | None = None
-    """The release as which brokers serve clients, such as `2.8`; None: the newest known release."""
+    """The release of Kafka that the brokers simulate, such as `2.8`; None: the newest known one."""
     write_back_ms: int = 0
     """The age at which the operating system writes the pages of the page cache to the disk; 0:
     never."""
@@ -190,7 +190,7 @@ class Topology(Struct, frozen=True):
         )
 
     def release_of(self, broker_id: int) -> Release:
-        """The release as which a broker first starts."""
+        """The release that a broker simulates when it first starts."""
         own = next(spec.kafka_version for spec in self.brokers if spec.id == broker_id)
         name = own or self.kafka_version
         release = latest() if name is None else find_release(name)

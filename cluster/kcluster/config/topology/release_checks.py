@@ -1,9 +1,10 @@
-"""Checks the features of a topology, and that its brokers are of releases that have its configs and
-its levels of features.
+"""Checks a topology's features, and that the releases of its brokers have its configs and levels.
 
 Owns: these checks; which features and levels a new cluster may have.  Never: reads a config's value
 (config_checks.py does); raises: a feature with a problem is left out.
-Kafka: kafka-storage format --feature, Formatter.  A broker logs a config of a later release as
+Kafka: kafka-storage format --feature, Formatter.
+
+A broker logs a config of a later release as
 unknown, and ignores it; a controller refuses one of a topic.  A broker that does not know a level
 in force cannot register.
 """

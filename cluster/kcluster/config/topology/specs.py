@@ -53,7 +53,7 @@ class BrokerSpec(Struct, frozen=True):
     config: dict[str, str] = {}
     """The broker's own configs by Kafka's name; they override the cluster's."""
     kafka_version: str | None = None
-    """The release as which the broker serves clients, such as `2.8`; None: the cluster's."""
+    """The release of Kafka that the broker simulates, such as `2.8`; None: the cluster's."""
 
     listeners: tuple[ListenerSpec, ...] = ()
     """Its listeners, if the topology names them; otherwise it has one, a plaintext one."""

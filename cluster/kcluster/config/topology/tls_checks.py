@@ -76,9 +76,9 @@ def check_tls(reading: TreeReader, node: Node | None) -> TlsPart:
         ("truststore_password", "truststore"),
     ):
         if values.get(key) is not None and values.get(store) is None:
-            reading.wrong(node.entries[key].value, f"security.tls.{key}", f"goes with {store}")
+            reading.wrong(node.entries[key].value, f"security.tls.{key}", f"needs {store}")
     if values.get("files") is not None and values.get("keystore") is not None:
-        text = "goes without keystore: these are the files of certificates that are made"
+        text = "cannot be combined with keystore: it is for certificates that are made"
         reading.wrong(node.entries["files"].value, "security.tls.files", text)
     makes = values.get("keystore") is None
     return TlsPart(makes, values.get("files"), configs, values.get("handshake_cpu") or 0)

@@ -182,7 +182,7 @@ class _Topic:
 
 
 def _parted(node: Map) -> tuple[Map, Map]:
-    """Part a topic's mapping into the keys of a topic, and the configs among them."""
+    """Split a topic's mapping into the keys of a topic, and the configs among them."""
     configs = {
         key: entry
         for key, entry in node.entries.items()

@@ -1,11 +1,11 @@
-"""What clients may ask of the controller, by its own image: each request that brokers forward.
+"""The rights of the clients whose requests brokers forward to the controller, by its own image.
 
-Owns: the guard of each request, in Kafka's order with Kafka's errors.  Never: checks a request of a
-broker itself (it comes without an Envelope), or what a client asked for besides its rights.
+Owns: the guard of each request, in Kafka's order with Kafka's errors.  Never: checks a request that
+a broker makes for itself (it has no Envelope), or anything but rights.
 Kafka: ControllerApis, AuthHelper.
 
-A guard refuses the whole request (RequestDenied), or takes out of it what is denied and adds the
-errors to the answer, or lets it pass.
+A guard refuses the whole request (RequestDenied), or removes what is denied and adds the errors to
+the answer, or lets it pass.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _alter_configs(
 
 
 def _once(names: Iterable[str]) -> set[str]:
-    """The names that are given once; the handlers refuse the others."""
+    """The names that occur once; the handlers refuse repeated ones."""
     return {name for name, times in Counter(names).items() if times == 1}
 
 
@@ -270,4 +270,4 @@ GUARDS: Final[Mapping[str, _Guard]] = {
     "UnregisterControllerRequest": _alter,
     "UpdateFeaturesRequest": _alter,
 }
-"""The guard of each request that clients have forwarded, by the name of its message."""
+"""The guard of each request that brokers forward, by the name of its message."""

@@ -1,7 +1,7 @@
 """CreateDelegationToken, RenewDelegationToken and ExpireDelegationToken (APIs 38, 39, 40): the
 tokens in the metadata.
 
-Owns: the acceptance of tokens, their ends, and the records for them.  Never: checks a client's
+Owns: the acceptance of tokens, their expiry, and the records for them.  Never: checks a client's
 rights or describes a token (brokers do), authenticates by one.
 Kafka: DelegationTokenControlManager; KIP-48, KIP-373, KIP-900.
 """
@@ -154,7 +154,8 @@ class DelegationTokens:
         return response(expiry_timestamp_ms=self._set_end(token, end_ms))
 
     def _set_end(self, token: DelegationTokenRecord, end_ms: int) -> int:
-        """Let a token end then, or at the end of its life; returns the time."""
+        """Let a token expire at `end_ms`, or at the end of its lifetime if that is earlier; returns
+        the time."""
         expires_ms = min(end_ms, token.max_ms)
         self._metadata.commit([replace(token, expires_ms=expires_ms)])
         return expires_ms

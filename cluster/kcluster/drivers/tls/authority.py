@@ -1,12 +1,12 @@
 """A certificate authority of a cluster's own: certificates for brokers and clients, made in memory.
 
-Owns: the CA's key, the form of certificates, and of those that are wrong on purpose.
+Owns: the CA's key, and the form of certificates, also of ones that are wrong on purpose.
 Never: writes a file (certificate_folder.py does), reads a clock or listens.
 Kafka: the openssl and keytool commands of its security documentation.
 
-Certificates are valid for all time that a test may have, and expired ones were valid for one year,
-so that no clock is read: a client's TLS library compares with its machine's clock, also in virtual
-time.  Every field has a fixed size, so that handshakes do not differ in length (decisions/039).
+Certificates are valid from 2000 to 2049, and expired ones were valid in 2000, so that no clock is
+read here.  A client's TLS library reads its machine's clock, also in virtual time.  Every field has
+a fixed size, so that handshakes do not differ in length (decisions/039).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _subject(common_name: str) -> x509.Name:
-    """Only the common name, so that a client's principal is short to write in an ACL."""
+    """Only the common name, so that a client's principal in an ACL is short."""
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 

@@ -117,14 +117,14 @@ class CertificateFolder:
 
     def _write(self, name: str, data: bytes) -> Path:
         path = self.folder / name
-        os.replace(_private_file(self.folder, data), path)  # at once: others may read it
+        os.replace(_private_file(self.folder, data), path)  # atomic: others may read it meanwhile
         return path
 
 
 def kept_authority(folder: str | os.PathLike[str], *, fixed_size: bool) -> Authority:
-    """The CA of a directory, which is made at the first use: clients trust it in later runs, too,
-    and in runs at the same time.  KeystoreError if the directory has files of others, which a
-    topology could overwrite."""
+    """The CA of a directory, created on first use, so that clients trust it in later and in
+    concurrent runs.  KeystoreError if the directory has files of others, which a topology could
+    overwrite."""
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     path = Path(folder, CA_KEY)
     if not path.exists():

@@ -54,10 +54,9 @@ _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 class ClusterTls:
     """TLS for all brokers of a cluster.
 
-    `shown`: the certificates that have replaced those of brokers, by broker id.
-    `shown_until_ms`: filled with the end of each listener's own certificate.
-    `names`: further names of the brokers.  `fixed_size`: whether handshakes must have one size.
-    """
+    `shown`: the certificates that brokers show in place of their first ones, by broker id.
+    `shown_until_ms`: filled with the end of each listener's own certificate.  `names`: further
+    names of the brokers.  `fixed_size`: whether handshakes must have one size."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class ClusterTls:
         self._own_clients: dict[str | None, ssl.SSLContext] = {}
         """The contexts of the project's own clients, by user."""
         if topology.security.certificate_folder is not None:
-            self.folder.write_users(topology)  # programs know the path
+            self.folder.write_users(topology)  # at once: programs know the path
 
     @property
     def folder(self) -> CertificateFolder:
@@ -93,7 +92,7 @@ class ClusterTls:
             path = self.topology.security.certificate_folder
             if path is None:
                 path = tempfile.mkdtemp(prefix="kcluster-tls-")
-                # Also at the end of the process, and of a cluster that nobody has closed.
+                # Also at the end of the process, and if the cluster is never closed.
                 self._remove = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
             self._folder = CertificateFolder(path, self.authority)
         return self._folder
@@ -117,7 +116,7 @@ class ClusterTls:
 
     def client_socket(self, sock: socket.socket, host: str, user: str | None) -> TlsClientSocket:
         """The end of one of the project's own clients, with the user's certificate.  It trusts this
-        cluster's CA; where the certificates are not made here, every broker."""
+        cluster's CA, or every broker if the certificates come from keystores."""
         context = self._own_clients.get(user)
         if context is None:
             if self.topology.security.makes_certificates:
@@ -195,7 +194,8 @@ class ListenerTls:
         return TlsAcceptor(beneath, self.context, self.secured, tap)
 
     def context(self) -> ssl.SSLContext:
-        """The context of a new connection.  What cannot be read any more leaves the old one."""
+        """The context of a new connection.  If a file can no longer be read, the old context
+        stays."""
         shown = self._cluster.shown.get(self._view.node_id, FIRST)
         now = (self._view.reconfigurations, shown, self._view.endpoints)
         if self._context is None or now != self._seen:

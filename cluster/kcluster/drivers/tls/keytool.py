@@ -23,8 +23,8 @@ def find_keytool() -> str | None:
 def convert_store(
     keytool: str, source: Path, source_type: str, target_type: str, password: str
 ) -> Path | str:
-    """Convert a store to a file beside it, named after its type and readable only by its user; or
-    the complaint of keytool.  It takes half a second."""
+    """Convert a store to a file beside it, named after its type and readable only by its user.
+    Returns the file, or keytool's error message.  It takes half a second."""
     target = source.with_suffix(f".{target_type}")
     target.unlink(missing_ok=True)
     command = [keytool, "-importkeystore", "-noprompt"]

@@ -59,7 +59,7 @@ def _settings(texts: TlsTexts) -> TlsSettings:
     try:
         client_auth = ClientAuth(auth.lower())
     except ValueError:
-        raise TlsConfigError("ssl.client.auth", f"one of {', '.join(ClientAuth)}") from None
+        raise TlsConfigError("ssl.client.auth", f"must be one of {', '.join(ClientAuth)}") from None
     return TlsSettings(protocols, texts.items("ssl.cipher.suites"), client_auth)
 
 
@@ -85,7 +85,9 @@ def _credentials(texts: TlsTexts) -> Credentials | None:
             lacks = "ssl.keystore.key" if key is None else "ssl.keystore.certificate.chain"
             raise TlsConfigError(lacks, "the key and the certificate chain go together")
         if location is not None:
-            raise TlsConfigError("ssl.keystore.location", "it goes without ssl.keystore.key")
+            raise TlsConfigError(
+                "ssl.keystore.location", "it cannot be combined with ssl.keystore.key"
+            )
         try:
             return pem_credentials(key.encode(), chain.encode(), key_password)
         except KeystoreError as error:
@@ -110,7 +112,7 @@ def _trusted(texts: TlsTexts) -> Sequence[x509.Certificate] | None:
             text = "it must be PEM, with ssl.truststore.certificates"
             raise TlsConfigError("ssl.truststore.type", text)
         if location is not None:
-            text = "it goes without ssl.truststore.certificates"
+            text = "it cannot be combined with ssl.truststore.certificates"
             raise TlsConfigError("ssl.truststore.location", text)
         try:
             return read_certificates(certificates.encode())

@@ -5,10 +5,10 @@ Never: reads a certificate's file or chooses ciphers (contexts.py), waits, knows
 Kafka: SslTransportLayer.
 
 OpenSSL works on two buffers in memory, so that the same code serves kernel sockets and streams in
-virtual time.  What a socket calls readable and writable is not what a connection must wait for:
-one read of the socket may hold several records, and a handshake writes without the connection.
-So the watchers here stand between: a reader is called again while records are left, and a writer
-once all ciphertext has left.
+virtual time.  A connection cannot wait for the socket itself: one read of the socket may bring
+several records, and a handshake writes although the connection does not.  So the watchers here
+stand between: a reader is called again while records are left, and a writer once all ciphertext has
+left.
 
 Ciphertext that the socket does not take is like bytes in the kernel's send buffer: it leaves even
 while the cluster's clock is paused.
@@ -29,7 +29,8 @@ from kcluster.security.certificates import HandshakeProblem, handshake_text
 ROOM_BYTES: Final = 128 << 10
 """The size of one read of ciphertext."""
 MAX_PLAINTEXT_BYTES: Final = 256 << 10
-"""The most that one `send` encrypts, so that a client that does not read costs no more memory."""
+"""The maximum that one `send` encrypts: it bounds the memory that a client costs that does not
+read."""
 
 _READ, _WRITE = 1, 2
 
@@ -193,15 +194,15 @@ class TlsSocket:
             while size_bytes < len(buffer):
                 taken_bytes = self._read(len(buffer) - size_bytes, buffer[size_bytes:])
                 assert isinstance(taken_bytes, int), "it was given a buffer"
-                if not taken_bytes:  # the client has said goodbye
-                    self._is_drained = not size_bytes  # or its end would not be read
+                if not taken_bytes:  # close_notify has come
+                    self._is_drained = not size_bytes  # so that the next read returns the end
                     break
                 size_bytes += taken_bytes
         except ssl.SSLWantReadError:
             self._is_drained = True
             self._flush()
             return size_bytes or -1
-        except ssl.SSLEOFError:  # it has not
+        except ssl.SSLEOFError:  # the stream ended without close_notify
             self._is_drained = not size_bytes
         except ssl.SSLError as error:
             self._is_drained = not size_bytes

@@ -1,5 +1,4 @@
-"""The broker's end of the connections of virtual time: what a channel does with frames, without
-bytes.
+"""The broker's end of connections in virtual time, which carry messages instead of frames.
 
 Owns: the admission of a request by its connection's login, and the end of a login that fails.
 Never: decides whether a client may come in (security/sasl/ does), carries a message
@@ -19,7 +18,7 @@ from kcluster.protocol.errors import ErrorCode
 
 
 def listens(node: BrokerNodeView, identity: ClientIdentity) -> bool:
-    """Whether a broker has the listener by which a client comes."""
+    """Whether a broker has the listener by which a client connects."""
     wanted = (identity.listener, identity.protocol)
     return any((one.listener, one.protocol) == wanted for one in node.view.endpoints)
 

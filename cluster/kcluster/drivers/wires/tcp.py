@@ -94,8 +94,8 @@ class LiveClients:
         self, client: ClientStateMachine, kafka_id: str = "", access: ClientAccess | None = None
     ) -> LiveWire:
         """Start a client; returns its wire, whose `client_id` names links to it.  `kafka_id`: its
-        client.id; without it, an id that marks a client with a ledger.  `access`: how it comes in;
-        None: as the topology's first user, if it must be a user."""
+        client.id; without it, an id that marks a client with a ledger.  `access`: how it logs in;
+        None: as the topology's first user, if the listener demands a user."""
         access = self.driver.plan.default_access if access is None else access
         client_id = FIRST_CLIENT_ID + self._client_count
         self._client_count += 1

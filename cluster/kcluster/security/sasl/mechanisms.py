@@ -1,6 +1,7 @@
 """The names of the SASL mechanisms that are simulated.
 
-Owns: these names, and the codes of SCRAM's in Kafka's messages and records.  Never: speaks one.
+Owns: these names, and the codes of the SCRAM mechanisms in Kafka's messages and records.  Never:
+speaks one.
 Kafka: PlainSaslServer, ScramMechanism, OAuthBearerLoginModule.
 """
 

@@ -59,7 +59,7 @@ class TokenRules(Struct, frozen=True):
     """What a listener asks of a signed token; the fields are Kafka's configs sasl.oauthbearer.*."""
 
     audiences: tuple[str, ...] = ()
-    """One of them must be the token's; empty: any."""
+    """The token must name one of them; empty: any audience."""
     issuer: str | None = None
     scope_claim: str = "scope"
     subject_claim: str = "sub"
@@ -93,7 +93,7 @@ class OAuthBearerServer:
         if auth is None:
             return LoginRefused(LoginProblem.MALFORMED)
         if auth["scheme"].lower() != "bearer":
-            # 4.4.0 fails while it words the error.
+            # Kafka 4.4.0 fails while it formats the error.
             return Broken(LoginProblem.MALFORMED)
         token = self._validate(auth["token"], now_ms)
         if isinstance(token, Broken):
@@ -140,8 +140,8 @@ def _error_text(scope: str | None) -> str:
 
 
 class UnsecuredTokens(Struct, frozen=True):
-    """Accepts unsigned tokens of anybody.  The fields are the options `unsecuredValidator...` of
-    OAuthBearerLoginModule."""
+    """Accepts unsigned tokens, which anybody can make.  The fields are the options
+    `unsecuredValidator...` of OAuthBearerLoginModule."""
 
     principal_claim: str = "sub"
     scope_claim: str = "scope"
@@ -196,8 +196,8 @@ def round_ms(seconds: float) -> int:
 
 
 def _decode(part: str) -> dict[str, object] | None:
-    """The members of a JSON object in base 64; None if malformed.  As in Kafka a value that is no
-    number and no array counts as text, and JSON that is no object as an object without members."""
+    """The members of a JSON object in base 64; None if malformed.  As in Kafka, values other than
+    numbers and arrays count as text, and JSON other than an object counts as an empty object."""
     try:
         decoded = msgspec.json.decode(_base64_url(part))
     except (binascii.Error, ValueError, msgspec.DecodeError, RecursionError):

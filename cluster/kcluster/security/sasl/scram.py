@@ -9,8 +9,8 @@ Kafka: ScramSaslServer, ScramSaslClient, ScramMessages; KIP-84.
     client  c=biws,r=CLIENT+SERVER,p=PROOF
     server  v=SIGNATURE
 
-As in Kafka there is no channel binding, extensions but `tokenauth` are ignored, and both sides
-rebuild the messages that they sign from their parts.
+As in Kafka there is no channel binding, extensions other than `tokenauth` are ignored, and both
+sides rebuild the messages that they sign from their parts.
 """
 
 from __future__ import annotations

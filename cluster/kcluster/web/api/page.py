@@ -10,6 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from kcluster.handle.cluster import Cluster
 from kcluster.web.call import ApiAnswer, ApiCall
 from kcluster.web.routes import HTML, route
 
@@ -51,7 +52,8 @@ def show_page(call: ApiCall) -> ApiAnswer:
     from kcluster.runs.page.document import page_html
 
     headers = {"Content-Security-Policy": POLICY}
-    held = call.held
-    items = menu_items(None if held.is_complete else held.cluster.plan.topology)
+    source = call.held.source
+    topology = source.topology if isinstance(source, Cluster) else source.scenario.topology
+    items = menu_items(topology)
     body = page_html(call.held.id, menu_json(items)).encode()
     return ApiAnswer(body=body, media_type=f"{HTML}; charset=utf-8", headers=headers)

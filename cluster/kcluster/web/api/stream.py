@@ -88,7 +88,10 @@ class Feed:
         if isinstance(source, Cluster):
             watching = source.parts.of(Watching, lambda: Watching(source.recorder))
             rows |= source.call(
-                lambda: {**watching.read(after_ms, until_ms), "waiting": waiting_records(source)}
+                lambda: {
+                    **watching.read(after_ms, until_ms)._asdict(),
+                    "waiting": waiting_records(source),
+                }
             )
         return rows, until_ms
 
@@ -117,9 +120,10 @@ def stream_rows(call: ApiCall) -> ApiAnswer:
     """What happens in a cluster as server-sent events, for the page.
 
     `rows`: rows of the record by table, first all rows so far, then the new ones about every 100
-    ms; the id is the time up to which they are complete.  `clock`: the cluster's clock, when it is
-    set and every second.  `verdict`: after a request for one.  `lesson`: what
-    `kcluster learn --page` shows beside the cluster.
+    ms; the id is the time up to which they are complete.  Of a running cluster also a part of the
+    messages between its nodes, the brokers' sessions, and producers' waiting records.  `clock`: the
+    cluster's clock, when it is set and every second.  `verdict`: after a request for one.
+    `lesson`: what `kcluster learn --page` shows beside the cluster.
     """
     after_ms = call.query.after_ms
     after_ms = call.request.headers.get("Last-Event-ID", after_ms, type=int)

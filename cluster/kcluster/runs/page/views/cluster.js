@@ -185,7 +185,7 @@ function ellipse(ids, clients, width, shown) {
   const isNarrow = width < NARROW_PX,
     isLarge = document.body.classList.contains("projector");
   const wide = isNarrow ? 124 : isLarge ? 250 : 180,
-    tall = isLarge ? 136 : 92;
+    tall = isLarge ? 152 : 92;
   const height = isNarrow ? 520 : Math.min(Math.max(shown - AROUND_PX, 400), 760);
   const column = isNarrow || !clients.length ? 0 : isLarge ? 230 : 170;
   const bottom = isNarrow && clients.length ? 64 : 0;
