@@ -146,6 +146,22 @@ export const button = (text, onclick, props = {}) =>
   h("button", { type: "button", onclick, ...props }, text);
 
 /**
+ * The head of a table, with a column for each name.
+ *
+ * @param {...string} names
+ */
+export const tableHead = (...names) =>
+  h(
+    "thead",
+    null,
+    h(
+      "tr",
+      null,
+      names.map((name) => h("th", { key: name, scope: "col" }, name)),
+    ),
+  );
+
+/**
  * What Enter does on an element that is no button.
  *
  * @param {(event: any) => void} action

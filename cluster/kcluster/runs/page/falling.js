@@ -9,7 +9,7 @@ import { many } from "./words.js";
 /** @import { Model, Partition } from "./model.js" */
 /** @import { Fall, Scale } from "./types.js" */
 
-/** How long they fall, and how long the words stand, of the viewer's time. */
+/** How long records fall, and how long the words stand, in the viewer's time. */
 const FALL_MS = 1_200;
 const WORDS_MS = 6_000;
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");

@@ -1,5 +1,5 @@
 // @ts-check
-// The first minute of an empty cluster: one button that makes something to look at; topics.
+// The form that an empty cluster shows, and the dialog that creates a topic.
 
 import { button, h } from "./dom.js";
 import { openDialog } from "./help.js";

@@ -20,8 +20,8 @@ const MAX_CROWNS = 12;
 const MAX_JOURNEYS = 80;
 /** The views with elements to fly between. */
 const VIEWS = ["partition", "cluster"];
-/** Where the wire of a partition's replicas is, from the right ends of the logs. */
-export const WIRE_PX = 46;
+/** The distance from the right ends of the logs to the wire between a partition's replicas. */
+const WIRE_PX = 46;
 const LANES_PX = 6;
 const PARKED_PX = 17;
 const CROWN = new Path2D("M2 16L1 4l6 5 5-8 5 8 6-5-1 12z");
@@ -40,9 +40,9 @@ class Flights {
     this.journeys = [];
     /** @type {Map<string, Route | null>} */
     this.routes = new Map();
-    /** Of the elements for which routes are known. */
+    /** The places of the elements for which routes are known, as text. */
     this.layout = "";
-    /** The leaders as they were drawn, by partition, and when. */
+    /** The leader of each partition as it was drawn last. */
     this.leaders = new Map();
     this.drawn = { at: 0, view: "" };
     this.isClear = true;
@@ -51,7 +51,7 @@ class Flights {
   }
 
   /**
-   * Draw a frame; whether something moves by itself.
+   * Draw a frame; returns whether the next frame differs although no time passes in the cluster.
    *
    * @param {Page} page
    */
@@ -177,7 +177,7 @@ class Flights {
     return route;
   }
 
-  /** Where the wire is: right of all logs. */
+  /** The x of the wire, at the right of all logs. */
   get wireX() {
     const boxes = [...(this.boxes ?? new Map())].filter(([name]) => name.startsWith("b"));
     return Math.max(...boxes.map(([, box]) => box.x + box.width / 2)) + WIRE_PX;
@@ -247,18 +247,19 @@ class Flights {
 }
 
 const flights = new Flights();
-/** For tests and for those who look at the page from its console. */
+/** For tests, and for the browser's console. */
 Object.assign(window, { kclusterFlights: flights });
 
 /**
- * Draw what travels at the moment shown; whether something moves by itself.
+ * Draw what travels at the moment shown; returns whether the next frame differs although no time
+ * passes in the cluster.
  *
  * @param {Page} page
  */
 export const drawFlights = (page) => flights.draw(page);
 
 /**
- * Whose records fly: those of the partition that is shown; in the view of the cluster, all.
+ * The partition whose records are drawn; null, in the view of the cluster: all partitions.
  *
  * @param {Page} page
  * @returns {Partition | null}
@@ -285,7 +286,7 @@ function crownPlace(broker, view) {
 const POINTS = 24;
 
 /**
- * Along the line that the view has drawn between two nodes; null if there is none.
+ * The route along the line that the view has drawn between two nodes; null if there is none.
  *
  * @param {string} from
  * @param {string} to
@@ -322,12 +323,12 @@ function aroundBoxes(from, to, boxes) {
 }
 
 /**
- * In a grid: by the spaces between rows and columns.
+ * The route between two boxes of a grid: through the spaces between rows and columns.
  *
  * @param {Box} from
  * @param {Box} to
  */
-export function throughGutters(from, to) {
+function throughGutters(from, to) {
   const isUp = to.y < from.y;
   const way = (/** @type {Box} */ box, /** @type {boolean} */ isTop) =>
     box.y + (isTop ? -1 : 1) * (box.height / 2);
@@ -348,7 +349,7 @@ export function throughGutters(from, to) {
 }
 
 /**
- * Where a request waits: beside the log, or at the edge of the box.
+ * The place of a request that waits: beside the log, or at the edge of the box.
  *
  * @param {Route} route
  * @param {number} index

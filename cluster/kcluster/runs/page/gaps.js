@@ -1,13 +1,13 @@
 // @ts-check
-// The times in which no client could write to a partition, because its leader was lost: how long it
-// took to notice, to elect another one, and until a client asked it.
+// The times in which no client could write to a partition because its leader was lost, in three
+// parts: until the loss was noticed, until another leader was elected, until a client reached it.
 
 import { lastAt } from "./model.js";
 
 /** @import { Model, Partition } from "./model.js" */
 /** @import { Gap, Registration } from "./types.js" */
 
-/** How old gaps may be that are not looked for again, of the cluster's time. */
+/** The time, in the cluster, for which the gaps that were found are not looked for again. */
 const FRESH_MS = 100;
 
 /** @type {WeakMap<Partition, { until: number, rows: number, gaps: Gap[] }>} */
@@ -70,13 +70,14 @@ function gapBetween(model, partition, leader, ended, next) {
   const { fenced } = model.broker(leader);
   const fencing = fenced.find((row) => row.fenced && row.at >= lost && row.at <= ended);
   const noticed = fencing?.at ?? null;
-  if (next && noticed === null) return null; // it had given up its leaders itself
+  if (next && noticed === null) return null; // the broker had given up its leaderships itself
   const written = next ? firstWrite(model, partition, next) : null;
   return { leader, from: lost, noticed, elected: next?.at ?? null, written };
 }
 
 /**
- * Since when a broker has not been there for its clients or the controller; null if it is.
+ * The time since which a broker has not been reachable for clients or the controller; null if it is
+ * reachable.
  *
  * @param {Model} model
  * @param {number} broker
@@ -136,7 +137,7 @@ export function gapWords({ leader, from, noticed, elected, written }, at) {
 }
 
 /**
- * The gap that a moment is in, or else the last one before it; null if there was none.
+ * The last gap that began before a moment; null if there was none.
  *
  * @param {Model} model
  * @param {Partition | null} partition

@@ -2,26 +2,28 @@
 // What travels between nodes and clients at a moment: where it is, as values.
 //
 // Times are the cluster's.  A message that takes less than VISIBLE_MS of the viewer's time is shown
-// for that long, and an answer leaves only after its request is seen to arrive: so what takes no
-// time in the cluster is seen in its order, some tenths of a second late.
+// for VISIBLE_MS, and an answer leaves only after its request is seen to arrive.  So messages that
+// take no time in the cluster are seen in their order, some tenths of a second late.
 
 import { lastAt } from "./model.js";
 
 /** @import { Model, Partition } from "./model.js" */
 /** @import { Call, Client, Journey, Part } from "./types.js" */
 
-/** The least time of a flight, of the viewer's. */
-export const VISIBLE_MS = 260;
-const MAX_LATE = 1;
-/** The newest calls of a link that are looked at; if they are more than FEW, some are shown. */
+/** The shortest flight, in ms of the viewer's time. */
+const VISIBLE_MS = 260;
+/** The number of a link's newest calls from which the shown ones are chosen. */
 const CALLS = 120;
+/** The most of these calls that are all shown; of more, only some are. */
 const FEW = 10;
-/** How far back they are looked at, and how far apart some of many are, in times of a flight. */
+/** How far back calls are chosen, and how far apart some of many are, in lengths of a flight. */
 const CALLS_SPAN = 5;
 const APART = 0.75;
+/** The number of a client's newest exchanges that are looked at. */
 const EXCHANGES = 40;
-/** The flights of a client that begin within the time of one. */
+/** The most flights of a client that begin within the time of one flight. */
 const AT_ONCE = 4;
+/** The most records that are drawn of a batch. */
 const MAX_CELLS = 4;
 /** Where a lost message ends on its way. */
 export const LOST_AT = 0.55;
@@ -42,11 +44,10 @@ const KINDS = { Fetch: "fetch", BrokerHeartbeat: "heartbeat", AlterPartition: "i
  * @returns {Shown[]}
  */
 function shownCalls(calls, at, visible) {
-  const late = MAX_LATE * visible;
   let free = -Infinity;
   return chosenCalls(calls, at, visible).map((call) => {
     const { answer } = call;
-    const begin = Math.min(Math.max(call.at, free), call.at + late);
+    const begin = Math.min(Math.max(call.at, free), call.at + visible);
     const end = begin + Math.max((call.arrives ?? call.at) - call.at, visible);
     const answered = answer ? Math.max(answer.at, end) : Infinity;
     const back = answer
@@ -58,7 +59,7 @@ function shownCalls(calls, at, visible) {
 }
 
 /**
- * The calls to show: all of a few; of many some, those with records first.
+ * The calls to show: a few are all shown; of many, some are, and calls with records come first.
  *
  * @param {Call[]} calls
  * @param {number} at
@@ -161,7 +162,6 @@ function addCall(found, { call, begin, end, answered, back }, kind, at, partitio
       share,
       isLost,
       cells,
-      mark: part?.[4],
     });
   }
 }
@@ -176,7 +176,8 @@ const cellsOf = (first, last) =>
   Array.from({ length: Math.min(last - first + 1, MAX_CELLS) }, (_, index) => first + index);
 
 /**
- * The answers to followers of a record without messages between nodes, as the replicas' logs tell.
+ * The leader's answers to followers, derived from the replicas' logs: the page of a finished run has
+ * no messages between nodes.
  *
  * @param {Journey[]} found
  * @param {Model} model
@@ -199,7 +200,6 @@ function addCopies(found, model, at, visible, partition) {
       to: `b${broker}`,
       share: since / visible,
       cells: cellsOf(first, last),
-      mark: series.mark(place),
     });
   }
 }

@@ -33,7 +33,7 @@ const token = () => [
   h("text", { x: 12, y: 11.5, "text-anchor": "middle", class: "token-words" }, "2"),
 ];
 
-/** What travels, in both views. */
+/** The entries of what travels, for both views. */
 const travelling = () => [
   entry("a fetch of broker 2: followers pull", ...token()),
   entry(
@@ -52,7 +52,7 @@ const travelling = () => [
 ];
 
 /**
- * Of the view of a partition.
+ * The legend of the view of a partition.
  *
  * @param {number[]} epochs
  */
@@ -81,7 +81,7 @@ export function momentLegend(epochs) {
   );
 }
 
-/** Of the view of the cluster. */
+/** The legend of the view of the cluster. */
 export const clusterLegend = () =>
   h(
     "p",

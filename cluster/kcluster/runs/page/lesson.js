@@ -71,7 +71,7 @@ export function lessonTree(card, controls = null) {
 }
 
 /**
- * The card of the moment that a replay shows; the answer comes when its part has been played.
+ * The card of the moment that a replay shows; the answer appears once the part has been played.
  *
  * @param {Page} page
  */

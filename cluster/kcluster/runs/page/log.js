@@ -63,7 +63,7 @@ const cellWidth = () => (document.body.classList.contains("projector") ? CELL_PX
  */
 export const laneWidth = (width, room = 0) =>
   width < 560 ? width - 4 - room : width - labelWidth() - 12 - room;
-export const labelWidth = () => (document.body.classList.contains("projector") ? 300 : 190);
+const labelWidth = () => (document.body.classList.contains("projector") ? 300 : 190);
 
 /**
  * A replica's log.  `lane`: its width; `tall`: its height; `coming`: the first offset that is still

@@ -679,7 +679,7 @@ export class Model {
     const call = this.openCalls.get(open);
     if (!row.is_answer) {
       if (call?.at === sent) return; // another stream has had it already
-      const made = { at: sent, from, to, api: row.api, arrives, asked: row.parts, answer: null };
+      const made = { at: sent, from, to, api: row.api, arrives, answer: null };
       this.openCalls.set(open, made);
       const calls = kept(this.calls, key, () => /** @type {Call[]} */ ([]), MAX_NAMES);
       insert(calls, made);

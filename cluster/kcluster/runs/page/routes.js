@@ -1,22 +1,22 @@
 // @ts-check
-// Ways between boxes that lead through no other box.
+// Routes between boxes that lead through no other box.
 
 /** @import { Box, Point, Route } from "./types.js" */
 
 /** The bends that are tried, as shares of the distance: the smallest that is free is taken. */
 const SIZES = [0.08, 0.14, 0.2, 0.27, 0.34, 0.42, 0.5, 0.6, 0.72, 0.85, 1, 1.2];
 const BENDS = [0, ...SIZES.flatMap((size) => [size, -size])];
-/** Where on the way the bend is. */
+/** The places of the bend that are tried, as shares of the distance. */
 const ALONG = [0.5, 0.35, 0.65, 0.2, 0.8, 0, 1, -0.2, 1.2, -0.4, 1.4];
 const CANDIDATES = BENDS.flatMap((bend) =>
   (bend ? ALONG : [0.5]).map((along) => ({ bend, along })),
 );
 const STEPS = 36;
-/** Room between a way and a box that it passes. */
+/** The room between a route and a box that it passes. */
 const MARGIN_PX = 7;
 
 /**
- * A way from one box to another, around the others: from edge to edge, as points.
+ * The route from one box to another, around the others, from edge to edge.
  *
  * @param {Box} from
  * @param {Box} to
@@ -69,7 +69,7 @@ function betweenEdges(curve, from, to) {
 }
 
 /**
- * Where the way from a point inside a box to a point outside leaves it.
+ * The point at which the line from a point inside a box to a point outside leaves the box.
  *
  * @param {Point} inside
  * @param {Point} outside
@@ -105,12 +105,12 @@ function onCurve(a, b, c, share) {
  * @param {Box} box
  * @param {number} margin
  */
-export const isInside = (point, box, margin) =>
+const isInside = (point, box, margin) =>
   Math.abs(point.x - box.x) < box.width / 2 + margin &&
   Math.abs(point.y - box.y) < box.height / 2 + margin;
 
 /**
- * A way along points.
+ * The route along points.
  *
  * @param {Point[]} points
  * @returns {Route}
@@ -126,7 +126,7 @@ export function routeOf(points) {
 }
 
 /**
- * The point of a way at a share of its length.
+ * The point of a route at a share of its length.
  *
  * @param {Route} route
  * @param {number} share
@@ -144,7 +144,7 @@ export function pointAt({ points, lengths }, share) {
 }
 
 /**
- * As the `d` of a path.
+ * A route as the `d` of an SVG path.
  *
  * @param {Route} route
  */

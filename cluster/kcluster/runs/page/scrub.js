@@ -1,12 +1,13 @@
 // @ts-check
-// Time is turned on the drawing itself: drag its background to the left or to the right.
+// Looks back by dragging: the background of a drawing is dragged to the left or to the right.
 
 /** @import { Page } from "./page.js" */
 
-/** A shorter way is a click. */
+/** A shorter drag is a click. */
 const LEAST_PX = 6;
-/** The time across the width of a view, at most. */
+/** The longest time that a drag across the whole view passes. */
 const MOST_MS = 30_000;
+/** Elements on which a drag does not look back. */
 const OTHERS = "button, input, select, a, [role=button], .link, table";
 
 /**

@@ -1,4 +1,4 @@
 // @ts-check
-// What only the page of a cluster with security has.
+// The entry of the modules that only the page of a cluster with security has.
 
 import "./views/security.js";

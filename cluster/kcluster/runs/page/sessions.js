@@ -9,7 +9,7 @@ import { h } from "./dom.js";
 
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 const STEPS = 8;
-/** The share that a broker in good health never loses between two heartbeats. */
+/** Between two heartbeats, a broker in good health keeps more than this share. */
 const CALM = 0.55;
 const URGENT = 0.25;
 
@@ -28,8 +28,12 @@ export function sessionLeft(model, broker, at) {
   return { left, share: reducedMotion.matches ? Math.ceil(share * STEPS) / STEPS : share };
 }
 
-/** @param {number} share */
-export const moodOf = (share) => (share > CALM ? "calm" : share > URGENT ? "late" : "urgent");
+/**
+ * How urgent the next heartbeat is.
+ *
+ * @param {number} share of the session that is left
+ */
+export const urgencyOf = (share) => (share > CALM ? "calm" : share > URGENT ? "late" : "urgent");
 
 /**
  * The ring around a broker's number.
@@ -43,7 +47,7 @@ export function sessionRing(model, broker, at) {
   if (!left) return null;
   return h(
     "svg",
-    { viewBox: "0 0 48 48", class: `session ${moodOf(left.share)}`, "aria-hidden": "true" },
+    { viewBox: "0 0 48 48", class: `session ${urgencyOf(left.share)}`, "aria-hidden": "true" },
     h("circle", { cx: 24, cy: 24, r: 21, class: "spent" }),
     h("circle", {
       cx: 24,

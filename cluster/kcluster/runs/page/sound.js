@@ -1,6 +1,6 @@
 // @ts-check
 // The cluster as it sounds: a tick for each heartbeat, silence after a kill, a chord at an election.
-// Off until it is wanted.
+// It is off at first.
 
 import { lastAt } from "./model.js";
 
@@ -11,7 +11,7 @@ const CHORD_HZ = [392, 494, 587];
 const LOSS_HZ = [110];
 /** The most ticks of one frame. */
 const MAX_TICKS = 6;
-/** A longer step of time is a jump, of the viewer's time. */
+/** A longer step, in ms of the viewer's time, is a jump, of which nothing is heard. */
 const JUMP_MS = 1_000;
 
 export class Sound {
@@ -31,7 +31,7 @@ export class Sound {
   }
 
   /**
-   * Let sound what has happened since the last frame.
+   * Play the sounds of what has happened since the last frame.
    *
    * @param {Page} page
    */

@@ -12,7 +12,7 @@ import { lastAt } from "./model.js";
 /** @import { Model } from "./model.js" */
 /** @import { Note } from "./types.js" */
 
-/** How far behind the cluster "now" is; in slow motion an answer may take that long. */
+/** How far "now" is behind the cluster; in slow motion, as far as an answer of the server may take. */
 const LAG_MS = 250;
 const SLOW_LAG_MS = 600;
 /** How long time goes on without news of the cluster: its clock is sent every second. */
@@ -57,7 +57,7 @@ export class Time {
   }
 
   /**
-   * The cluster was heard of: it had reached this time.
+   * Take note of a time that the cluster has reached.
    *
    * @param {number} at
    * @param {number} wall the viewer's time

@@ -402,7 +402,6 @@ export interface Call {
   api: string;
   /** When it arrives; null: it is lost. */
   arrives: number | null;
-  asked: Part[];
   answer: { at: number; arrives: number | null; parts: Part[] } | null;
 }
 export interface Link {
@@ -594,7 +593,7 @@ export interface Prediction {
   since: number;
   isOpen: boolean;
 }
-/** Something on its way from one element (b1, c:shop, ...) to another, or waiting at its end. */
+/** A message on its way from one element (b1, cshop) to another, or waiting at its end. */
 export interface Journey {
   kind: string;
   from: string;
@@ -603,11 +602,9 @@ export interface Journey {
   isLost?: boolean;
   /** Offsets of the records that it carries. */
   cells?: number[];
-  /** The high watermark that it carries. */
-  mark?: number;
   words?: string;
 }
-/** A time in which no client could write to a partition; null: not known or not yet. */
+/** A time in which no client could write to a partition.  null: it has not happened yet. */
 export interface Gap {
   leader: number;
   from: number;
@@ -633,7 +630,7 @@ export interface Box extends Point {
   width: number;
   height: number;
 }
-/** Points, and the length of the way up to each. */
+/** Points, and the length of the route up to each. */
 export interface Route {
   points: Point[];
   lengths: number[];

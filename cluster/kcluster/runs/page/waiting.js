@@ -1,5 +1,5 @@
 // @ts-check
-// The records that a producer has sent and that have no outcome yet: a stack, and words.
+// The records of a producer that have no outcome yet: a stack, and words.
 
 import { h } from "./dom.js";
 import { many } from "./words.js";
@@ -9,12 +9,12 @@ const MAX_DRAWN = 14;
 const LEAST_MS = 300;
 
 /**
- * `9 records, 4.2 s`; "" while records are acked as they are sent.
+ * `9 records waiting, 4.2 s`; "" while records are acked as they are sent.
  *
  * @param {{ count: number, oldest: number }} waits
  * @param {number} at
  */
-export function waitingWords({ count, oldest }, at) {
+function waitingWords({ count, oldest }, at) {
   const since = at - oldest;
   return count && since >= LEAST_MS
     ? `${many(count, "record")} waiting, ${(since / 1000).toFixed(1)} s`

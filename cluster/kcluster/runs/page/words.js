@@ -13,7 +13,7 @@ const STATE_WORDS = { up: "up", down: "down", paused: "paused", "": "not started
 const HOW_WORDS = { kill: "killed", clean: "shut down", power: "power lost", wipe: "wiped" };
 
 /**
- * How an event is coloured: an election is what people wait for.
+ * The class by which an event is coloured; elections have a colour of their own.
  *
  * @param {Note} note
  */

@@ -1,7 +1,7 @@
 // @ts-check
 // The view of a client: what it believes about leaders, and its requests and answers as a ladder.
 
-import { button, h } from "../dom.js";
+import { button, h, tableHead } from "../dom.js";
 import { lastAt, rowAt } from "../model.js";
 import { moment } from "../moment.js";
 import { cardsOf, registerView } from "../views.js";
@@ -96,17 +96,7 @@ function beliefsTree(page, client) {
   return h(
     "table",
     null,
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
-        ["partition", "it believes", "in truth", ""].map((text) =>
-          h("th", { key: text, scope: "col" }, text),
-        ),
-      ),
-    ),
+    tableHead("partition", "it believes", "in truth", ""),
     h("tbody", null, rows.slice(0, 24)),
   );
 }

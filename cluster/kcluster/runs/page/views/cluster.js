@@ -1,16 +1,16 @@
 // @ts-check
 // The view of the cluster: brokers, controller and clients as nodes, links between them.
 //
-// Up to eight brokers, three on a narrow screen, stand on an ellipse around the controller, with all links, and clients at the
-// left; more stand in a grid, and only links that are cut or slow are drawn.  Links lead around
-// boxes (routes.js).
+// Up to eight brokers, on a narrow screen up to three, stand on an ellipse around the controller,
+// with all links, and clients at the left.  More brokers stand in a grid, and only links that are cut
+// or slow are drawn.  Links lead around boxes (routes.js).
 
 import { button, h, onEnter } from "../dom.js";
 import { clusterLegend } from "../legend.js";
 import { lastAt } from "../model.js";
 import { moment } from "../moment.js";
 import { pathOf, pointAt, routeAround } from "../routes.js";
-import { fencingWords, moodOf, sessionLeft } from "../sessions.js";
+import { fencingWords, sessionLeft, urgencyOf } from "../sessions.js";
 import { registerView } from "../views.js";
 import { waitingTree } from "../waiting.js";
 import { many, processWords } from "../words.js";
@@ -275,7 +275,7 @@ const routes = new Map();
 const MAX_ROUTES = 2_000;
 
 /**
- * The way between two nodes of a stage, around the others; found once per layout.
+ * The route between two nodes of a stage, around the others; found once per layout.
  *
  * @param {Place} place
  * @param {Box} from
@@ -379,7 +379,7 @@ function sessionBorder({ model, at }, id, { width, height }, isDown) {
     {
       width,
       height,
-      class: `border session ${left ? moodOf(left.share) : "none"}`,
+      class: `border session ${left ? urgencyOf(left.share) : "none"}`,
       "aria-hidden": "true",
     },
     left ? h("rect", { key: "spent", ...border, class: "spent" }) : null,
@@ -436,7 +436,7 @@ const boxesOf = (ids, place, clients = []) => {
 };
 
 /**
- * The ways of heartbeats.
+ * The lines between brokers and the controller, which heartbeats take.
  *
  * @param {number[]} ids
  * @param {Place} place

@@ -1,7 +1,7 @@
 // @ts-check
 // The view of groups and transactions: members, assignment, commits and lag; states and open ones.
 
-import { h } from "../dom.js";
+import { h, tableHead } from "../dom.js";
 import { rowAt } from "../model.js";
 import { moment } from "../moment.js";
 import { partitionAt } from "../replicas.js";
@@ -78,7 +78,7 @@ function groupTree(page, name, row) {
       ? h(
           "table",
           null,
-          head("member", "client", "assigned"),
+          tableHead("member", "client", "assigned"),
           h(
             "tbody",
             null,
@@ -100,7 +100,7 @@ function groupTree(page, name, row) {
       ? h(
           "table",
           null,
-          head("partition", "committed", "lag"),
+          tableHead("partition", "committed", "lag"),
           h(
             "tbody",
             null,
@@ -135,7 +135,7 @@ function transactionsTree(transactions) {
   return h(
     "table",
     null,
-    head("transactional id", "state", "producer", "partitions", "coordinator"),
+    tableHead("transactional id", "state", "producer", "partitions", "coordinator"),
     h(
       "tbody",
       null,
@@ -186,23 +186,12 @@ function openTree(page) {
     h(
       "table",
       null,
-      head("partition", "last stable offset", "high watermark", "records"),
+      tableHead("partition", "last stable offset", "high watermark", "records"),
       h("tbody", null, rows),
     ),
   );
 }
 
-/** @param {...string} names */
-const head = (...names) =>
-  h(
-    "thead",
-    null,
-    h(
-      "tr",
-      null,
-      names.map((name) => h("th", { key: name, scope: "col" }, name)),
-    ),
-  );
 /** @param {string} id */
 const shortened = (id) => (id.length > 26 ? `${id.slice(0, 14)}…${id.slice(-8)}` : id);
 

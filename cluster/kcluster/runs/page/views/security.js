@@ -2,7 +2,7 @@
 // The view of security: who is logged in where, what expires, what brokers do not know yet, and who
 // was refused.  A client's part of it stands in the view of the client.
 
-import { h } from "../dom.js";
+import { h, tableHead } from "../dom.js";
 import { lastAt, rowAt } from "../model.js";
 import { moment } from "../moment.js";
 import { registerCard, registerView } from "../views.js";
@@ -50,7 +50,7 @@ function whereTree(page, brokers) {
   const { model, at } = page;
   const rows = loginsAt(model, at);
   const subjects = Map.groupBy(rows, ({ client, principal }) => `${client} ${principal}`);
-  if (!subjects.size) return h("p", { class: "dim" }, "No client has come in yet.");
+  if (!subjects.size) return h("p", { class: "dim" }, "No client has logged in yet.");
   const shown = [...subjects].slice(0, MAX_CLIENTS);
   return h(
     "div",
@@ -240,17 +240,7 @@ function credentialsTree(page) {
     h(
       "table",
       null,
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          ["of", "what", "state", "until"].map((name) =>
-            h("th", { key: name, scope: "col" }, name),
-          ),
-        ),
-      ),
+      tableHead("of", "what", "state", "until"),
       h(
         "tbody",
         null,
@@ -311,7 +301,7 @@ function refusalsUntil(model, at, most, wanted = () => true) {
  * @param {Note[]} refusals
  */
 function refusalsTree(page, refusals) {
-  if (!refusals.length) return h("p", { class: "dim" }, "Nobody was refused.");
+  if (!refusals.length) return h("p", { class: "dim" }, "No client was refused.");
   return h(
     "ol",
     { class: "events" },
