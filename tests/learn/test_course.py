@@ -147,7 +147,9 @@ def test_lesson__every_problem_is_reported_with_its_place(tmp_path: Path) -> Non
 
 def test_lesson__a_choice_needs_something_that_makes_it_right(tmp_path: Path) -> None:
     text = LESSON.replace("{text: Broker 3, when: leader(orders-0) = 3}", "{text: Broker 3}")
-    with pytest.raises(ScenarioError, match="Broker 3 needs either when or checks"):
+    with pytest.raises(
+        ScenarioError, match="Broker 3 needs exactly one of when, checks and failing"
+    ):
         load_lesson(teachers_own(tmp_path, text))
 
 

@@ -215,7 +215,7 @@ class Channel:
         return ErrorAnswers(request.api_key, request.api_version, error, names.get)
 
     def secured(self) -> None:
-        """Take note of a TLS handshake that has ended well."""
+        """Take note of a successful TLS handshake."""
         if self._secured_clients is not None:
             self._secured_clients.secured(self.identity)
 

@@ -55,8 +55,8 @@ from kcluster.timers import Timers
 class ClientSession(Struct, frozen=True):
     """A connected client that has been let in.
 
-    `client_id`, `host`: its name, as it says, and its address; `mechanism`: empty without SASL;
-    `ends_ms`: the time by which it must have logged in again, None: never.
+    `client_id`: the name that it gives itself; `host`: its address; `mechanism`: empty without
+    SASL; `ends_ms`: the time by which it must have logged in again, None: never.
     """
 
     client_id: str
@@ -145,7 +145,7 @@ class Logins:
     # ------------------------------------------------------------------------- for the drivers
 
     def secured(self, identity: ClientIdentity) -> None:
-        """Take note of a TLS handshake that has ended well.  With SASL the login counts."""
+        """Count a successful TLS handshake, unless the listener has SASL: then the login counts."""
         if not identity.protocol.has_sasl:
             self.authentications.secured(identity.listener)
 
@@ -178,7 +178,7 @@ class Logins:
         return None
 
     def _count_success(self, request: Request) -> None:
-        """Count a login that has just ended well; what else is answered does not count."""
+        """Count a login that has just succeeded; other answers do not count."""
         login = self._logins[request.connection_id]
         if not login.is_new_session:
             return
@@ -260,7 +260,7 @@ class Logins:
         if problem is LoginProblem.SESSION_EXPIRED:
             counts.expired_connections_killed += 1
         elif not failed.is_delayed:
-            pass  # to Kafka a lost connection
+            pass  # in Kafka, a lost connection
         elif login.session_ends_ms is not None:
             counts.failed_reauthentication += 1
         else:

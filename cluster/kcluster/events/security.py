@@ -14,12 +14,21 @@ from kcluster.security.rights import Denial
 from kcluster.security.sasl.exchange import LoginProblem
 
 
-class AuthenticationFailed(TaggedEvent, frozen=True):
+class _AtBroker(TaggedEvent, frozen=True):
+    """The base of events that a broker notes about itself and its clients."""
+
+    broker: int
+
+    @property
+    def subject(self) -> str:
+        return f"broker {self.broker}"
+
+
+class AuthenticationFailed(_AtBroker, frozen=True):
     """A client could not log in at a broker, or its session ended.  Equal failures within a second
     are one event, `times`.  `client_id`: the client's name, as it says; `user`: the user that it
     named, empty if it named none."""
 
-    broker: int
     listener: str
     mechanism: str
     client_host: str
@@ -28,38 +37,24 @@ class AuthenticationFailed(TaggedEvent, frozen=True):
     user: str
     times: int = 1
 
-    @property
-    def subject(self) -> str:
-        return f"broker {self.broker}"
 
-
-class TlsHandshakeFailed(TaggedEvent, frozen=True):
+class TlsHandshakeFailed(_AtBroker, frozen=True):
     """A client refused a broker's certificate, or was refused for its own, or did not speak TLS.
     Equal failures within a second are one event, `times`.  `refusal`: what TLS answered, if
     the problem has no name here."""
 
-    broker: int
     listener: str
     client_host: str
     problem: HandshakeProblem
     refusal: str
     times: int = 1
 
-    @property
-    def subject(self) -> str:
-        return f"broker {self.broker}"
 
-
-class CredentialsApplied(TaggedEvent, frozen=True):
+class CredentialsApplied(_AtBroker, frozen=True):
     """A broker decides by the changed SCRAM credentials of these users from now on.  Its cause is
     the change."""
 
-    broker: int
     users: tuple[str, ...]
-
-    @property
-    def subject(self) -> str:
-        return f"broker {self.broker}"
 
 
 class AclsChanged(TaggedEvent, frozen=True):
@@ -74,17 +69,12 @@ class AclsChanged(TaggedEvent, frozen=True):
         return "ACLs"
 
 
-class AclsApplied(TaggedEvent, frozen=True):
+class AclsApplied(_AtBroker, frozen=True):
     """A broker decides by changed ACLs from now on.  `acl_count`: the ACLs that it knows now."""
 
-    broker: int
     created_count: int
     deleted_count: int
     acl_count: int
-
-    @property
-    def subject(self) -> str:
-        return f"broker {self.broker}"
 
 
 class AuthorizationDenied(TaggedEvent, frozen=True):
@@ -114,18 +104,13 @@ class AuthorizationDenied(TaggedEvent, frozen=True):
         return self.principal
 
 
-class SessionsEnded(TaggedEvent, frozen=True):
+class SessionsEnded(_AtBroker, frozen=True):
     """An operation ended the sessions of a broker's clients.  `user`: null for all users;
     `mechanism`: empty for all; `sessions`: the number of sessions that ended."""
 
-    broker: int
     user: str | None
     mechanism: str
     sessions: int
-
-    @property
-    def subject(self) -> str:
-        return f"broker {self.broker}"
 
 
 class TokensExpired(TaggedEvent, frozen=True):

@@ -99,7 +99,7 @@ class GroupRow(Struct, gc=False):
 class LoginRow(Struct, gc=False):
     """`logins.jsonl`: the connections of a client to a broker as one principal, after a change.
 
-    `mechanism`: empty without SASL; `client_id`: the name that brokers know it by; `connections`: 0
+    `mechanism`: empty without SASL; `client_id`: the client's client.id; `connections`: 0
     once it has none; `ends_ms`: the time by which it must have logged in again on the first of
     them, -1: never.  `problem`: why its newest login was refused there, "" if it was let in.
     """

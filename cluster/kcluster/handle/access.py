@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _UNNAMED: Final = "client"
 """The name in the certificate of a client that names no user, where brokers ask for one."""
 
-
 Credentials = Mapping[tuple[str, int], Credential]
 """SCRAM credentials by user and code of the mechanism."""
 
@@ -61,9 +60,10 @@ class ClusterAccess:
         mechanism: str | None = None,
     ) -> dict[str, object]:
         """The settings with which a client of a library comes in: arguments for kafka-python and
-        aiokafka, properties for Java and librdkafka.  Without a user and a listener as one of the
-        project's own clients would; without a mechanism of SASL by the strongest one.  The password
-        is the one in force.  ClusterError if the client cannot come in."""
+        aiokafka, properties for Java and librdkafka.  Without a user and a listener, the
+        settings are those of one of the project's own clients; without a mechanism, the strongest
+        mechanism of SASL is taken.  The password is the one in force.  ClusterError if the client
+        cannot connect."""
         login = self.login(user, listener, mechanism)
         settings = self._settings(library, login)
         return with_objects(library, login, settings, lambda files: self._tls.client_context(files))

@@ -112,8 +112,8 @@ def grade_file(
     secret: str = "",
     progress: Callable[[int, int], None] = _no_progress,
 ) -> Grade:
-    """The grade of the answer in a file.  ScenarioError lists every problem of the file, as for
-    `grade_answer`, and errors of any scenario."""
+    """The grade of the answer in a file, as `grade_answer` gives it.  ScenarioError lists every
+    problem of the file, as for any scenario, or every change that the exercise forbids."""
     return grade_answer(exercise, Scenario.load(path), seeds, secret, progress)
 
 

@@ -1,6 +1,6 @@
-"""The course in a browser without a server: what its page asks of the Python that runs beside it.
+"""The course in a browser without a server: the functions that its page calls.
 
-Owns: the four questions of the page and their answers as JSON.  Never: plays, judges, draws: the
+Owns: these four functions, and their answers as JSON.  Never: plays, judges, draws: the
 answers carry the page of a run (runs/page/), as a run directory does.  Kafka: no counterpart.
 
 tools/course_site/worker.js calls these functions under Pyodide.  Texts of users become problems

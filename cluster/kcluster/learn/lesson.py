@@ -67,8 +67,8 @@ class Search(Struct, frozen=True):
 
 
 class Sight(Struct, frozen=True):
-    """A moment of a lesson's script for teachers: what the class sees, and a question that it must
-    be able to answer from the picture alone."""
+    """A moment of a lesson's script for teachers: what the class sees, and a question that the
+    class must be able to answer from the picture alone."""
 
     at_ms: Annotated[int, duration(0), "The time of the scenario."]
     sees: Annotated[str, StoryText(), "What the class sees."]
@@ -88,7 +88,8 @@ class Sight(Struct, frozen=True):
 
 class Choice(Struct, frozen=True):
     """A possible answer to a question.  The answer is right if its conditions hold at the end of
-    the part, if its checks hold for the whole run, or if so many runs of the search fail."""
+    the part, if its checks hold for the whole run, or if the number of failed runs of the search is
+    `failing`."""
 
     text: Annotated[str, text(), "The answer, as students read it."]
     when: Annotated[
@@ -203,8 +204,8 @@ def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
 
 
 def _with_drawn_order(part: LessonPart, seed: int) -> LessonPart:
-    """A part with its choices in an order that the seed draws, so that students learn nothing from
-    where authors put right answers."""
+    """A part with its choices in an order that the seed draws, so that the place of a choice in the
+    file does not give the right answer away."""
     if part.ask is None:
         return part
 
@@ -247,7 +248,7 @@ def _problems(path: Path, keys: LessonKeys) -> list[Problem]:
         for number, choice in enumerate(part.ask.choices):
             ways = (bool(choice.when), choice.checks is not None, bool(choice.failing))
             if ways.count(True) != 1:
-                text_ = f"{show(choice.text)} needs either when or checks"
+                text_ = f"{show(choice.text)} needs exactly one of when, checks and failing"
                 found.append((f"{where}.ask.choices[{number}]", text_))
             elif choice.failing and part.search is None:
                 text_ = "failing counts runs of a search, and this part has none"

@@ -61,9 +61,8 @@ class LiveLesson:
     def _begin(self) -> None:
         scenario, cluster = self.lesson.scenario, self.cluster
         seed = scenario.first_seed()
-        stage = self._stage = LiveStage(
-            cluster, seed, cluster.ledger
-        )  # its verdict knows what they sent
+        # With the cluster's ledger, so that its verdict knows what the lesson's clients have sent.
+        stage = self._stage = LiveStage(cluster, seed, cluster.ledger)
         for part in self.lesson.parts:
             stage.at(part.until_ms, cluster.driver.pause_clock)
         ScenarioRun(scenario, stage, cluster.recorder, seed).begin()

@@ -44,11 +44,11 @@ _NO_CHANGES: Final[ChangedPartitions] = {}
 class MetadataDelta:
     """Records from `first_offset` on; `records[i]` has offset `first_offset + i`.
 
-    Known after the delta was applied to an image: `removed`, (name, topic id) of deleted topics;
-    `configured`, (resource type, name) of resources whose configs changed; `acls`:
-    the records that create or remove ACLs; `credentials`: those that set or remove the password of
-    a SCRAM user; `has_brokers`, `has_quotas`: whether the delta changes
-    brokers' registrations, or clients' quotas.
+    Known after the delta was applied to an image: `removed`: (name, topic id) of deleted topics;
+    `configured`: (resource type, name) of resources whose configs changed; `acls`: the records that
+    create or remove ACLs; `credentials`: the records that set or remove the password of a SCRAM
+    user; `has_brokers`, `has_quotas`: whether the delta changes brokers' registrations, or clients'
+    quotas.
     """
 
     __slots__ = (

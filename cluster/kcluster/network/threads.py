@@ -11,16 +11,16 @@ from typing import final
 
 @final
 class NetworkThread:
-    """One thread, which does one thing after the other."""
+    """A thread that handles what arrives in order."""
 
     __slots__ = ("_free_us",)
 
     def __init__(self) -> None:
         self._free_us = 0
-        """The time at which the thread has done everything that has arrived."""
+        """The time at which the thread has handled everything that has arrived."""
 
     def takes_up(self, now_us: int, cost_us: int) -> int:
-        """Give the thread work that has arrived; returns the time at which it is done."""
+        """Give the thread work that has arrived; returns the time at which the work is done."""
         self._free_us = max(self._free_us, now_us) + cost_us
         return self._free_us
 

@@ -1,8 +1,8 @@
-"""The security of a cluster at one moment as values: who has come in, what expires, what a broker
-does not know yet.
+"""The security of a cluster at one moment as values: who is logged in, what expires, which changes
+a broker does not know yet.
 
-Owns: the types of `ClusterStatus.security`, and filling them.  Never: has a password, a key or a
-token in them; changes anything.
+Owns: the types of `ClusterStatus.security`, and their values.  Never: shows a password, a key or a
+token; changes anything.
 Kafka: no single broker has this view; kafka-delegation-tokens --describe shows the tokens.
 """
 
@@ -47,7 +47,7 @@ class LoginStatus(Struct, frozen=True):
 
 
 class CredentialKind(StrEnum):
-    """A thing with which somebody shows who it is, and which expires."""
+    """A kind of credential that expires."""
 
     CERTIFICATE = "certificate"
     DELEGATION_TOKEN = "delegation token"
@@ -87,7 +87,7 @@ class SecurityStatus(Struct, frozen=True):
 
 
 def has_security(plan: Plan) -> bool:
-    """Whether any client of a cluster shows who it is, or is asked for rights."""
+    """Whether a cluster has TLS, SASL or an authorizer."""
     if plan.topology.security.authorization.is_enabled:
         return True
     return any(one.protocol for endpoints in plan.endpoints.values() for one in endpoints)
@@ -148,7 +148,7 @@ def credentials_of(
 
 
 def _certificates_of_clients(dispatcher: Dispatcher) -> Iterator[CredentialStatus]:
-    """One for each principal and listener: that of its newest connection."""
+    """The certificate of the newest connection of each principal at each listener."""
     found: dict[tuple[str, str], int] = {}
     for node in dispatcher.brokers():
         for session in () if node.logins is None else node.logins.sessions():

@@ -68,8 +68,8 @@ class Plan(Struct):
     certificates: dict[int, BrokerCertificate] = {}
     """The certificates that have replaced those of brokers, by broker id."""
     shown_until_ms: dict[tuple[int, str], int] = {}
-    """The end of the certificate that each listener shows, in ms since 1970, by broker id and
-    listener; known once it was read or made."""
+    """The end of each listener's certificate from a keystore, in ms since 1970, by broker id and
+    listener; known once the keystore has been read."""
     passwords: ChangedPasswords = field(default_factory=ChangedPasswords)
     """The passwords that actions have given to users."""
     bearer_tokens: BearerTokens = field(default_factory=BearerTokens)

@@ -17,7 +17,7 @@ from kcluster.events.words.base import counted
 from kcluster.runs.record import RunRecord, SendFate, SendRow
 
 LEAST_DELAY_MS: Final = 20
-"""A shorter delay of an ack is not a difference that a person would name."""
+"""The shortest delay of an ack that counts as a difference."""
 
 Partition = tuple[str, int]
 
@@ -30,8 +30,8 @@ class InBoth(Struct, frozen=True):
 
 
 class FirstAck(Struct, frozen=True):
-    """The time from the moment to the first ack of a record of a partition that was sent after the
-    moment; None: there is none before the future ends."""
+    """The time from the moment to a partition's first ack of a record that was sent after the
+    moment; None: no such ack comes before the future ends."""
 
     topic: str
     partition: int
@@ -51,10 +51,10 @@ class LeaderPair(Struct, frozen=True):
 class FutureDifference(Struct, frozen=True):
     """The difference between `here`, without the choice, and `there`, with it.
 
-    `acks`: those of the records that were sent after the moment, -1 for all.  `lost`: acknowledged
-    records that are lost.  `duplicated`: records that are in the log more than once.  `failed`:
-    sends that failed.  `first_acks`: where they differ, the longest delay first.  `leaders`: where
-    they differ when the futures end.  `for_ms`: the length of the futures.
+    `acks`: the settings `acks` of the records that were sent after the moment, -1 for all.  `lost`:
+    acknowledged records that are lost.  `duplicated`: records that are in the log more than once.
+    `failed`: sends that failed.  `first_acks`: the first acks that differ, the longest delay first.
+    `leaders`: the leaders that differ when the futures end.  `for_ms`: the length of the futures.
     """
 
     acks: tuple[int, ...]
@@ -99,7 +99,8 @@ def _failed(record: RunRecord) -> int:
 
 
 def _first_acks(here: RunRecord, there: RunRecord, at_ms: int, until_ms: int) -> Iterator[FirstAck]:
-    """The partitions with an ack that comes later `there`, or never; the longest delay first."""
+    """The partitions whose first ack comes at another time `there`, or never; the longest delay
+    first."""
     before, after = (_first_ack_ms(record.sends, at_ms, until_ms) for record in (here, there))
     for_ms = until_ms - at_ms
 

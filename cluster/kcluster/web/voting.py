@@ -4,7 +4,7 @@ Owns: the votes on the present question, the small WSGI application of the page.
 port or a token with the API, keeps a name or an address with a vote, draws.
 Kafka: no counterpart.
 
-The page is at /TOKEN/.  Each browser gets a random mark in a cookie, so that it has one vote, which
+The page is at /TOKEN/.  Each browser gets a random mark in a cookie, and so has one vote, which
 it can change until the answer is shown.  The marks are forgotten with the question.  A class is on
 a network with others: each address has a budget of requests, and the number of voters is bounded.
 """
@@ -53,8 +53,8 @@ _HEADERS: Final = {
 
 
 class VoteState(Struct, frozen=True):
-    """What a phone shows.  `number`: of the question; `mine`: the choice of this phone; `is_open`:
-    whether it can vote."""
+    """What a phone shows.  `number`: the number of the question; `mine`: the choice of this phone;
+    `is_open`: whether it can vote."""
 
     number: int
     question: str
@@ -120,12 +120,9 @@ class Voting:
     def vote(self, mark: str, vote: Vote) -> bool:
         """Count a vote, in place of this voter's earlier one; returns whether it counts."""
         with self._lock:
-            is_right = self._is_open and vote.number == self._number
-            if (
-                not is_right
-                or mark not in self._voters
-                or not 0 <= vote.choice < len(self._choices)
-            ):
+            is_current = self._is_open and vote.number == self._number
+            is_choice = 0 <= vote.choice < len(self._choices)
+            if not (is_current and is_choice and mark in self._voters):
                 return False
             self._votes[mark] = vote.choice
             count = len(self._votes)
@@ -147,7 +144,7 @@ class VoteApplication:
         self._voting = voting
         self._now_s = now_s
         self._budgets: dict[str, tuple[float, float]] = {}
-        """The requests that each address may still send, and when that was so."""
+        """(number of requests that an address may still send, time of that number), by address."""
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         request = Request(environ)

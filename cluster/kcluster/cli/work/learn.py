@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 class LessonStage(NamedTuple):
     """The part of a lesson beside the terminal, which plays it.  `show`: shows a part by its
-    number, with the answer or without it.  `line`: a line that the user types, after a prompt, or
-    gives there; whether it is an answer, or only goes on."""
+    number, with the answer or without it.  `line`: takes a prompt, and whether an answer is
+    wanted; returns the line that the user types, or gives on the page."""
 
     play: Callable[[LessonPart], object]
     show: Callable[[int, PartPlayed, bool], object]
@@ -84,7 +84,7 @@ def tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = 
     if lesson.number:
         print(f"Exercise: kcluster exercise show {lesson.number}")
     if stage is not None:
-        _pause(line)  # the page goes with the lesson
+        _pause(line)  # the page closes with the lesson
 
 
 def _ask(

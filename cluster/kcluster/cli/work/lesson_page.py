@@ -1,7 +1,7 @@
 """The work of `kcluster learn --page`: a lesson beside a live cluster and its page.
 
-Owns: the cluster and the server of the lesson, the vote's place on the network, the one queue of
-answers from the terminal and from the page.  Never: asks a question (learn.py), counts a vote
+Owns: the cluster and the server of the lesson, the address of the vote, the queue of answers from
+the terminal and from the page.  Never: asks a question (learn.py), counts a vote
 (web/voting.py).
 Kafka: no counterpart.
 """
@@ -30,7 +30,7 @@ from kcluster.web.voting import VoteApplication, Voting
 
 ANYWHERE: Final = "0.0.0.0"
 _ELSEWHERE: Final = ("192.0.2.1", 9)
-"""An address of documentation (RFC 5737); no packet is sent to it."""
+"""An address that RFC 5737 reserves for documentation; no packet is sent to it."""
 
 
 def tell_with_page(played: LessonPlayed, shows_answers: bool, vote_host: str | None) -> None:

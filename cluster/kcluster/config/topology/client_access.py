@@ -54,7 +54,7 @@ def find_access(
         chosen = _listener_for(user, list(listeners.values()))
     if not chosen.protocol.has_sasl:
         if mechanism is not None:
-            text = f"{mechanism} is not asked for: the listener {chosen.name} has no SASL"
+            text = f"{mechanism} does not apply: the listener {chosen.name} has no SASL"
             return AccessProblem("mechanism", text)
         if user is None:
             return ClientAccess(chosen.name, chosen.protocol)

@@ -4,9 +4,8 @@ Owns: these checks; which features and levels a new cluster may have.  Never: re
 (config_checks.py does); raises: a feature with a problem is left out.
 Kafka: kafka-storage format --feature, Formatter.
 
-A broker logs a config of a later release as
-unknown, and ignores it; a controller refuses one of a topic.  A broker that does not know a level
-in force cannot register.
+A broker logs a config of a later release as unknown, and ignores it; a controller refuses such a
+config of a topic.  A broker that does not know a feature level in force cannot register.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class BrokerSocket:
     """The broker's end of a connection, with the methods of a socket that never blocks.
 
     `thread`: the network thread that reads it, None where that costs nothing; `cost_us`: the cost
-    of the next read: of a handshake at first."""
+    of the next read, which is a handshake's at first, then 0."""
 
     __slots__ = ("cost_us", "end", "thread")
 
@@ -137,8 +137,8 @@ class EndWatcher:
 
 
 class MemoryAcceptor:
-    """The port of a broker while its process runs.  `threads`: the network threads that shake
-    hands, in `handshake_us`; None if that costs nothing."""
+    """The port of a broker while its process runs.  `threads`: the network threads, which a TLS
+    handshake keeps busy for `handshake_us`; None if handshakes cost nothing."""
 
     def __init__(
         self, clock: CallsBack, threads: NetworkThreads | None = None, handshake_us: int = 0

@@ -55,7 +55,7 @@ class ClusterTls:
     """TLS for all brokers of a cluster.
 
     `shown`: the certificates that brokers show in place of their first ones, by broker id.
-    `shown_until_ms`: filled with the end of each listener's own certificate.  `names`: further
+    `shown_until_ms`: filled with the end of each certificate from a keystore.  `names`: further
     names of the brokers.  `fixed_size`: whether handshakes must have one size."""
 
     def __init__(
@@ -210,7 +210,7 @@ class ListenerTls:
         return self._context
 
     def _show_end(self) -> None:
-        """Let readers know when the certificate of a keystore ends."""
+        """Keep the end of the certificate from a keystore, for readers."""
         own = None if self._stores is None else self._stores.credentials
         if own is not None:
             key = self._view.node_id, self._endpoint.listener

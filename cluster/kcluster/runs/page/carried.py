@@ -35,7 +35,8 @@ cluster."""
 MAX_TIMES: Final = 4_000
 """The most times of a client's sends or reads; above it, adjacent times are merged."""
 DRAWN_FIRST: Final = ("leaders", "moves", "epochs", "logins", "credentials")
-"""The tables that the timeline draws, with the events; and those that decide on the tabs."""
+"""The tables that the timeline draws, besides the events, and the tables that decide which tabs
+there are."""
 EVENT_FIELDS: Final = frozenset({
     "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
     "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s", "from_offset", "to_offset",

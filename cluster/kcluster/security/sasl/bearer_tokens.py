@@ -1,4 +1,4 @@
-"""The tokens of OAUTHBEARER that a cluster's brokers have accepted, and those expired by hand.
+"""The tokens of OAUTHBEARER that a cluster's brokers have accepted, or an action has expired.
 
 Owns: these tokens.  Never: validates a token itself (oauthbearer.py, signed_tokens.py), shows one.
 Kafka: no counterpart; an authorization server that revokes a token, and brokers that ask it.
@@ -25,7 +25,7 @@ class BearerTokens:
         self._expired: dict[str, None] = {}
 
     def checked(self, validate: Validator) -> Validator:
-        """A validator that also refuses tokens that were expired by hand."""
+        """A validator that also refuses tokens that an action has expired."""
 
         def check(token: str, now_ms: int) -> Validated:
             validated = validate(token, now_ms)

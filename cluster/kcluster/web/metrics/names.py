@@ -158,11 +158,11 @@ _BEANS: Final[dict[str, tuple[tuple[str, MetricKind, str, tuple[str, ...]], ...]
 
 _SOCKET_SERVER: Final = "kafka.server:type=socket-server-metrics,listener=…,networkProcessor=…"
 _AUTHENTICATIONS: Final = {
-    "successful_authentication": "Clients that logged in, or whose TLS handshake ended well.",
-    "successful_authentication_no_reauth": "Of them those that cannot log in again (KIP-368).",
+    "successful_authentication": "Clients that logged in, or whose TLS handshake succeeded.",
+    "successful_authentication_no_reauth": "Of these, clients that cannot log in again (KIP-368).",
     "failed_authentication": "Logins and TLS handshakes that failed.",
     "successful_reauthentication": "Clients that logged in again on their connection.",
-    "failed_reauthentication": "Clients that could not, and were disconnected.",
+    "failed_reauthentication": "Clients that failed to log in again, and were disconnected.",
 }
 """Kafka's counts of each listener with security, whose names end with -total."""
 
