@@ -142,24 +142,26 @@ def _sentence(found: FutureDifference) -> str:
     if not parts and not leaders:
         return "Clients notice no difference."
     acks = _acks_words(found.acks)
-    if found.acks and not found.lost.there > found.lost.here:
-        parts.insert(0, "nothing is lost" if found.lost.there == 0 else "no more records are lost")
+    if found.acks and found.lost.there == 0:
+        parts.insert(0, "nothing is lost")
+    elif found.acks and found.lost.there == found.lost.here:
+        parts.insert(0, "no further records are lost")
     text = _joined([*parts, *leaders])
     text = f"with {acks}, {text}" if acks else text
     return f"{text[0].upper()}{text[1:]}."
 
 
 def _of_records(found: FutureDifference) -> Iterator[str]:
-    for pair, noun, verb in (
-        (found.lost, "acknowledged record", "lost"),
-        (found.duplicated, "record", "written twice"),
-        (found.failed, "send", "refused"),
+    for pair, noun, one, several in (
+        (found.lost, "acknowledged record", "is lost", "are lost"),
+        (found.duplicated, "record", "is written twice", "are written twice"),
+        (found.failed, "send", "fails", "fail"),
     ):
-        if pair.there == pair.here or (pair is found.lost and pair.there < pair.here):
+        if pair.there == pair.here or (pair is found.lost and not pair.there):
             continue
         instead = f" instead of {pair.here}" if pair.here else ""
         number = counted(pair.there, noun) if pair.there else f"no {noun}"
-        yield f"{number} {'is' if pair.there <= 1 else 'are'} {verb}{instead}"
+        yield f"{number} {one if pair.there <= 1 else several}{instead}"
 
 
 def _of_acks(found: FutureDifference) -> Iterator[str]:

@@ -185,20 +185,14 @@ class Logins:
         return watch.failure
 
 
-class GuardedCluster(FuzzedCluster):
-    """A cluster whose SASL listeners strangers try."""
+class WatchedCluster(FuzzedCluster):
+    """A cluster that keeps the first request that must not have reached a broker."""
 
-    def __init__(self) -> None:
-        super().__init__(topology())
+    def __init__(self, topology: Topology) -> None:
+        super().__init__(topology)
         self.intruder: Request | None = None
-        """The first request that a stranger must not make."""
         self._tap = self.rig.driver.dispatcher.tap
         self.rig.driver.dispatcher.tap = self.look
-
-    def address(self, broker: int, lane: int) -> tuple[str, int]:
-        endpoint = self.rig.plan.endpoints[broker][2 if lane in SIGNED_LANES else 1]
-        assert endpoint.protocol is SecurityProtocol.SASL_PLAINTEXT
-        return endpoint.host, endpoint.port
 
     def look(self, now_us: int, node_id: int, event: Input) -> None:
         """See what reaches the nodes."""
@@ -209,5 +203,22 @@ class GuardedCluster(FuzzedCluster):
             and event.identity.protocol.has_sasl
             and event.api_key not in STRANGERS_MAY
             and self.intruder is None
+            and self.is_intruder(now_us, event)
         ):
             self.intruder = event
+
+    def is_intruder(self, now_us: int, request: Request) -> bool:
+        """Whether a request of a SASL listener must not have reached a broker; here all."""
+        return True
+
+
+class GuardedCluster(WatchedCluster):
+    """A cluster whose SASL listeners strangers try."""
+
+    def __init__(self) -> None:
+        super().__init__(topology())
+
+    def address(self, broker: int, lane: int) -> tuple[str, int]:
+        endpoint = self.rig.plan.endpoints[broker][2 if lane in SIGNED_LANES else 1]
+        assert endpoint.protocol is SecurityProtocol.SASL_PLAINTEXT
+        return endpoint.host, endpoint.port

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.config.topology.model import Topology
-from kcluster.contract import Input, Request
+from kcluster.contract import Request
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -29,8 +29,8 @@ from kcluster.security.sasl.plain import PlainClient
 from kcluster.security.sasl.scram import ScramClient
 from tests.fuzz.episodes import Failure, Watch, packed
 from tests.fuzz.frames import made_up_frame
-from tests.fuzz.targets.brokers import Closed, FuzzedCluster, Sent
-from tests.fuzz.targets.logins import JAAS, STRANGERS_MAY, Strangers
+from tests.fuzz.targets.brokers import Closed, Sent
+from tests.fuzz.targets.logins import JAAS, Strangers, WatchedCluster
 from tests.fuzz.values import MadeUp
 from tests.rig.requests import api_of
 
@@ -150,40 +150,28 @@ class Proof(Struct, frozen=True):
     ends_ms: int | None = None
 
 
-class MembersCluster(FuzzedCluster):
+class MembersCluster(WatchedCluster):
     """A cluster whose SASL listeners have users."""
 
     def __init__(self) -> None:
         super().__init__(topology())
         self.number = 0
-        """Of the step."""
-        self.intruder: Request | None = None
-        """The first request that nobody may make."""
+        """The number of the step."""
         self._proved: dict[str, Proof] = {}
         """By the address of the connection."""
         self._token: tuple[str, str, str] | None = None
         """A delegation token's owner, id and HMAC."""
-        self._tap = self.rig.driver.dispatcher.tap
-        self.rig.driver.dispatcher.tap = self.look
 
     def address(self, broker: int, lane: int) -> tuple[str, int]:
         endpoint = self.rig.plan.endpoints[broker][1]
         return endpoint.host, endpoint.port
 
-    def look(self, now_us: int, node_id: int, event: Input) -> None:
-        """See what reaches the nodes."""
-        if self._tap is not None:
-            self._tap(now_us, node_id, event)
-        if (
-            isinstance(event, Request)
-            and event.identity.protocol.has_sasl
-            and event.api_key not in STRANGERS_MAY
-            and self.intruder is None
-        ):
-            proof = self._proved.get(event.client_host)
-            is_over = proof and proof.ends_ms is not None and now_us > (proof.ends_ms + 1) * 1_000
-            if proof is None or is_over or event.identity.principal.name != proof.user:
-                self.intruder = event
+    def is_intruder(self, now_us: int, request: Request) -> bool:
+        """Whether a request has another user's name, or comes without a login or after its end."""
+        proof = self._proved.get(request.client_host)
+        if proof is None or request.identity.principal.name != proof.user:
+            return True
+        return proof.ends_ms is not None and now_us > (proof.ends_ms + 1) * 1_000
 
     def do(self, step: object) -> None:
         if isinstance(step, LoggedIn):

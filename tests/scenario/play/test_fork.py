@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kcluster.events.brokers import BrokerDown
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.prediction import QuestionKind
 from kcluster.runs.record import RunRecord
+from kcluster.scenario.difference import InBoth
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.fork import Futures, fork
@@ -77,6 +79,11 @@ def test_fork__the_difference_is_one_sentence() -> None:
         " comes 8.2 s later, and broker 3 leads orders-0 instead of broker 2."
     )
     assert futures("isolate: 3").difference.text == "Clients notice no difference."
+    fewer = replace(found.difference, lost=InBoth(5, 2), failed=InBoth(0, 3), first_acks=())
+    words = "2 acknowledged records are lost instead of 5, 3 sends fail"
+    assert words in fewer.text
+    same = replace(found.difference, lost=InBoth(5, 5), first_acks=())
+    assert "no further records are lost" in same.text
     assert "is acknowledged for 4.0 s" in futures("kill: [1, 2, 3]", for_ms=4_000).difference.text
 
 
