@@ -52,7 +52,7 @@ class Figure(Struct, frozen=True):
         return self.group == "load"
 
     def is_met_by(self, value: float) -> bool:
-        """Whether a value keeps the limit; true without one."""
+        """Whether a value is within the limit; true without a limit."""
         if self.limit is None:
             return True
         return value >= self.limit if self.better == "more" else value <= self.limit

@@ -41,7 +41,7 @@ from kcluster.security.authorizer import STANDARD_AUTHORIZER
 LISTENER: Final = "SECURE"
 HOST: Final = "127.0.0.1"
 SECURE_OFFSET: Final = 50
-"""From the port of a broker's plaintext listener to that of its secured one."""
+"""The distance from the port of a broker's plaintext listener to the port of its secured one."""
 MECHANISM: Final = "SCRAM-SHA-512"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USER: Final = "alice"

@@ -94,7 +94,7 @@ class Connect(Struct, frozen=True):
 
 
 class Send(Struct, frozen=True):
-    """Send bytes that are no request, in a frame; recorded is the frame that comes back."""
+    """Send a frame that is not a request; the frame that comes back is recorded."""
 
     data: bytes
     to: int | str
@@ -103,20 +103,20 @@ class Send(Struct, frozen=True):
 
 
 class Login(Struct, frozen=True):
-    """Log in by SASL; recorded are the answers."""
+    """Log in by SASL; the answers are recorded."""
 
     user: str
     on: str
     mechanism: str = OAUTHBEARER
     password: Any = ""
-    """A text; of a delegation token its HMAC."""
+    """A text; for a delegation token, its HMAC."""
     to: int | str = 1
     version: int = 2
-    """Of SaslAuthenticate."""
+    """The version of SaslAuthenticate."""
     by_token: bool = False
     """Whether `user` is the id of a delegation token."""
     is_new: bool = True
-    """False: once more, on the open connection."""
+    """Whether the connection is new; False: log in again on the open one."""
     note: str = ""
 
 

@@ -2,8 +2,8 @@
 
 Owns: carrying frames over TCP in memory, to every listener.  Never: logs in (logins.py does).
 
-Beside virtual.py, which is faster, for it knows no sockets: here a broker closes a connection as it
-does over TCP, at once or after a delay.
+virtual.py is faster, because it has no sockets.  Here a broker closes a connection as it does over
+TCP, at once or after a delay.
 """
 
 from __future__ import annotations

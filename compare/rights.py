@@ -1,11 +1,11 @@
-"""Rights: ACLs in few words, and the roles by whom a request is asked.
+"""Rights: ACLs in short form, and the roles that send each request.
 
 Owns: the bodies of these ACLs, ROLES, creating ACLs until every broker knows them.  Never: logs in
 (logins.py does), knows a case.
 
 A role is a user with one right, to everything whose name begins as the names of this run do.  So
-one request, asked by each role, shows which rights it takes, in which order they are looked for,
-and what is shown to those who lack them.
+one request, sent by each role, shows which rights it needs, in which order they are checked, and
+what a client without them sees.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kcluster.security.acls import (
 )
 
 Right = Mapping[str, Any]
-"""A creation of CreateAcls; without a principal, it is of the user who is given it."""
+"""A creation of CreateAcls; without a principal, it is for the user who is given the right."""
 
 NOBODY: Final = "nobody"
 """The role without rights."""

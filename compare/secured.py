@@ -72,7 +72,7 @@ CONTROLLER_OFFSET: Final = 6
 
 
 def our_secured_topology(reference: Reference) -> Topology:
-    """Ours."""
+    """Our cluster, with the listeners and configs of both sides."""
     older: dict[str, Any] = {} if reference == NEWEST else {"kafka_version": reference.name}
     advertised = {"advertised": "127.0.0.1"}
     return Topology.of(
@@ -88,7 +88,8 @@ def our_secured_topology(reference: Reference) -> Topology:
 
 
 def server_properties(broker: int, port: int, folder: Path) -> str:
-    """Apache Kafka's, of one broker."""
+    """The server.properties of one broker of Apache Kafka.  `port`: the first port of the
+    cluster."""
     controllers = [f"{id_}@127.0.0.1:{port + CONTROLLER_OFFSET + id_ - 1}" for id_ in BROKERS]
     listeners = (
         f"{PLAINTEXT}://127.0.0.1:{port + broker - 1},"
@@ -121,7 +122,7 @@ def server_properties(broker: int, port: int, folder: Path) -> str:
 
 @contextlib.contextmanager
 def own_secured_kafka(reference: Reference) -> Iterator[OverTcp]:
-    """Start Apache Kafka with SASL and an authorizer; stop it at the end."""
+    """Start Apache Kafka with SASL and an authorizer, and stop it at the end."""
     peer = Kafka(reference.version)
     with TemporaryDirectory() as place, contextlib.ExitStack() as stack:
         peer.call("setup", timeout_s=SETUP_TIMEOUT_S, log=Path(place) / "setup")

@@ -3,8 +3,8 @@
     python tools/course_screens.py                     # those of the notes for teachers
     python tools/course_screens.py --look DIR          # each at 480, 1366 and 1920, light and dark
 
-Owns: the sizes, the files.  Never: says what is seen: the lessons' scripts do
-(cluster/kcluster/learn/lessons).  It needs Playwright, Chromium and Pillow;
+Owns: the sizes, the files.  Never: decides what is seen (the lessons' scripts do,
+cluster/kcluster/learn/lessons).  It needs Playwright, Chromium and Pillow;
 tests/learn/test_pages.py fails if a screenshot is missing.
 """
 
@@ -33,7 +33,7 @@ FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "course"
 SIZE: Final = (1100, 640)
 LOOKED_AT: Final = ((480, 900), (1366, 768), (1920, 1080))
 COLOURS: Final = 64
-"""A screenshot has few; fewer bytes for the repository."""
+"""The colours of a screenshot; few, so that the files stay small."""
 
 
 def main(look: Path | None) -> None:

@@ -21,11 +21,12 @@ from bench.wire import address_of
 
 TIMEOUT_S: Final = 120
 WARM_UP_SHARE: Final = 5
-"""One handshake in this many more comes first."""
+"""The number of counted handshakes for each one that warms up."""
 
 
 def shake_hands(address: tuple[str, int], ca: str, count: int) -> tuple[float, float]:
-    """Connect `count` times after a warm-up; when the first began and the last ended, seconds."""
+    """Connect `count` times after a warm-up; returns the times in s at which the first connection
+    began and the last one ended."""
     context = ssl.create_default_context(cafile=ca)
     began_s = 0.0
     for number in range(-count // WARM_UP_SHARE, count):

@@ -33,7 +33,7 @@ from bench.processes import cpu_s
 
 ITERATIONS: Final = 4_096
 TOPICS: Final = "bench-"
-"""How the names of topics.py begin."""
+"""The beginning of the names that topics.py makes."""
 
 
 def grant(bootstrap: str, user: str, password: str) -> None:
@@ -79,7 +79,7 @@ class Meter:
 def round_of(
     prefix: str, settings: Settings, topic: str, partitions: int, megabytes: int, meter: Meter
 ) -> dict[str, float]:
-    """Produce and consume."""
+    """The figures of producing, then of consuming the same records."""
     count = megabytes * 1_000_000 // RECORD_BYTES
     where = (settings, topic, partitions, count)
     produced = meter.rate(

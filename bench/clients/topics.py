@@ -1,7 +1,7 @@
 """The topic under load, and its leaders: python -m bench.clients.topics BOOTSTRAP.
 
-Owns: creating it, waiting until each partition has a leader.  Never: times anything.  Prints the
-name of a new `topic`.
+Owns: creating it, waiting until each partition has a leader.  Never: times anything.
+As a program it prints the name of a new `topic`.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 Owns: what the site's one file contains.  Never: fetches anything: `make site` puts Pyodide and the
 wheels into the first folder (docs/decisions/042).  Kafka: no counterpart.
 
-The file has Python itself (Pyodide), the rooms of kcluster that a run in virtual time
-needs, their packages, and stand-ins for what browsers cannot load (stand_ins/).
-Modules are compiled by the Python that will run them, in Node.
+The file has Python itself (Pyodide), the rooms of kcluster that a run in virtual time needs, their
+packages, and stand-ins for what browsers cannot load (stand_ins/).  Modules are compiled by the
+Python that will run them, in Node.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ ROOMS_LEFT_OUT: Final = ("cli", "demo", "importing", "pipeline", "testing", "web
 WHEELS: Final = ("msgspec", "cramjam")
 """The packages that are C or Rust, and have wheels for WebAssembly."""
 PURE: Final = ("yaml", "mypy_extensions")
-"""The modules of pure Python, which are copied from this interpreter's packages."""
+"""The modules of pure Python, which are copied from the packages of this interpreter."""
 STAND_INS: Final = ("crc32c", "networkx")
-"""The packages in whose place a module of stand_ins/ is taken."""
+"""The packages that modules of stand_ins/ replace."""
 NOT_NEEDED: Final = {
     "cryptography": "makes certificates for the live clock",
     "gevent": "is the live clock",
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def build(parts: Path, out: Path) -> Path:
-    """Build the site from its parts; its file."""
+    """Build the site from its parts; returns its file."""
     pyodide = parts.resolve() / "node_modules" / "pyodide"
     library = compiled_library(parts.resolve(), pyodide)
     with tempfile.TemporaryDirectory() as folder:

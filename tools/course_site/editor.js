@@ -1,5 +1,5 @@
 // @ts-check
-// The cards of an exercise and of a scenario: the text, its problems, and what came of it.
+// The cards of an exercise and of a scenario: the text, its problems, and the result of its run.
 
 import { comingCard, text } from "./lesson_card.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-// The card of a lesson: one part at a time, with its question, and what happened once it is answered.
+// The card of a lesson: one part at a time, with its question, and the answer once it is given.
 
 /** @import { Course } from "./site.js" */
 /** @import { Lesson, Part } from "./types.js" */

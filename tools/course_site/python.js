@@ -1,7 +1,7 @@
 // @ts-check
-// Python beside the page: its worker, started from what the page carries, and calls of functions.
+// Python in a worker beside the page: starts it from the files in the page, and calls its functions.
 
-/** @import { Told } from "./types.js" */
+/** @import { FromWorker } from "./types.js" */
 
 /**
  * @typedef {{
@@ -14,7 +14,7 @@
 export const PLAYS = "Python plays the run.";
 
 export class Python {
-  /** @param {(stage: string) => void} report called with what it does while it starts */
+  /** @param {(stage: string) => void} report called with the stage of its start */
   constructor(report) {
     this.report = report;
     /** @type {Map<number, Call>} */
@@ -57,22 +57,23 @@ export class Python {
     });
   }
 
-  /** @param {Told} told */
-  hear(told) {
-    if (told.stage) this.report(told.stage);
-    if (told.ready) this.isReady = true;
-    if (told.ready) this.report(this.calls.size ? PLAYS : "Python is ready.");
-    const { number = 0 } = told;
+  /** @param {FromWorker} message */
+  hear(message) {
+    if (message.stage) this.report(message.stage);
+    if (message.ready) this.isReady = true;
+    if (message.ready) this.report(this.calls.size ? PLAYS : "Python is ready.");
+    const { number = 0 } = message;
     const call = this.calls.get(number);
-    if (told.of) {
-      call?.report?.(told.done ?? 0, told.of);
+    if (message.of) {
+      call?.report?.(message.done ?? 0, message.of);
       return;
     }
     this.calls.delete(number);
-    if (told.error) {
-      if (call) call.reject(new Error(told.error));
-      else this.report(`Python could not start: ${told.error}`);
-    } else if (told.answer) call?.resolve({ ...JSON.parse(told.answer), took: told.took });
+    if (message.error) {
+      if (call) call.reject(new Error(message.error));
+      else this.report(`Python could not start: ${message.error}`);
+    } else if (message.answer)
+      call?.resolve({ ...JSON.parse(message.answer), took_ms: message.took_ms });
   }
 }
 

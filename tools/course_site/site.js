@@ -1,8 +1,8 @@
 // @ts-check
 // The page of the course: lessons with their questions, exercises and scenarios with an editor.
 //
-// Owns: what is chosen and answered, and its card.  Never: plays or judges (python.js asks), draws
-// a run (run_frame.js shows its page).
+// Owns: the address, the student's answers and texts.  Never: plays or judges (python.js asks Python),
+// draws a run (run_frame.js shows its page).
 
 import { exerciseCard, scenarioCard } from "./editor.js";
 import { lessonCard } from "./lesson_card.js";
@@ -23,7 +23,8 @@ export class Course {
     /** @type {Map<string, Lesson>} */
     this.lessons = new Map();
     this.part = 0;
-    /** The choices, by part: -1 for a part without a question, once it has been watched.
+    /**
+     * The choices, by part: -1 for a part without a question, once it has been watched.
      *
      * @type {Map<number, number>}
      */
@@ -165,7 +166,7 @@ export class Course {
     const { address, text, seed } = this;
     if (!/^\d{0,15}$/.test(seed)) {
       const problem = { line: 0, column: 0, text: "seed: not a whole number from 0 on" };
-      this.outcome = { problems: [problem], took: 0 };
+      this.outcome = { problems: [problem], took_ms: 0 };
       this.draw();
       return;
     }
@@ -205,7 +206,7 @@ export class Course {
   }
 
   /**
-   * The answer; null if Python failed or was stopped, which is said.
+   * The answer; null if Python failed or was stopped, with the reason on the page.
    *
    * @param {Promise<any>} answer
    */
@@ -313,8 +314,8 @@ function storeTexts(texts) {
   }
 }
 
-/** @param {{ took: number }} answer */
-const tookNote = ({ took }) => `Played in this browser in ${(took / 1000).toFixed(2)} s.`;
+/** @param {{ took_ms: number }} answer */
+const tookNote = ({ took_ms: took }) => `Played in this browser in ${(took / 1000).toFixed(2)} s.`;
 
 export function start() {
   Object.assign(window, { kclusterCourse: new Course() });

@@ -1,11 +1,11 @@
 // What passes between the page of the course, its worker and Python (learn/in_browser.py).
 
 /** A message to the worker: first the files, then calls. */
-export type Asked =
+export type ToWorker =
   | { files: { [name: string]: string } }
   | { number: number; call: string; values: unknown[]; reports: boolean };
 /** A message from the worker. */
-export interface Told {
+export interface FromWorker {
   stage?: string;
   ready?: number;
   number?: number;
@@ -14,7 +14,7 @@ export interface Told {
   done?: number;
   of?: number;
   /** How long Python took for the answer, in ms. */
-  took?: number;
+  took_ms?: number;
   error?: string;
 }
 
@@ -41,7 +41,7 @@ export interface Lesson extends Heading {
   parts: Part[];
   page: string;
   exercise: Exercise;
-  took: number;
+  took_ms: number;
 }
 export interface Part {
   title: string;
@@ -79,7 +79,7 @@ export interface Outcome {
   of?: number;
   runs?: number;
   goals?: Goal[];
-  took: number;
+  took_ms: number;
 }
 export interface Goal {
   text: string;

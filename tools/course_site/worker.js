@@ -4,7 +4,7 @@
 // Owns: starting Pyodide from the files that the page carries, without a network.  Never: knows
 // what the functions do (cluster/kcluster/learn/in_browser.py) or draws.
 
-/** @import { Asked, Told } from "./types.js" */
+/** @import { ToWorker, FromWorker } from "./types.js" */
 
 /** @type {{ [name: string]: string }} */
 const TYPES = { wasm: "application/wasm", mjs: "text/javascript", zip: "application/zip" };
@@ -16,26 +16,26 @@ const TYPES = { wasm: "application/wasm", mjs: "text/javascript", zip: "applicat
  */
 let course = null;
 
-/** @param {Told} told */
-const tell = (told) => postMessage(told);
+/** @param {FromWorker} message */
+const send = (message) => postMessage(message);
 
-globalThis.onmessage = async (/** @type {MessageEvent<Asked>} */ { data }) => {
+globalThis.onmessage = async (/** @type {MessageEvent<ToWorker>} */ { data }) => {
   try {
     if ("files" in data) {
       course = started(data.files);
       await course;
-      tell({ ready: performance.now() });
+      send({ ready: performance.now() });
       return;
     }
     const python = await course;
     const began = performance.now();
     const report = (/** @type {number} */ done, /** @type {number} */ of) =>
-      tell({ number: data.number, done, of });
+      send({ number: data.number, done, of });
     const values = data.reports ? [...data.values, report] : data.values;
     const answer = python[data.call](...values);
-    tell({ number: data.number, answer, took: performance.now() - began });
+    send({ number: data.number, answer, took_ms: performance.now() - began });
   } catch (error) {
-    tell({ number: "number" in data ? data.number : 0, error: String(error) });
+    send({ number: "number" in data ? data.number : 0, error: String(error) });
   }
 };
 
@@ -61,7 +61,7 @@ async function started(packed) {
     lockFileContents: await (await file(packed, "pyodide-lock.json")).json(),
     env: { PYTHONDONTWRITEBYTECODE: "1" },
   });
-  tell({ stage: "Python reads kcluster." });
+  send({ stage: "Python reads kcluster." });
   unpack(await tree, python.FS);
   return python.runPython(`
 import sys
