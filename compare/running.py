@@ -80,8 +80,8 @@ class Runner:
         self._logged_in: set[tuple[str, int]] = set()
         """The connections of roles, by name and broker."""
         self._ended: dict[tuple[str, int], bool] = {}
-        """The connections that steps opened: whether they have ended.  These are not opened again,
-        for it would be by another listener."""
+        """Whether each connection that a step opened has ended.  It is not opened again, because
+        that would be by another listener."""
         probes.prepare_stage(self)
         if sasl:
             create_acls(self, ROLES, Values(self.stage))

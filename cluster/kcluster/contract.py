@@ -180,8 +180,7 @@ class LoginFailed(Struct):
 
 
 class HandshakeFailed(Struct, gc=False):
-    """A client was refused, or refused the broker, before its first byte: the TLS handshake of its
-    connection failed, and the connection is closed.
+    """The TLS handshake of a client's connection failed, and the connection is closed.
 
     `problem`: why, a HandshakeProblem of kcluster.security; `detail`: more about it.
     """

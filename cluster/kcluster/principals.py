@@ -18,7 +18,8 @@ USER_TYPE: Final = "User"
 DEFAULT_LISTENER: Final = "PLAINTEXT"
 
 MAX_SHOWN_CHARS: Final = 100
-"""The length of a client's names as they are reported: it may send any."""
+"""The maximum length at which a client's names are reported: a client may send names of any
+length."""
 
 
 class SecurityProtocol(IntEnum):

@@ -1,4 +1,4 @@
-"""The authentications of a broker's clients: counted, and those that fail noted as events.
+"""The authentications of a broker's clients: their counts, and events for failures.
 
 Owns: Kafka's counts by listener, and the events of failures (equal ones within a second are one
 event).  Never: decides whether a client may come in.

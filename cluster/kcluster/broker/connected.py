@@ -1,7 +1,7 @@
-"""The clients that are connected to a broker with security: who each of them is.
+"""The clients that are connected to a broker with security, and their identities.
 
-Owns: who is connected, from the requests that the broker gets.  Never: authenticates, closes a
-connection, keeps a password.
+Owns: the identity of each connection, from the requests that the broker gets.  Never:
+authenticates, closes a connection, keeps a password.
 Kafka: RequestContext, which the request log shows with each request.
 
 A client is known from its first request that reaches the broker until its connection closes.

@@ -25,8 +25,8 @@ _ACLS: Final = "acls"
 _USERS: Final = "users"
 
 LateBrokers = Mapping[tuple[str, bool], tuple[int, ...]]
-"""By client, and whether a login was refused (else a right): the brokers that did not know a
-change."""
+"""(client, whether a login was refused, otherwise a right) -> the brokers that did not know a
+change yet."""
 
 NONE_LATE: Final[LateBrokers] = {}
 

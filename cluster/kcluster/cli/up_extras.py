@@ -1,4 +1,4 @@
-"""What few starts of `kcluster up` want: a demo, a browser, a scenario file at the end.
+"""The rare options of `kcluster up`: a demo, a browser, a scenario file at the end.
 
 Owns: these steps.  Never: is loaded by a start without their options.
 Kafka: kafka-console-producer.sh and kafka-console-consumer.sh, for the demo.

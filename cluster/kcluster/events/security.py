@@ -26,8 +26,8 @@ class _AtBroker(TaggedEvent, frozen=True):
 
 class AuthenticationFailed(_AtBroker, frozen=True):
     """A client could not log in at a broker, or its session ended.  Equal failures within a second
-    are one event, `times`.  `client_id`: the client's name, as it says; `user`: the user that it
-    named, empty if it named none."""
+    are one event, `times`.  `client_id`: the client.id that the client sent; `user`: the user that
+    it named, empty if it named none."""
 
     listener: str
     mechanism: str
@@ -81,7 +81,7 @@ class AuthorizationDenied(TaggedEvent, frozen=True):
     """A client may not do what it asked for.
 
     `node`: the broker, or the controller, that decided, by the metadata up to `metadata_offset`.
-    `client_id`: the client's name, as it says.
+    `client_id`: the client.id that the client sent.
     `acl`: the ACL that denies it; null if none allows it.  `has_acls`: whether any ACL concerns the
     resource.  `times`: the number of such denials since the ACLs last changed there; only the 1st,
     the 10th, the 100th, … are noted.

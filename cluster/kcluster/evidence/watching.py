@@ -1,5 +1,4 @@
-"""What only a watcher needs: the messages between nodes, and the brokers' sessions at the
-controller.
+"""The messages between nodes, and the brokers' sessions at the controller, while a page is open.
 
 Owns: the choice of messages to show, their rows, the rows of sessions.  Never: records while no
 page is open, decides what is drawn (runs/page/).
@@ -7,9 +6,9 @@ Kafka: no counterpart; tcpdump between the brokers, and the broker.session.timeo
 KRaft controller counts down for each of them (BrokerHeartbeatManager).
 
 At full speed some thousand messages pass in a second; a viewer sees a few.  So each reading shows
-at most MAX_REQUESTS requests, and on a link FETCHES_PER_READING fetches, after a burst of that
-number spread over the time between two readings.  The slower the clock, the fewer messages pass in
-that time: in slow motion all are shown.  An answer is shown if its request was.
+at most MAX_REQUESTS requests, and FETCHES_PER_READING fetches of a link: after a first burst of
+that number, they are spread over the time between two readings.  The slower the clock, the fewer
+messages pass in that time: in slow motion all are shown.  An answer is shown if its request was.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from kcluster.security.certificates import FIRST, CertificateState, made_until_m
 class LoginStatus(Struct, frozen=True):
     """The connections of a client to a broker's listener as one principal.
 
-    `client_id`: the client's name, as it says; `mechanism`: empty without SASL; `connections`:
+    `client_id`: the client.id that the client sent; `mechanism`: empty without SASL; `connections`:
     their number; `ends_ms`: the time by which the client must have logged in again on the first of
     them, null: never.
     """

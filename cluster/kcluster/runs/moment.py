@@ -103,8 +103,8 @@ class ImpairedLink(Struct, frozen=True):
 class ClusterMoment(Struct, frozen=True, kw_only=True):
     """A cluster at `at_ms`.  `controller_is_active`: whether there was an active controller.
     `cuts`: (source, destination); `sides`: sets of nodes that reached each other, none if no link
-    was cut.  `network_clients`: the clients' names by node id.  `logins`: those that exist and
-    those that were refused; `credentials`: certificates and delegation tokens."""
+    was cut.  `network_clients`: the clients' names by node id.  `logins`: the existing ones
+    and the refused ones; `credentials`: certificates and delegation tokens."""
 
     at_ms: int
     controller_is_active: bool

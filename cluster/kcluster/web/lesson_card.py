@@ -1,6 +1,6 @@
 """The part of a lesson that the page shows beside the cluster, its answers and its votes.
 
-Owns: LessonCard, the newest one of a cluster, all cards of the class so far, the answers that the
+Owns: LessonCard, the newest card of a cluster, all cards of the class so far, the answers that the
 page gives in place of the terminal.  Never: knows a lesson (learn/), counts a vote (voting.py),
 draws (page/lesson.js).
 Kafka: no counterpart.

@@ -1,4 +1,4 @@
-"""Votes of a class: a page for phones on the same network that can do nothing but vote.
+"""Votes of a class: a page for phones on the same network, on which they can only vote.
 
 Owns: the votes on the present question, the small WSGI application of the page.  Never: shares a
 port or a token with the API, keeps a name or an address with a vote, draws.

@@ -70,7 +70,7 @@ def test_clusters__requests_name_no_files_of_the_server(
         assert answer.status == 422
         (problem,) = answer.value["problems"]
         assert problem["path"] == at
-        assert problem["text"].startswith("a request names no file of the server")
+        assert problem["text"].startswith("a request may not name files of the server")
     answer = api.ask("POST", "/v1/clusters", json.dumps(body).encode(), Content_Type="text/yaml")
     assert answer.status in (415, 422)
     assert not folder.exists()

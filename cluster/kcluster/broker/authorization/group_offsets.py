@@ -67,7 +67,7 @@ def offsets_of_groups(
 
     def guard(broker: Broker, request: Request, rights: Rights) -> Result:
         body, names = request.body, broker.image.topic_names
-        by_id = request.api_version >= TOPIC_IDS_SINCE  # as no version of the other API is
+        by_id = request.api_version >= TOPIC_IDS_SINCE
         group_ids = [group.group_id for group in body.groups]
         denied = rights.denied(AclOperation.DESCRIBE, AclResource.GROUP, group_ids)
         allowed = [group for group in body.groups if group.group_id not in denied]
@@ -116,7 +116,7 @@ def offsets_of_groups(
 
 
 def _refused_last(topics: list[_FetchedTopic], ids: list[bytes]) -> list[_FetchedTopic]:
-    """The rows of topics that were asked by these ids: refused ones come last, in their order."""
+    """The rows in Kafka's order: refused topics come last, in the order of the requested `ids`."""
 
     def place(topic: _FetchedTopic) -> int:
         is_refused = any(row.error_code in _REFUSED for row in topic.partitions)

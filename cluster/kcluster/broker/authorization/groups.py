@@ -44,7 +44,7 @@ _TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NOT_ASKED: Final = (
     _TOPIC_DENIED, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )  # fmt: skip
-"""Errors of topics of which the coordinator does not hear."""
+"""The errors of topics that are refused before the coordinator is asked."""
 
 
 def _if_enabled(feature: str, guard: Guard) -> Guard:

@@ -54,7 +54,8 @@ MIN_REAUTH_INTERVAL_MS: Final = 1_000
 EARLIEST_REAUTH: Final = 0.85
 """The part of a session after which clients log in again at the earliest."""
 REAUTH_TOLERATED: Final = 0.7
-"""The part of a session after which a client may log in again, if EARLIEST_REAUTH is a second."""
+"""The part of a session after which a client may log in again, if EARLIEST_REAUTH of the session is
+a second or more."""
 
 MAX_LIFETIME_MS: Final = (2**63 - 1) // 1_000_000
 """The longest session: Kafka counts it in nanoseconds, and fails where they overflow."""
@@ -310,8 +311,8 @@ def _reauth_interval_ms(lifetime_ms: int) -> int:
     """The least time between two re-authentications.
 
     DIFFERS: in Kafka always MIN_REAUTH_INTERVAL_MS.  A live cluster's clock falls behind on a busy
-    machine (docs/decisions/017-the-live-clock.md), and would show a client too early that waited
-    for 85 % of its session, and so for a second.
+    machine (docs/decisions/017-the-live-clock.md).  By that clock, a client that waited for 85 % of
+    its session, and so for a second, could come too early.
     """
     if lifetime_ms * EARLIEST_REAUTH < MIN_REAUTH_INTERVAL_MS:
         return MIN_REAUTH_INTERVAL_MS

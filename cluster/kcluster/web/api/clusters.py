@@ -75,8 +75,8 @@ NAMES_OF_FILES: Final = (
     KEY_SET,
 )
 """The ends of paths in a topology whose values name a file, or a directory that is written."""
-FILES_ARE_THE_SERVERS: Final = (
-    "a request names no file of the server; give PEM texts by ssl.keystore.certificate.chain,"
+NO_FILES_BY_REQUEST: Final = (
+    "a request may not name files of the server; give PEM texts by ssl.keystore.certificate.chain,"
     " ssl.keystore.key and ssl.truststore.certificates, or tls: auto"
 )
 
@@ -151,7 +151,7 @@ def _refuse_files(call: ApiCall, topology: Topology, path: str) -> None:
     """Refuse a topology that names files: a token reads and writes none of the server's user."""
     named = [] if call.is_local else [at for at in topology.places if at.endswith(NAMES_OF_FILES)]
     if named:
-        problems = (topology.problem(at, FILES_ARE_THE_SERVERS) for at in named)
+        problems = (topology.problem(at, NO_FILES_BY_REQUEST) for at in named)
         raise TopologyError(
             structs.replace(one, path=f"{path}.{one.path}" if path else one.path)
             for one in problems

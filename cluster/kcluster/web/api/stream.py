@@ -82,7 +82,7 @@ class Feed:
             return reading
 
     def _watched_since(self, after_ms: int) -> tuple[Rows, int]:
-        """The rows of the record, and those that only a watcher needs."""
+        """The rows of the record, of Watching, and of producers' waiting records."""
         source = self._held.source
         rows, until_ms = source.recorded_since(after_ms)
         if isinstance(source, Cluster):
