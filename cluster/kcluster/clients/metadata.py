@@ -46,12 +46,15 @@ def is_stale_metadata(error: ErrorCode) -> bool:
 
 
 def backoff_ms(attempts: int, first_ms: int, max_ms: int, rng: Rng) -> int:
-    """The wait after a failure that follows `attempts` earlier ones: doubled for each, plus or
-    minus 20 %.  Kafka: ExponentialBackoff."""
+    """The wait after a failure that follows `attempts` earlier ones: doubled for each up to
+    `max_ms`, plus or minus 20 %, and at most `max_ms`.  At the limit waits still differ, so that a
+    client's two backoffs do not end together: it starts again from bootstrap.servers when it may
+    ask for metadata, and may not connect to any broker.  Kafka: ExponentialBackoff."""
     if first_ms >= max_ms:
         return max_ms
     factor = 1 - _JITTER + 2 * _JITTER * rng.random()
-    return int(min(float(max_ms), first_ms * 2.0 ** min(attempts, 30) * factor))
+    plain_ms = min(float(max_ms), first_ms * 2.0 ** min(attempts, 30))
+    return int(min(float(max_ms), plain_ms * factor))
 
 
 def at_once_ms(sent_ms: int, now_ms: int) -> int:
