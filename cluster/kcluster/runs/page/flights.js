@@ -207,7 +207,10 @@ class Flights {
     context.moveTo(x, Math.min(...ys));
     context.lineTo(x, Math.max(...ys));
     for (const [, box] of rows) {
-      context.moveTo(box.x + box.width / 2 + 2, box.y);
+      // From the last client of a line on: a line through a name would strike it out.
+      const beside = rows.filter(([, other]) => Math.abs(other.y - box.y) < box.height / 2);
+      const right = Math.max(...beside.map(([, other]) => other.x + other.width / 2));
+      context.moveTo(right + 2, box.y);
       context.lineTo(x, box.y);
     }
     context.stroke();
