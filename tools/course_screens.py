@@ -79,7 +79,10 @@ def _take(
     if sight.view == "client" and client:
         page.get_by_role("button", name=client, exact=True).click()
     page.wait_for_timeout(200)  # what moves has come to rest
-    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS)
+    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    # The median cut, Pillow's default, gives few pixels of a strong colour, such as the crown,
+    # another colour.
+    shot = shot.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
     target.parent.mkdir(parents=True, exist_ok=True)
     shot.save(target, optimize=True)
 

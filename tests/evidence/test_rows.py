@@ -260,3 +260,16 @@ def test_kept_rows__more_keys_than_the_bound_lose_the_oldest() -> None:
     assert len(rows.rows) <= 100
     assert list(rows.newest.values()) == rows.rows
     assert rows.rows[-1].client == "c999"
+
+
+@both
+def test_moves__a_power_loss_shortens_the_log_at_once(looks: bool) -> None:
+    cluster, recorder = cluster_of(looks, **{"log.flush.interval.ms": "60000"})
+    cluster.producer("orders", name="shop", rate="100/s", count=20)
+    cluster.run_for(2_000)
+    cluster.kill([1, 2, 3], how="power")
+    cluster.run_for(500)
+    recorder.check_last_step()
+    (observed,) = (each for each in recorder.partitions.values() if each.topic == "orders")
+    ends = {move.broker: (move.log_end_offset, move.high_watermark) for move in observed.moves}
+    assert ends == dict.fromkeys((1, 2, 3), (0, 0)), "before any of them starts again"

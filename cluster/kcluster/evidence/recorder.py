@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note, Reply, Request
-from kcluster.events.brokers import CertificateReplaced
+from kcluster.events.brokers import CertificateReplaced, RecordsLost
 from kcluster.events.clients import GroupEvent, GroupMemberExpired, GroupMemberLeft
 from kcluster.events.security import AuthenticationFailed
 from kcluster.events.transactions import TransactionEvent
@@ -163,7 +163,21 @@ class Recorder(Watch):
             self.security.refused(note.at_ms, event)
         elif isinstance(event, CertificateReplaced):
             self.security.certificate_replaced()
+        elif isinstance(event, RecordsLost):
+            self._observe_loss(note.at_ms, event)
         self._look_at_coordinator_of(note)
+
+    def _observe_loss(self, at_ms: int, event: RecordsLost) -> list[PartitionKey]:
+        """Record the shorter logs of a broker that has lost power; the partitions that have
+        them."""
+        newest = {(each.topic, each.partition): each for each in self.partitions.values()}
+        found = []
+        for lost in event.ranges:
+            observed = newest.get((lost.topic, lost.partition))
+            if observed is not None:
+                observed.observe_loss(at_ms, event.broker, lost.from_offset)
+                found.append(observed.key)
+        return found
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         super()._on_request(node_id, request, now_ms)

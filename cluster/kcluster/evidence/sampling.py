@@ -29,7 +29,7 @@ from kcluster.broker.replication.replicas import ChangedReplicas, Replicas
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note, Reply, Request
 from kcluster.deaths import ProcessState
-from kcluster.events.brokers import BrokerDown, BrokerEvent
+from kcluster.events.brokers import BrokerDown, BrokerEvent, RecordsLost
 from kcluster.events.clients import GroupMemberExpired, GroupMemberJoined, GroupMemberLeft
 from kcluster.events.partitions import PartitionEvent
 from kcluster.events.topics import TopicDeleted
@@ -192,6 +192,10 @@ class SamplingRecorder(Recorder):
                 if node.node_id == event.broker:
                     self._read_image(note.at_ms)
                     self._read_replicas(note.at_ms, node)  # before its disk changes
+        elif isinstance(event, RecordsLost):
+            for topic_id, number in self._observe_loss(note.at_ms, event):
+                self._ends.pop((event.broker, topic_id, number), None)
+                self._kept_moves += 1
         elif isinstance(event, TopicDeleted):
             self._catch_up()
             for observed in self.partitions.values():

@@ -161,6 +161,14 @@ class ObservedPartition:
                 self.cleaned_to = replica.log.first_dirty_offset
         return self.cleaned_to
 
+    def observe_loss(self, now_ms: int, broker: int, log_end_offset: int) -> None:
+        """Record that a power loss has shortened the log of a broker that is down."""
+        for move in reversed(self.moves):
+            if move.broker == broker:
+                watermark = min(move.high_watermark, log_end_offset)
+                self.moves.append(Move(now_ms, broker, log_end_offset, watermark))
+                return
+
     def observe_epochs(self, now_ms: int, broker: int, log: Log) -> None:
         """Record the leader epochs of a log, which have changed or are seen for the first time."""
         entries = tuple(log.epochs.entries)

@@ -6,9 +6,14 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import click
 
 from kcluster.cli.click_tools import Section, section
+
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 @section(Section.SCENARIOS)
@@ -46,6 +51,10 @@ def command(
     """
     if (vote or vote_host) and not with_page:
         raise click.UsageError("--vote is for --page")
+    if vote_host and not _HOST.fullmatch(vote_host):
+        raise click.UsageError(
+            f"--vote-host {vote_host}: a name or an IPv4 address, without a port, is needed"
+        )
     if lesson is None or shows_notes:
         from kcluster.cli.work.lessons import list_lessons, print_notes
 

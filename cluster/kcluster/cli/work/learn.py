@@ -37,6 +37,9 @@ class LessonStage(NamedTuple):
 
 def terminal_line(prompt: str, _: bool) -> str:
     """A line that the user types; empty at the end of the input."""
+    if sys.stdin is None:  # it was closed before the process began
+        print(prompt)
+        return ""
     try:
         return input(prompt).strip()
     except EOFError:
@@ -102,8 +105,13 @@ def _ask(
     return None
 
 
+def is_terminal() -> bool:
+    """Whether a person types the input."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def _pause(line: Callable[[str, bool], str]) -> None:
-    if sys.stdin.isatty():
+    if is_terminal():
         line("Press Enter to go on. ", False)
 
 

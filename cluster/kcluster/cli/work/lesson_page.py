@@ -8,18 +8,21 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-import os
+import io
 import queue
 import socket
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 import segno
 
 from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
-from kcluster.cli.work.learn import LessonStage, tell
+from kcluster.cli.work.learn import LessonStage, is_terminal, tell
+from kcluster.learn.lesson import Lesson
 from kcluster.learn.live import LiveLesson
 from kcluster.learn.playing import LessonPlayed, PartPlayed
 from kcluster.operations.errors import ClusterError
@@ -39,7 +42,7 @@ def tell_with_page(played: LessonPlayed, shows_answers: bool, vote_host: str | N
     try:
         with LiveLesson(played.lesson) as live:
             server = WebServer(can_create=False)
-            held = HeldCluster(played.lesson.name, live.cluster, stop=_nothing)
+            held = HeldCluster(_id_of(played.lesson), live.cluster, stop=_nothing)
             server.clusters.add(held)
             server.start()
             try:
@@ -54,6 +57,34 @@ def tell_with_page(played: LessonPlayed, shows_answers: bool, vote_host: str | N
         fail(CommandError(str(error)))
 
 
+class Inputs:
+    """The answers of the terminal and of the page, in one queue.  To be used from any thread.
+
+    The first one to a question counts: a second one, by the page and the terminal at once, is left
+    out.  `in_advance`: the lines of a pipe may come before their questions.
+    """
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[tuple[int | None, str | None]] = queue.Queue()
+        self._asked = 0
+        """The number of questions and pauses so far."""
+
+    def ask(self) -> None:
+        """Begin a question or a pause."""
+        self._asked += 1
+
+    def put(self, line: str | None, *, in_advance: bool = False) -> None:
+        """Add a line for the present question; None: there will be no more lines."""
+        self._queue.put((None if line is None or in_advance else self._asked, line))
+
+    def next(self) -> str | None:
+        """Wait for the line of the present question; None: there are no more lines."""
+        while True:
+            asked, line = self._queue.get()
+            if asked in (None, self._asked):
+                return line
+
+
 class _PageStage:
     """The page's part of a lesson: its cards, its answers, and the votes."""
 
@@ -62,10 +93,9 @@ class _PageStage:
         self._cards = held.lessons
         self._voting: Voting | None = None
         self._vote_at: VotePlace | None = None
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        """The lines of the terminal, None for its end, and the page's answers."""
+        self._inputs = Inputs()
         self._is_reading = self._has_ended = False
-        self._cards.on_answer = lambda choice: self._lines.put(
+        self._cards.on_answer = lambda choice: self._inputs.put(
             "" if choice is None else str(choice + 1)
         )
 
@@ -111,11 +141,12 @@ class _PageStage:
         if self._has_ended:
             return ""
         print(prompt, end="", flush=True)
+        self._inputs.ask()
         if not self._is_reading:
             self._is_reading = True
             threading.Thread(target=self._read, name="terminal", daemon=True).start()
-        self._cards.change(awaits=Awaited.ANSWER if is_answer else Awaited.GO_ON)
-        line = self._lines.get()
+        self._cards.change(awaits=Awaited.ANSWER if is_answer else Awaited.GO_ON, given=None)
+        line = self._inputs.next()
         self._cards.change(awaits=Awaited.NOTHING)
         if line is None:
             self._has_ended = True
@@ -126,14 +157,32 @@ class _PageStage:
         return line
 
     def _read(self) -> None:
-        """Read the terminal's lines.  Not from sys.stdin: its lock, held by a thread that waits,
-        keeps the process from ending."""
-        unread = b""
-        while chunk := os.read(sys.stdin.fileno(), 4096):
-            *lines, unread = (unread + chunk).split(b"\n")
-            for line in lines:
-                self._lines.put(line.decode(errors="replace").strip())
-        self._lines.put(None)
+        """Read the lines of the terminal, or of a pipe, to the end."""
+        in_advance = not is_terminal()
+        with suppress(OSError):  # the terminal was closed
+            for line in _input_lines():
+                self._inputs.put(line.strip(), in_advance=in_advance)
+        self._inputs.put(None)
+
+
+def _input_lines() -> Iterator[str]:
+    """The lines of the standard input.  Not by sys.stdin: its lock, held by a thread that waits,
+    keeps the process from ending."""
+    if sys.stdin is None:  # it was closed before the process began
+        return
+    try:
+        number = sys.stdin.fileno()
+    except io.UnsupportedOperation:  # lines in memory
+        yield from sys.stdin
+        return
+    with open(number, encoding="utf-8", errors="replace", closefd=False) as lines:
+        yield from lines
+
+
+def _id_of(lesson: Lesson) -> str:
+    """The cluster's id on the page: a teacher's own lesson is called by its folder, whose name may
+    be empty or anything else."""
+    return lesson.name if lesson.number else "lesson"
 
 
 def vote_place(url: str) -> VotePlace:

@@ -102,6 +102,10 @@ class Flights {
         parked.set(journey.to, index + 1);
         place = parkedAt(route, index, scale, page.view);
       }
+      if (journey.kind === "refused") {
+        const half = (wordWidth(context, journey.words ?? "") * scale) / 2;
+        place = { x: Math.min(place.x, view.right - half), y: place.y }; // no word is cut
+      }
       paintJourney(context, journey, place, scale, this.colours, page);
     }
     for (const crown of this.crowns) paintCrown(context, crown, now, scale, this.colours);
@@ -207,7 +211,10 @@ class Flights {
     context.moveTo(x, Math.min(...ys));
     context.lineTo(x, Math.max(...ys));
     for (const [, box] of rows) {
-      context.moveTo(box.x + box.width / 2 + 2, box.y);
+      // From the last client of a line on: a line through a name would strike it out.
+      const beside = rows.filter(([, other]) => Math.abs(other.y - box.y) < box.height / 2);
+      const right = Math.max(...beside.map(([, other]) => other.x + other.width / 2));
+      context.moveTo(right + 2, box.y);
       context.lineTo(x, box.y);
     }
     context.stroke();
@@ -461,14 +468,24 @@ function squares(context, count, colourOf) {
 }
 
 /**
+ * The width of a word in its frame.
+ *
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} words
+ */
+function wordWidth(context, words) {
+  context.font = "700 11px system-ui, sans-serif";
+  return context.measureText(words).width + 8;
+}
+
+/**
  * @param {CanvasRenderingContext2D} context
  * @param {string} words
  * @param {string} colour
  * @param {string} back
  */
 function word(context, words, colour, back) {
-  context.font = "700 11px system-ui, sans-serif";
-  const width = context.measureText(words).width + 8;
+  const width = wordWidth(context, words);
   context.fillStyle = colour;
   context.beginPath();
   context.roundRect(-width / 2, -8, width, 16, 8);
