@@ -127,10 +127,10 @@ def test_limits__a_wait_that_is_left_is_forgotten_by_the_cluster(
     server, api = served
     path = api.cluster()
     cluster = server.clusters.get(path.rpartition("/")[2]).cluster
-    before = len(cluster.driver._conditions)
+    until(lambda: not cluster.driver._conditions)  # those of the start
     with connected(api, 3, wait_bytes(api, path)):
-        until(lambda: len(cluster.driver._conditions) == before + 3)
-    until(lambda: len(cluster.driver._conditions) == before)
+        until(lambda: len(cluster.driver._conditions) == 3)
+    until(lambda: not cluster.driver._conditions)
     api.ok("DELETE", path)
 
 
