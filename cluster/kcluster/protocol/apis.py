@@ -171,8 +171,8 @@ def codec(api_key: int, api_version: int) -> Codec:
 
 
 def record_codec(name: str, version: int) -> RecordCodec:
-    """The codec of one version of a value in an internal topic or in the consumer protocol, such as
-    `OffsetCommitValue`.
+    """The codec of one version of a value in an internal topic, in the metadata log or in the
+    consumer protocol, such as `OffsetCommitValue`.
 
     KeyError if there is no such record or version.
     """

@@ -134,9 +134,9 @@ class RecordLine(Struct, frozen=True):
 
     name: str
     kind: str
-    """coordinator-key, coordinator-value or data."""
+    """coordinator-key, coordinator-value, data or metadata."""
     number: int
-    """The record type, with which every key begins; -1 for data."""
+    """The record type, with which every key and every metadata record begins; -1 for data."""
     versions: Versions
     flexible: Versions
 
