@@ -22,13 +22,14 @@ from tests.fuzz.episodes import COSTS, Failure, Target, shrunk
 from tests.fuzz.targets import TARGETS, smaller
 
 SHARES: Final = {
-    "brokers": 0.35,
+    "brokers": 0.3,
     "logins": 0.1,
     "members": 0.05,
     "tls": 0.05,
     "runs": 0.15,
     "http": 0.15,
     "live": 0.15,
+    "proxied": 0.05,
 }
 """Of the time."""
 REPORT_S: Final = 60.0

@@ -14,6 +14,7 @@ from tests.fuzz.targets.http import Http
 from tests.fuzz.targets.live import Live
 from tests.fuzz.targets.logins import Logins
 from tests.fuzz.targets.members import Members
+from tests.fuzz.targets.proxied import Proxied
 from tests.fuzz.targets.runs import Runs
 from tests.fuzz.targets.tls import Tls
 
@@ -25,6 +26,7 @@ TARGETS: Final[dict[str, Callable[[], Target]]] = {
     "runs": Runs,
     "http": Http,
     "live": Live,
+    "proxied": Proxied,
 }
 
 

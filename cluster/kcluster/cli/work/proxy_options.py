@@ -1,0 +1,56 @@
+"""The options of `kcluster proxy`, checked and read.
+
+Owns: the cluster's addresses, TLS for clients, the limit of open files.
+Never: connects.  Kafka: the --bootstrap-server of Kafka's tools.
+"""
+
+from __future__ import annotations
+
+import resource
+import ssl
+from pathlib import Path
+from typing import Final
+
+from kcluster.cli.errors import CommandError
+from kcluster.proxy.addresses import Address
+
+FILES_WANTED: Final = 65_536
+
+
+def bootstrap_of(text: str) -> tuple[Address, ...]:
+    """The addresses of --bootstrap: `host:port`, several with commas."""
+    found = []
+    for part in text.split(","):
+        host, _, port = part.strip().rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise CommandError(
+                f"--bootstrap {part.strip()}: not HOST:PORT, such as kafka-1:9092", 2
+            )
+        found.append((host, int(port)))
+    return tuple(found)
+
+
+def client_tls(files: tuple[Path, Path] | None) -> ssl.SSLContext | None:
+    """The context with which clients connect; None without --tls-cert."""
+    if files is None:
+        return None
+    certificate, key = files
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        reason = (error.reason or "no PEM file of certificates").replace("_", " ").lower()
+        raise CommandError(f"--tls-cert {certificate}: {reason}", 2) from None
+    except OSError as error:
+        raise CommandError(f"--tls-cert {certificate}: {error.strerror}", 2) from None
+    return context
+
+
+def allow_many_connections() -> None:
+    """Raise the limit of open files as far as this user may: each connection needs two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if wanted > soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
