@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
-from kcluster.actions.kinds import BROKERS, PARTITION, TARGETS
+from kcluster.actions.kinds import BROKERS, TARGETS
 from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording
 from kcluster.actions.stage import Stage, Undo
@@ -35,6 +35,7 @@ from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Event
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.names import partition_name
 from kcluster.operations.python_values import number_in, wrong
 from kcluster.operations.targets import targets_of
 from kcluster.operations.verbs import Verbs
@@ -73,7 +74,7 @@ class Action(Struct, frozen=True):
         """The form of the action in a file, without its verb: a single value, or the keys that
         differ from their defaults."""
         keys = {
-            field.key: _written(field.kind, value)
+            field.key: written_value(field.kind, value)
             for field in fields_of(type(self))
             if (value := getattr(self, field.name)) not in (field.default, {})
         }
@@ -121,7 +122,7 @@ def repair_all(verbs: Verbs) -> list[str]:
     return [f"healing: {why}" for why in reasons]
 
 
-def _written(kind: Kind, value: Any) -> object:
+def written_value(kind: Kind, value: Any) -> object:
     """A value in the exact form in which a file has it."""
     if isinstance(kind, Quantity):
         return f"{value:.15g}ms" if kind.units else value
@@ -129,7 +130,7 @@ def _written(kind: Kind, value: Any) -> object:
         shown = [int(word) if word.isdecimal() else word for word in map(str, value)]
         return shown[0] if len(shown) == 1 else shown
     if isinstance(kind, Words) and kind.parse is not str and isinstance(value, tuple):
-        return ("-" if kind is PARTITION else "..").join(map(str, value))
+        return ("-" if kind.parse is partition_name else "..").join(map(str, value))
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -177,7 +178,7 @@ def _value(field: StructField, value: Any) -> Any:
     if isinstance(kind, Quantity | Whole):
         return number_in(key, value, kind.low, kind.high, isinstance(kind, Whole))
     reading = TreeReader("")
-    read = kind.read(reading, from_python(_written(kind, value)), key)
+    read = kind.read(reading, from_python(written_value(kind, value)), key)
     for problem in reading.problems:
         if problem.path != key:
             raise ClusterError(str(problem))

@@ -20,11 +20,17 @@ from kcluster.events.network import RuleAdded, RuleRemoved
 from kcluster.events.rule_effects import (
     AnswerError,
     AnyEffect,
+    CapVersion,
     Close,
+    Corruption,
+    CorruptRecords,
     Delay,
     Drop,
+    DuplicateRecords,
+    EmptyFetch,
     Half,
     Reorder,
+    ReplaceSchemaId,
     StaleMetadata,
     ThrottleClient,
 )
@@ -50,8 +56,8 @@ def _versions(text_: str) -> tuple[int, int]:
 
 @action("rule", example="rule: {api: Produce, client: shop, nth: 3, answer: NOT_ENOUGH_REPLICAS}")
 class AddRule(Action, frozen=True):
-    """Apply one effect to matching client requests: answer, delay, drop, close, throttle, stale or
-    reorder.  Undone by removing the rule."""
+    """Apply one effect to matching client requests: answer, delay, drop, close, throttle, stale,
+    reorder, duplicate, corrupt, empty, schema_id or max_version.  Undone by removing the rule."""
 
     api: Annotated[
         tuple[str, ...], ListOf(_API, "APIs"), "Requests of these APIs; without it of all."
@@ -109,6 +115,33 @@ class AddRule(Action, frozen=True):
         "Hold a request until one of another connection has passed it, at most for this time.",
     ] = None
 
+    duplicate: Annotated[
+        bool,
+        Flag(),
+        "Append the records of a Produce a second time, without producer id, so that consumers"
+        " get them twice. Transactions are left alone.",
+    ] = False
+    corrupt: Annotated[
+        str | None,
+        OneOf("kind", tuple(Corruption)),
+        "Change a value in the answer to a fetch: the last of the first batch, per partition. The"
+        " CRC is then wrong with `crc`, right with `value`. The log stays sound.",
+    ] = None
+    empty: Annotated[
+        bool, Flag(), "Answer a fetch without its records, with the true high watermark."
+    ] = False
+    schema_id: Annotated[
+        int | None,
+        Whole(0, 2**31 - 1),
+        "Replace the schema id in fetched values that are in Confluent's wire format.",
+    ] = None
+    max_version: Annotated[
+        int | None,
+        Whole(0, 0x7FFF),
+        "Serve the API like a broker that knows it up to this version: ApiVersions shows it, and a"
+        " newer request closes its connection.",
+    ] = None
+
     def to_rule(self, brokers: tuple[int, ...], client: str) -> Rule:
         """The rule; RuleError with every problem."""
         words: dict[str, Any] = {
@@ -121,10 +154,15 @@ class AddRule(Action, frozen=True):
                 "drop",
                 "throttle_ms",
                 "reorder_ms",
+                "corrupt",
+                "schema_id",
+                "max_version",
             )
             if getattr(self, key) is not None
         }
-        words |= {key: True for key in ("after", "stale") if getattr(self, key)}
+        words |= {
+            key: True for key in ("after", "stale", "duplicate", "empty") if getattr(self, key)
+        }
         if self.close is not None:
             words["close"] = True if self.close == "true" else self.close
         topic, partition = self.partition or (self.topic, ())
@@ -213,3 +251,13 @@ def _effect_keys(effect: AnyEffect) -> dict[str, Any]:
             return {"stale": True}
         case Reorder(limit_ms=limit_ms):
             return {"reorder_ms": limit_ms}
+        case DuplicateRecords():
+            return {"duplicate": True}
+        case CorruptRecords(of=of):
+            return {"corrupt": str(of)}
+        case EmptyFetch():
+            return {"empty": True}
+        case ReplaceSchemaId(schema_id=schema_id):
+            return {"schema_id": schema_id}
+        case CapVersion(max_version=max_version):
+            return {"max_version": max_version}

@@ -10,6 +10,10 @@ Rules are tried in the order in which they were added, and only the first rule t
 effect.  A rule counts the requests that it matches (its calls); `nth`, `every` and `first` choose
 among these calls, then `probability`; `times` limits the number of times that it applies (its
 hits).  A request to which an earlier rule applies is not a call of a later one.
+
+A rule whose effect is on records counts answers instead: those with records for a partition that
+it matches.  For duplicates these are the answers of Produce, for the other effects those of Fetch
+and ShareFetch.  So `nth=1` is the first fetch that brings something.
 """
 
 from __future__ import annotations
@@ -25,14 +29,21 @@ from kcluster.config.files.problems import unknown
 from kcluster.contract import Rng
 from kcluster.events.rule_effects import (
     EFFECTS,
+    EFFECTS_ON_RECORDS,
     AnswerError,
     AnyEffect,
+    CapVersion,
     Close,
     CloseTime,
+    Corruption,
+    CorruptRecords,
     Delay,
     Drop,
+    DuplicateRecords,
+    EmptyFetch,
     Half,
     Reorder,
+    ReplaceSchemaId,
     StaleMetadata,
     ThrottleClient,
 )
@@ -45,6 +56,9 @@ METADATA_APIS: Final = (
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )  # fmt: skip
 """APIs answered from the image of the cluster, which can be stale."""
+FETCH_APIS: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
+"""APIs whose answers have records."""
+_MAX_SCHEMA_ID: Final = 2**31 - 1
 
 
 class RuleError(ValueError):
@@ -88,6 +102,15 @@ class Rule(Struct, frozen=True, kw_only=True):
             return False
         return partition is None or not self.partitions or partition in self.partitions
 
+    def concerns(self, api_key: int, version: int) -> bool:
+        """Whether the rule's effect has a part for this API.  A cap of versions also concerns
+        ApiVersions, which reports it, and of the API itself only versions above the cap."""
+        if isinstance(self.effect, CapVersion):
+            if api_key in self.apis:
+                return version > self.effect.max_version
+            return api_key == ApiKey.API_VERSIONS
+        return not self.apis or api_key in self.apis
+
     @property
     def picks_partitions(self) -> bool:
         """Whether the rule matches only some of the partitions that a request names."""
@@ -108,6 +131,8 @@ class Call(Struct):
     """A request at a broker, in the form that rules use.
 
     `named`: returns the (topic, partition) pairs that it names; called only if a rule needs them.
+    `is_served`: whether the request has been served, so that only rules on records apply; `named`
+    then returns the partitions with records.
     """
 
     api_key: int
@@ -116,6 +141,7 @@ class Call(Struct):
     broker: int
     is_answered: bool
     named: Callable[[], Iterable[tuple[str, int | None]]]
+    is_served: bool = False
 
 
 class ActiveRule:
@@ -134,7 +160,8 @@ class ActiveRule:
         """Whether the rule matches a request at this time."""
         rule, age_ms = self.rule, now_ms - self.added_ms
         return (
-            (not rule.apis or call.api_key in rule.apis)
+            isinstance(rule.effect, EFFECTS_ON_RECORDS) is call.is_served
+            and rule.concerns(call.api_key, call.api_version)
             and (rule.versions is None or rule.versions[0] <= call.api_version <= rule.versions[1])
             and (not rule.brokers or call.broker in rule.brokers)
             and age_ms >= rule.from_ms
@@ -180,12 +207,25 @@ class RuleBook:
         self.entries[name] = ActiveRule(rule, now_ms, self._rng_of(name))
         return name
 
+    def has(self, effects: tuple[type[AnyEffect], ...]) -> bool:
+        """Whether a rule in force has one of these effects."""
+        return any(isinstance(entry.rule.effect, effects) for entry in self.entries.values())
+
     def decide(self, call: Call, now_ms: int) -> tuple[str, ActiveRule] | None:
         """The rule that applies to a request, and its name; None for none."""
         for name, entry in self.entries.items():
             if entry.fits(call, now_ms) and entry.applies():
                 return name, entry
         return None
+
+    def caps(self, call: Call, now_ms: int) -> list[Rule]:
+        """The rules that cap versions and match a request.  All of them apply to the one answer to
+        ApiVersions."""
+        return [
+            entry.rule
+            for entry in self.entries.values()
+            if isinstance(entry.rule.effect, CapVersion) and entry.fits(call, now_ms)
+        ]
 
 
 # ------------------------------------------------------------------------------ rules from keywords
@@ -214,7 +254,8 @@ def rule(
 
     answer="NOT_LEADER_OR_FOLLOWER" (with after=True: once the broker has served the request),
     delay_ms=200 (with of="reply", jitter_ms=50), drop="request" or "reply" (with close=True),
-    close="before" or "after", throttle_ms=500, stale=True, reorder_ms=100.
+    close="before" or "after", throttle_ms=500, stale=True, reorder_ms=100, duplicate=True,
+    corrupt="crc" or "value", empty=True, schema_id=999999, max_version=9.
 
     Raises RuleError with every problem, and suggestions for misspelt names.
     """
@@ -230,11 +271,13 @@ def rule(
         problems.append(f"from_ms={from_ms}, to_ms={to_ms}: the window is empty or before the rule")
     if isinstance(chosen, AnswerError) and chosen.error not in _ERRORS:
         problems.append(f"answer={chosen.error}: {unknown('error', chosen.error, _ERRORS)}")
-    if isinstance(chosen, StaleMetadata):
-        apis = apis or METADATA_APIS
-        odd = [APIS[x].name for x in apis if x not in METADATA_APIS and x in APIS]
-        if odd:
-            problems.append(f"stale: {', '.join(odd)} is not answered from the cluster's metadata")
+    apis = _checked_apis(chosen, apis, problems)
+    if isinstance(chosen, CapVersion):
+        _check_cap(chosen, apis, problems)
+        if versions or topic is not None or partitions or nth or first or times or every > 1:
+            problems.append("max_version goes with api, client, broker, from_ms and to_ms only")
+        elif probability < 1.0:
+            problems.append("max_version and probability: a broker's versions do not vary")
     if problems or chosen is None:
         raise RuleError("\n".join(problems))
     brokers = (broker,) if isinstance(broker, int) else tuple(broker)
@@ -261,7 +304,8 @@ _API_NAMES: Final = {line.name: key for key, line in APIS.items()}
 _ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")
 _EXTRAS: Final = {
     "answer": ("after",), "delay_ms": ("of", "jitter_ms"), "drop": ("close",), "close": (),
-    "throttle_ms": (), "stale": (), "reorder_ms": (),
+    "throttle_ms": (), "stale": (), "reorder_ms": (), "duplicate": (), "corrupt": (), "empty": (),
+    "schema_id": (), "max_version": (),
 }  # fmt: skip
 """The keywords that may accompany a keyword that chooses an effect, by that keyword."""
 _PARAMETERS: Final = (*_EXTRAS, "after", "of", "jitter_ms")
@@ -276,6 +320,44 @@ def _api(word: str | int, problems: list[str]) -> int:
             return key
     problems.append(f"api={word}: {unknown('API', str(word), _API_NAMES)}")
     return -1
+
+
+def _checked_apis(
+    effect: AnyEffect | None, apis: tuple[int, ...], problems: list[str]
+) -> tuple[int, ...]:
+    """The APIs of a rule with this effect; reports those on which the effect cannot act."""
+    possible: tuple[ApiKey, ...]
+    match effect:
+        case StaleMetadata():
+            possible, lack = METADATA_APIS, "is not answered from the cluster's metadata"
+            word = "stale"
+        case DuplicateRecords():
+            possible, lack, word = (ApiKey.PRODUCE,), "appends no records", "duplicate"
+        case CorruptRecords() | ReplaceSchemaId():
+            possible, lack = FETCH_APIS, "is not answered with records"
+            word = "corrupt" if isinstance(effect, CorruptRecords) else "schema_id"
+        case EmptyFetch():
+            possible, lack, word = (ApiKey.FETCH,), "is not Fetch", "empty"
+        case _:
+            return apis
+    odd = [APIS[x].name for x in apis if x not in possible and x in APIS]
+    if odd:
+        problems.append(f"{word}: {', '.join(odd)} {lack}")
+    return apis or possible
+
+
+def _check_cap(effect: CapVersion, apis: tuple[int, ...], problems: list[str]) -> None:
+    """Report a cap that no version of an API is below, or that is below all of them."""
+    if not apis:
+        problems.append("max_version needs the API whose versions it caps: api=Fetch")
+    for key in apis:
+        if key in APIS:
+            low, high = APIS[key].all_versions
+            if not low <= effect.max_version < high:
+                problems.append(
+                    f"max_version={effect.max_version}: {APIS[key].name} has versions {low} to"
+                    f" {high}, so a cap is {low} to {high - 1}"
+                )
 
 
 def _check_counts(
@@ -316,13 +398,22 @@ def _build_effect(
 ) -> AnyEffect:
     if kind.endswith("_ms") and (not isinstance(value, int) or value < 0):
         problems.append(f"{kind}={value}: a whole number of ms")
-    choices: type[StrEnum] | None = {"drop": Half, "close": CloseTime}.get(kind)
+    if kind in ("schema_id", "max_version"):
+        most = _MAX_SCHEMA_ID if kind == "schema_id" else 0x7FFF
+        if type(value) is not int or not 0 <= value <= most:
+            problems.append(f"{kind}={value}: a whole number from 0 to {most}")
+            value = 0
+    kinds: dict[str, type[StrEnum]] = {"drop": Half, "close": CloseTime, "corrupt": Corruption}
+    choices = kinds.get(kind)
     if choices is not None:
         value = _choice(kind, value, choices, problems)
     if "of" in extras:
         extras = {**extras, "of": _choice("of", extras["of"], Half, problems)}
-    if kind == "stale":
-        return StaleMetadata()
+    switches: dict[str, AnyEffect] = {
+        "stale": StaleMetadata(), "duplicate": DuplicateRecords(), "empty": EmptyFetch()
+    }  # fmt: skip
+    if kind in switches:
+        return switches[kind]
     effects: dict[str, Any] = {
         "answer": AnswerError,
         "delay_ms": Delay,
@@ -330,6 +421,9 @@ def _build_effect(
         "close": Close,
         "throttle_ms": ThrottleClient,
         "reorder_ms": Reorder,
+        "corrupt": CorruptRecords,
+        "schema_id": ReplaceSchemaId,
+        "max_version": CapVersion,
     }
     effect: AnyEffect = effects[kind](value, **extras)
     assert isinstance(effect, EFFECTS)

@@ -108,20 +108,7 @@ class Admin:
 
     def create_acls(self, acls: Iterable[Acl], on_end: OnEnd) -> None:
         """Create ACLs; one that exists stays."""
-        ask = m.CreateAclsRequest
-        creations = [
-            ask.AclCreation(
-                resource_type=acl.resource_type.code,
-                resource_name=acl.resource_name,
-                resource_pattern_type=acl.pattern_type.code,
-                principal=acl.principal,
-                host=acl.host,
-                operation=acl.operation.code,
-                permission_type=acl.permission.code,
-            )
-            for acl in acls
-        ]
-        self._ask(ask(creations=creations), on_end)
+        self._ask(create_acls_request(acls), on_end)
 
     def delete_acls(self, acls: Iterable[Acl], on_end: OnEnd) -> None:
         """Delete ACLs; one that does not exist is left alone."""
@@ -169,6 +156,24 @@ class Admin:
 
     def _ask(self, body: Message, on_end: OnEnd) -> None:
         self._asking.ask(body, lambda answer: on_end(next(_refusals(answer), "")))
+
+
+def create_acls_request(acls: Iterable[Acl]) -> m.CreateAclsRequest:
+    """A request for ACLs."""
+    ask = m.CreateAclsRequest
+    creations = [
+        ask.AclCreation(
+            resource_type=acl.resource_type.code,
+            resource_name=acl.resource_name,
+            resource_pattern_type=acl.pattern_type.code,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation.code,
+            permission_type=acl.permission.code,
+        )
+        for acl in acls
+    ]
+    return ask(creations=creations)
 
 
 def _refusals(answer: object) -> Iterator[str]:

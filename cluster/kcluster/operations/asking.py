@@ -1,4 +1,4 @@
-"""Requests from outside to the controller, as an admin tool would send them through a broker.
+"""Requests from outside, as an admin tool sends them: to the controller, to coordinators of groups.
 
 Owns: their ids, the callbacks for their answers.  Never: decides anything.
 Kafka: kafka-leader-election, kafka-topics, without the broker that forwards the request.
@@ -28,12 +28,19 @@ class Asking:
         self._next_id = 0
         dispatcher.on_answer = self._on_answer
 
-    def ask(self, body: Message | TokenChange, on_answer: Callable[[object], None]) -> None:
-        """Send a request; `on_answer(body)` is called once, during a dispatch or between two."""
+    def ask(
+        self,
+        body: Message | TokenChange,
+        on_answer: Callable[[object], None],
+        broker: int | None = None,
+    ) -> None:
+        """Send a request to the controller, or to a broker; `on_answer(body)` is called once,
+        during a dispatch or between two."""
         self._next_id += 1
         self._waiting[self._next_id] = on_answer
         request = PeerRequest(RUNTIME_ID, self._next_id, body)
-        self._dispatcher.dispatch(controller_id(self._dispatcher), request)
+        node = controller_id(self._dispatcher) if broker is None else broker
+        self._dispatcher.dispatch(node, request)
 
     def _on_answer(self, answer: PeerResponse) -> None:
         self._waiting.pop(answer.request_id)(answer.body)

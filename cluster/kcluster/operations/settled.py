@@ -256,6 +256,10 @@ class Settled:
         is_open = self._dispatcher.processes[broker_id].accepts_clients
         return is_open and self.is_registered(broker_id) and self.has_applied_all()
 
+    def has_come_up(self, broker_id: int) -> bool:
+        """Whether a broker that was started serves; ClusterError if it never will."""
+        return self.is_serving(broker_id)
+
     def is_in_sync(self, broker_id: int) -> bool:
         """Whether the broker is in the ISR of every partition that has it as a replica."""
         return not self._index.out_of_sync.get(broker_id)

@@ -66,7 +66,8 @@ class ShapeStatus(Struct, frozen=True):
 class ClusterStatus(Struct, frozen=True):
     """The cluster at one moment.  `sides`: groups of nodes that reach each other, a single one
     without cuts.  `shapes`: impaired links.  `clients`: names of nodes that are clients.
-    `security`: null on a cluster without TLS, SASL and ACLs."""
+    `security`: null on a cluster without TLS, SASL and ACLs.  `controllers`: of a real Kafka, the
+    state of each: `active`, `up`, `paused` or `down`; empty on a simulated cluster."""
 
     cluster_id: str
     at_ms: int
@@ -79,6 +80,7 @@ class ClusterStatus(Struct, frozen=True):
     shapes: list[ShapeStatus] = []
     clients: dict[int, str] = {}
     security: SecurityStatus | None = None
+    controllers: dict[int, str] = {}
 
 
 class NoteEntry(Struct, frozen=True):

@@ -24,7 +24,7 @@ from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.verbs import Verbs
-from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 
@@ -195,13 +195,7 @@ class CoordinatorTarget(Target, frozen=True, kw_only=True):
         return cls(group=argument.removeprefix("group ").strip(), shown=text)
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
-        image = finder.verbs.settled.image
-        if GROUP_METADATA_TOPIC not in image.topics:
-            raise ClusterError(f"group {self.group} has no coordinator: no group has been used yet")
-        count = len(image.topics[GROUP_METADATA_TOPIC].partitions)
-        return (
-            finder.verbs.leader(GROUP_METADATA_TOPIC, coordinator_partition(self.group, count)),
-        )
+        return (finder.verbs.coordinator(self.group),)
 
 
 @target

@@ -19,13 +19,25 @@ from kcluster.config.topology.values import client_host_problem, unknown_version
 from kcluster.contract import EndSessions, MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
+from kcluster.events.clients import RebalanceRequested
 from kcluster.events.security import TokensExpired
+from kcluster.faults.reports import RuleStatus, status
 from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.image import TopicImage
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError, WrongName
+from kcluster.operations.group_calls import (
+    Calls,
+    GroupCall,
+    GroupCallRefused,
+    GroupMember,
+    evict,
+    evicted,
+    rebalance,
+)
 from kcluster.operations.links import Links
 from kcluster.operations.node_sets import NodeSets
 from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
@@ -33,10 +45,11 @@ from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
 from kcluster.principals import USER_TYPE, Principal
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.gate import FaultGate, RuleStatus
+from kcluster.runtime.gate import FaultGate
 from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
 from kcluster.security.sasl.mechanisms import OAUTHBEARER
 
@@ -83,14 +96,16 @@ class Verbs:
         """Call `operation(node)` for each node that `chosen` returns; ClusterError, when all other
         nodes are done, if the operation was refused for one."""
         chosen = self.chosen(verb, nodes, can_wait)
-        refusals = []
+        refusals: list[ClusterError] = []
         for node in chosen.nodes:
             try:
                 operation(node)
             except ClusterError as error:
-                refusals.append(str(error))
+                refusals.append(error)
+        if len(refusals) == 1:
+            raise refusals[0]
         if refusals:
-            raise ClusterError("; ".join(refusals))
+            raise ClusterError("; ".join(map(str, refusals)))
         return chosen
 
     def kill(self, broker_id: int, how: DeathKind) -> None:
@@ -270,6 +285,14 @@ class Verbs:
             raise ClusterError(f"{topic}-{partition} has no leader")
         return leader
 
+    def coordinator(self, group: str) -> int:
+        """The broker that coordinates a group."""
+        image = self.settled.image
+        if GROUP_METADATA_TOPIC not in image.topics:
+            raise ClusterError(f"group {group} has no coordinator: no group has been used yet")
+        count = len(image.topics[GROUP_METADATA_TOPIC].partitions)
+        return self.leader(GROUP_METADATA_TOPIC, coordinator_partition(group, count))
+
     def move(self, topic: str, partition: int, to: int) -> None:
         """Ask the controller to make `to` the leader."""
         self.broker(to)
@@ -301,6 +324,54 @@ class Verbs:
             error = next(known for known in ErrorCode if known == code)
             text = (results[0].error_message if results else None) or error.text
             raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
+
+    # --------------------------------------------------------------------------- groups
+
+    def evict(self, group: str, name: str, on_end: OnEnd) -> None:
+        """Make members leave a group in their name.  `name`: a member's id, static id or client id,
+        or `all`."""
+
+        def note(chosen: Sequence[GroupMember]) -> None:
+            self._dispatcher.note(evicted(group, name, chosen))
+
+        self._call_group(group, evict(group, name, note), on_end)
+
+    def rebalance(self, group: str, on_end: OnEnd) -> None:
+        """Make a group rebalance, by a member that joins and leaves at once."""
+        phantom_id = f"rebalance-{self._dispatcher.now_us}"
+
+        def ended(refusal: str) -> None:
+            if not refusal:
+                self._dispatcher.note(RebalanceRequested(group))
+            on_end(refusal)
+
+        self._call_group(group, rebalance(group, phantom_id), ended)
+
+    def _call_group(self, group: str, calls: Calls, on_end: OnEnd) -> None:
+        """Send a group's coordinator these calls, each when the previous one was answered."""
+        coordinator = self.coordinator(group)
+        dispatcher = self._dispatcher
+
+        def next_call(answer: object) -> None:
+            try:
+                call = calls.send(answer)
+            except StopIteration:
+                on_end("")
+            except GroupCallRefused as refusal:
+                on_end(str(refusal))
+            else:
+                self._asking.ask(call.request, answered(call), coordinator)
+                if not call.is_awaited:
+                    next_call(None)
+
+        def answered(call: GroupCall) -> Callable[[object], None]:
+            def on_answer(answer: object) -> None:
+                if call.is_awaited:  # between two dispatches, so that the next call can be sent
+                    dispatcher.later(dispatcher.now_us, lambda: next_call(answer))
+
+            return on_answer
+
+        next_call(None)
 
     # ---------------------------------------------------------------------------- rules
 
@@ -338,7 +409,7 @@ class Verbs:
     def rules(self) -> tuple[RuleStatus, ...]:
         """The rules in force, in order, and the number of times that each has applied."""
         gate = self._dispatcher.gate
-        return () if gate is None else gate.status()
+        return () if gate is None else status(gate.book)
 
     # ---------------------------------------------------------------------------- names
 
