@@ -31,14 +31,14 @@ C = TypeVar("C", bound=type)
 
 READS: Final = frozenset({
     "add_client", "after_failure", "at", "begin_test", "bootstrap_of", "brokers", "call",
-    "check_steps", "choose", "client_config", "clock", "clock_ms", "close", "draw", "events",
-    "find", "is_settled", "leader", "logs", "mark", "moment", "network", "open", "partition",
-    "pause_clock", "processed", "recorded_now", "recorded_since", "require", "result",
-    "resume_clock", "rules", "run", "run_for", "run_info", "run_until", "run_until_condition",
-    "run_until_idle", "save", "sequence_at", "set_speed", "start_recording", "status", "step",
-    "story", "subscribe", "threads_left", "topics", "trace_hash", "trace_into", "trace_lines",
-    "verdict", "wait_for", "wait_until", "wait_until_in_sync", "wait_until_settled",
-    "wait_until_without", "when",
+    "check_manners", "check_steps", "choose", "client_config", "clock", "clock_ms", "close",
+    "draw", "events", "find", "is_settled", "leader", "logs", "manners", "mark", "moment",
+    "network", "open", "partition", "pause_clock", "processed", "recorded_now",
+    "recorded_since", "require", "result", "resume_clock", "rules", "run", "run_for",
+    "run_info", "run_until", "run_until_condition", "run_until_idle", "save", "sequence_at",
+    "set_speed", "start_recording", "status", "step", "story", "subscribe", "threads_left",
+    "topics", "trace_hash", "trace_into", "trace_lines", "verdict", "wait_for", "wait_until",
+    "wait_until_in_sync", "wait_until_settled", "wait_until_without", "when",
 })  # fmt: skip
 """Methods without an effect on the cluster, whose calls are not noted."""
 
@@ -132,7 +132,7 @@ class _Noting:
         self._line = _note(handle, function)
 
     def __enter__(self) -> None:
-        """Note the call at its beginning."""
+        """Begin the call, which `__init__` has noted."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None and self._line is not None:

@@ -20,7 +20,7 @@ from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import Topology
 from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
-from kcluster.handle.cluster import START_TIMEOUT_S, Cluster
+from kcluster.handle.cluster import Cluster
 from kcluster.handle.since import since_ms_of
 from kcluster.handle.virtual import VirtualDriver
 from kcluster.operations.errors import ClusterError
@@ -44,9 +44,9 @@ class TestedCluster(TestVerbs, Cluster):
         self._begin_report()
         super().__init__(topology, seed=seed, log=self._on_connection_line, record=False)
         self.test = test
-        self.record.record_every_step()
+        self.record.record_with(Recorder(self.dispatcher, self.plan))
 
-    def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
+    def open(self, timeout_s: float | None = None) -> None:
         """Start the cluster; deaths of threads are noted until it is closed."""
         super().open(timeout_s)
         self.deaths.attach()

@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 
 import pytest
 
-from kcluster.testing.items import HASH_SEED_INI, is_virtual
+from kcluster.testing.items import HASH_SEED_INI, KAFKA, is_virtual
 from kcluster.world.environment import HASH_SEED, STARTED_AGAIN, start_again
 
 _CACHED: Final = "kcluster/has_tests_in_virtual_time"
@@ -63,7 +63,7 @@ def header(config: pytest.Config) -> str | None:
 def is_expected(config: pytest.Config) -> bool:
     """Whether this session will have tests in virtual time, judging by what is known before the
     collection."""
-    if any(config.getoption(option) not in (None, "live") for option in _OPTIONS):
+    if any(config.getoption(option) not in (None, "live", KAFKA) for option in _OPTIONS):
         return True
     cache = getattr(config, "cache", None)
     return bool(cache is not None and cache.get(_CACHED, False))

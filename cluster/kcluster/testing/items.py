@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -31,16 +32,26 @@ TRACE: Final = pytest.StashKey[list[str]]()
 """The sink of the traffic between clients and brokers, if the item is run with one."""
 
 
+KAFKA: Final = "kafka"
+"""The clock of a real Kafka."""
+
+
 def clock_of(item: pytest.Item) -> str:
-    """The clock of an item's kafka_cluster, "live" or "virtual"; the mark may be wrong."""
+    """The clock of an item's kafka_cluster, "live", "virtual" or KAFKA; the mark may be wrong."""
     callspec = getattr(item, "callspec", None)
     if callspec is not None and FIXTURE in callspec.params:
         return str(callspec.params[FIXTURE])
     chosen = item.config.getoption("--kcluster-clock")
-    if chosen in ("live", "virtual"):
+    if chosen in ("live", "virtual", KAFKA):
         return str(chosen)
     mark = item.get_closest_marker(MARK)
     return "live" if mark is None else str(mark.kwargs.get("clock", "live"))
+
+
+def refused_by_kafka(error: BaseException) -> str:
+    """Why a real Kafka cannot do what a test wants; empty if the test failed otherwise."""
+    verbs = sys.modules.get("kcluster.mirror.limits")
+    return "" if verbs is None or not isinstance(error, verbs.RefusedOnKafka) else str(error)
 
 
 def is_virtual(item: pytest.Item) -> bool:

@@ -42,7 +42,7 @@ SECURITY_WORDS: Final[dict[str, dict[str, object]]] = {
 this protocol."""
 VIRTUAL_KEYS: Final = ("seeds", "schedule", "compute", "limit", "scenario")
 """Keys for clusters with clock="virtual" only."""
-KEYS: Final = ("topology", "seed", "clock", *VIRTUAL_KEYS, *TOPOLOGY_KEYS)
+KEYS: Final = ("topology", "seed", "clock", "manners", *VIRTUAL_KEYS, *TOPOLOGY_KEYS)
 CLOCKS: Final = ("live", "virtual")
 SCHEDULES: Final = ("fifo", "random")
 DEFAULT_SEED: Final = 1
@@ -58,7 +58,8 @@ class MarkError(ValueError):
 class MarkArguments(Struct, frozen=True):
     """The arguments of a mark.  `clock`: "" if the mark names none.  `seeds`: the number of runs,
     with `seed` and the numbers after it.  `compute`: the slowness of the machine, None to draw it
-    from the seed.  `scenario`: the file whose steps are performed beside the test, "" for none."""
+    from the seed.  `scenario`: the file whose steps are performed beside the test, "" for none.
+    `manners`: whether bad habits of clients fail the test."""
 
     topology: Topology
     seed: int
@@ -68,6 +69,7 @@ class MarkArguments(Struct, frozen=True):
     compute: float | None = 1.0
     limit_s: float = DEFAULT_LIMIT_S
     scenario: str = ""
+    manners: bool = False
 
     def with_seed(self, seed: int) -> MarkArguments:
         """The arguments with another seed."""
@@ -97,12 +99,19 @@ def arguments_of(mark: Any, clock: str) -> MarkArguments:
         "schedule": keys.pop("schedule", SCHEDULES[0]),
         "compute": _factor(keys.pop("compute", 1.0)),
         "limit_s": _limit_s(keys.pop("limit", DEFAULT_LIMIT_S)),
+        "manners": _flag("manners", keys.pop("manners", False)),
         "scenario": _file("scenario", keys.pop("scenario", "")),
     }
     _check_word("schedule", how["schedule"], SCHEDULES)
     if how["seeds"] < 1:
         raise MarkError(f"seeds: {how['seeds']} is no number of runs")
     return MarkArguments(topology=_topology(keys, DEFAULT_PROFILES[clock]), **how)
+
+
+def _flag(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise MarkError(f"{key}: {show(value)} is neither True nor False")
+    return value
 
 
 def _topology(keys: dict[str, Any], profile: str) -> Topology:

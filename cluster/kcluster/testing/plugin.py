@@ -28,6 +28,7 @@ from kcluster.testing import hash_seed
 from kcluster.testing.items import (
     FIXTURE,
     HASH_SEED_INI,
+    KAFKA,
     MARK,
     SEED,
     SEED_LIMIT_INI,
@@ -38,6 +39,7 @@ from kcluster.testing.items import (
     first_seed_of,
     is_virtual,
     narrow_use,
+    refused_by_kafka,
     replay_of,
     seeds_of,
     wide_fixtures,
@@ -55,6 +57,7 @@ from kcluster.testing.reports import (
 if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster, VirtualCluster
     from kcluster.testing.marks import MarkArguments
+    from kcluster.testing.real_kafka import TestedKafkaCluster
     from kcluster.testing.world_handle import TestedWorldCluster
 
 T = TypeVar("T")
@@ -85,10 +88,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kcluster", "Kafka clusters")
     group.addoption(
         "--kcluster-clock",
-        choices=("virtual", "live", "both"),
+        choices=("virtual", "live", "both", KAFKA),
         default=None,
         help="The clock of kafka_cluster, instead of the mark's own (default: live), and of"
-        " scenario files (default: virtual).",
+        " scenario files (default: virtual).  kafka: processes of a real Apache Kafka.",
     )
     group.addoption(
         "--kcluster-seed",
@@ -197,7 +200,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture
-def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[TestedCluster | TestedWorldCluster]:
+def kafka_cluster(
+    request: pytest.FixtureRequest,
+) -> Iterator[TestedCluster | TestedWorldCluster | TestedKafkaCluster]:
     """This test's own cluster, by default of three brokers.  Live: profile fast, free ports.  In
     virtual time: profile kafka, and the test and its fixtures run in virtual time, too."""
     mark = request.node.get_closest_marker(MARK)
@@ -208,13 +213,17 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[TestedCluster | Te
 
 
 @pytest.fixture(scope="module")
-def kafka_cluster_module(request: pytest.FixtureRequest) -> Iterator[TestedCluster]:
+def kafka_cluster_module(
+    request: pytest.FixtureRequest,
+) -> Iterator[TestedCluster | TestedKafkaCluster]:
     """One cluster for all tests of a module, which has the mark: `pytestmark = ...`."""
     yield from _live(request, request.node.get_closest_marker(MARK))
 
 
 @pytest.fixture(scope="session")
-def kafka_cluster_session(request: pytest.FixtureRequest) -> Iterator[TestedCluster]:
+def kafka_cluster_session(
+    request: pytest.FixtureRequest,
+) -> Iterator[TestedCluster | TestedKafkaCluster]:
     """One cluster of three brokers for the whole session."""
     yield from _live(request, None)
 
@@ -225,7 +234,7 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
     after the test."""
     names = ("kafka_cluster", "kafka_cluster_module", "kafka_cluster_session")
     used = next((name for name in names if name in request.fixturenames), names[-1])
-    cluster: TestedCluster = request.getfixturevalue(used)
+    cluster: TestedCluster | TestedKafkaCluster = request.getfixturevalue(used)
     remember(request.node, cluster)
     yield cluster.new_topic()
     if used != names[0]:
@@ -245,7 +254,14 @@ def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
     return cluster
 
 
-def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[TestedCluster]:
+def _live(
+    request: pytest.FixtureRequest, mark: pytest.Mark | None
+) -> Iterator[TestedCluster | TestedKafkaCluster]:
+    if request.config.getoption("--kcluster-clock") == KAFKA:
+        from kcluster.testing.real_kafka import real_cluster
+
+        yield from real_cluster(request, mark)
+        return
     from kcluster.testing.handles import TestedCluster
 
     arguments = _arguments(request, mark, "live")
@@ -258,6 +274,8 @@ def _live(request: pytest.FixtureRequest, mark: pytest.Mark | None) -> Iterator[
     with cluster:
         yield cluster
         cluster.check_steps()
+        if arguments.manners:
+            cluster.check_manners()
 
 
 def _in_world(
@@ -283,6 +301,8 @@ def _in_world(
         yield cluster
         left = cluster.threads_left()
         cluster.check_steps()
+        if arguments.manners and not cluster.has_failed:
+            cluster.check_manners()
     finally:
         cluster.close()
     if left and not cluster.has_failed:
@@ -335,6 +355,9 @@ def pytest_runtest_makereport(
         end_at_users_line(call.excinfo.value)
     with _outside():
         report = yield
+        if call.excinfo is not None and (why := refused_by_kafka(call.excinfo.value)):
+            path, line, _ = item.location
+            report.outcome, report.longrepr = "skipped", (path, (line or 0) + 1, why)
         if report.failed and report.when == "call" and add_stories(item, report):
             from kcluster.testing.client_logs import fold_client_logs
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from kcluster.checks.manners import Manner, recorded_manners
+from kcluster.checks.manners_words import manner_lines, require_good_manners
 from kcluster.checks.processing import AnyProblem, Processed
 from kcluster.checks.verdict import Verdict
 from kcluster.clients.ledger import Ledger
@@ -86,6 +88,18 @@ class ReportedRun(ABC):
         """
         self.last_verdict = self._between_steps(lambda: self._judge(self._moment_ms(since)))
         return self.last_verdict
+
+    def manners(self, since: str | int | None = None) -> list[Manner]:
+        """The bad habits of the test's clients; `since`: as for `verdict`."""
+        return self._between_steps(lambda: self._manners(self._moment_ms(since)))
+
+    def check_manners(self) -> None:
+        """Raise BadMannersError if a client has a bad habit."""
+        __tracebackhide__ = True
+        require_good_manners(self.manners())
+
+    def _manners(self, since_ms: int | None = None) -> list[Manner]:
+        return recorded_manners(self.recorder, self.test_began_ms if since_ms is None else since_ms)
 
     def processed(self, topic: str, group: str = "") -> ProcessedLedger:
         """A ledger for the records of `topic` that the application processes: `add` each record,
@@ -172,6 +186,7 @@ class ReportedRun(ABC):
             *story_lines(self.recorder, self.calling_lines, self.origin_ms),
             "",
             *verdict.lines(),
+            *manner_lines(self._manners()),
             *problem_lines(record),
             *death_lines(self.deaths.found, self.origin_ms),
             *client_lines(self.recorder, self.connection_lines, self.origin_ms),

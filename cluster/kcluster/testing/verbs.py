@@ -80,7 +80,7 @@ class TestVerbs(ReportedRun, ClusterVerbs):
             remedies=(Remedy(RemedyKind.REPAIR),),
             began_ms=self.origin_ms,
             since_ms=FROM_THE_START if since_ms is None else since_ms,
-            late_ms=LATE_MS if self.clock_name == "live" else LATE_VIRTUAL_MS,
+            late_ms=LATE_VIRTUAL_MS if self.clock_name == "virtual" else LATE_MS,
         )
 
     def do(self, verb: str, short: object = None, **keys: object) -> Callable[[], None]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Final
 
+from kcluster.evidence.recorder import Recorder
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.testing.callers import notes_its_callers
 from kcluster.testing.marks import MarkArguments
@@ -48,7 +49,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
             start_ms=START_MS,
         )
         self.test = test
-        self.record.record_every_step()
+        self.record.record_with(Recorder(self.dispatcher, self.plan))
         self.has_failed = False
         self._trace: WireTrace | None = None
         self._world = World(

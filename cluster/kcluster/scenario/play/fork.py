@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from kcluster.checks.verdict import Verdict
 from kcluster.operations.errors import ClusterError
-from kcluster.runs.journal import Rows, rows_after
-from kcluster.runs.record import RunRecord
+from kcluster.runs.journal import rows_after
+from kcluster.runs.record import Rows, RunRecord
 from kcluster.scenario.difference import FutureDifference, difference_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario

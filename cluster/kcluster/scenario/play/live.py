@@ -116,31 +116,44 @@ class LiveStage(RunningStage):
 
 def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
     """Run a scenario on its own live cluster."""
-    began_s = time.monotonic()
     cluster = Cluster(scenario.topology, seed=seed, record=False)
     recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
+    return run_on(cluster, recorder, scenario, seed, progress)
+
+
+def run_on(
+    cluster: Cluster,
+    recorder: Recorder,
+    scenario: Scenario,
+    seed: int,
+    progress: Progress,
+    make_stage: Callable[[Cluster, int, Ledger], LiveStage] = LiveStage,
+    least_calm_ms: int = LATE_MS,
+) -> RunResult:
+    """Run a scenario on a cluster that is not open yet.  `least_calm_ms`: the least time in which
+    everything may come to rest."""
+    began_s = time.monotonic()
     ledger = Ledger()
     duration_ms = scenario.duration_ms
     with cluster:
         run = cluster.call(
-            lambda: ScenarioRun(scenario, LiveStage(cluster, seed, ledger), recorder, seed)
+            lambda: ScenarioRun(scenario, make_stage(cluster, seed, ledger), recorder, seed)
         )
         stage = run.stage
         assert isinstance(stage, LiveStage)
         cluster.call(run.begin)
         stage.run(
             lambda: stage.now_ms >= duration_ms,
-            2 * duration_ms + LATE_MS,
+            2 * duration_ms * stage.pace + LATE_MS,
             lambda now_ms: progress(now_ms, duration_ms),
         )
         cluster.call(run.calm_down)
         calm_ms = CALM_LIMIT_MS // (FAST_FACTOR if scenario.topology.profile == "fast" else 1)
-        is_quiet = stage.run(run.is_quiet, max(calm_ms, LATE_MS))
+        is_quiet = stage.run(run.is_quiet, max(calm_ms, least_calm_ms))
         unfinished = [] if is_quiet else cluster.call(lambda: list(run.unfinished()))
         cluster.call(run.stop_consumers)
         stage.run(run.are_consumers_gone, LATE_MS)
-        result = cluster.call(
-            lambda: run.result("live", time.monotonic() - began_s, unfinished, "")
-        )
+        wall_s = time.monotonic() - began_s
+        result = cluster.call(lambda: run.result(cluster.clock_name, wall_s, unfinished, ""))
         cluster.call(stage.close)
     return result

@@ -101,6 +101,9 @@ class RunResult(Struct):
     """Whether an action could not be performed, so that the run proves nothing."""
     trace_hash: str = ""
     """The hash of the trace of a run in virtual time; equal for equal scenarios and seeds."""
+    not_judged: tuple[str, ...] = ()
+    """The checks that could not be judged: on a real Kafka, what only the inside of brokers
+    shows."""
 
     @property
     def failures(self) -> list[str]:
@@ -166,7 +169,7 @@ class ScenarioRun:
         self._began_ms = self.stage.dispatcher.now_ms
         self._first_note = len(self.stage.notes())
         self._producers, self._consumers = make_clients(
-            self.scenario.workload, self.scenario.topology.profile, self.stage.ledger
+            self.scenario.workload, self.stage.client_profile, self.stage.ledger
         )
         for consumer in self._consumers:
             if isinstance(consumer, ShareConsumer):
@@ -347,15 +350,15 @@ class ScenarioRun:
             drained=is_quiet and not any(x.failed in SECURITY_ERRORS for x in self._consumers),
             began_ms=self._began_ms,
             clients=stage.client_ids(),
+            patience_ms=stage.patience_ms,
             late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,
         )
         notes = stage.notes()[self._first_note :]
-        checks = scenario.checks
+        checks, not_judged = stage.judged(scenario.checks)
         if may_be_unknown and checks.verdict is None and verdict.outcome == UNKNOWN:
             checks = structs.replace(checks, verdict=UNKNOWN)
         failed = failed_checks(checks, verdict, stage, notes)
-        if scenario.heal:
-            failed += [FailedCheck(REST, text) for text in _unrest(unfinished)]
+        failed += _unrest(scenario, unfinished)
         return RunResult(
             scenario=scenario,
             clock=clock,
@@ -372,11 +375,19 @@ class ScenarioRun:
             wall_s=wall_s,
             has_problems=bool(stage.problems),
             trace_hash=trace_hash,
+            not_judged=not_judged,
         )
 
 
-def _unrest(unfinished: list[str]) -> list[str]:
-    """The failures of a run that did not come to rest."""
+def _unrest(scenario: Scenario, unfinished: list[str]) -> list[FailedCheck]:
+    """The failures of a run that did not come to rest; or came to rest, though it must not."""
+    if not scenario.checks.comes_to_rest:
+        text = "comes_to_rest: everything in flight was completed"
+        return [] if unfinished else [FailedCheck("comes_to_rest", text)]
+    if not scenario.heal:
+        return []
     shown = [f"it did not come to rest: {text}" for text in unfinished[:MAX_UNFINISHED]]
     more = len(unfinished) - len(shown)
-    return [*shown, f"it did not come to rest: {more} more of these"] if more else shown
+    if more:
+        shown.append(f"it did not come to rest: {more} more of these")
+    return [FailedCheck(REST, text) for text in shown]

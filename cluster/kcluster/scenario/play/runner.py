@@ -175,7 +175,10 @@ class Runner:
     # ------------------------------------------------------------------------------ an action
 
     def _do(self, index: int, step: Step) -> None:
-        stage = self.stage
+        stage, condition = self.stage, step.options.only_if
+        if condition is not None and not stage.holds(condition):
+            self._skip(step, f"{condition} does not hold")
+            return
         try:
             at_ms = stage.now_ms
             nodes, undo = stage.begin(step.action, step.options.as_)
@@ -202,16 +205,18 @@ class Runner:
             self._not_done(step, error, is_undoing=True)
 
     def _not_done(self, step: Step, error: ClusterError, *, is_undoing: bool = False) -> None:
-        """Report that a step could not be performed.  That is no problem if the seed has drawn the
-        step, which may meet the effects of another step, such as a dead broker.  If the step is
-        fixed, the file is wrong."""
-        refusal = str(error)
-        if step.is_drawn:
-            skipped = StepSkipped(step.verb, step.place.line, refusal, is_undoing)
-            self.stage.dispatcher.note(skipped)
+        """Report that a step could not be performed.  That is no problem if the step may meet the
+        effects of another one, such as a dead broker.  Otherwise the file is wrong."""
+        if step.may_be_skipped:
+            self._skip(step, str(error), is_undoing=is_undoing)
         else:
             undoing = "undoing " if is_undoing else ""
-            self.stage.refuse(f"{undoing}{self._name(step)}: {refusal}")
+            self.stage.refuse(f"{undoing}{self._name(step)}: {error}")
+
+    def _skip(self, step: Step, reason: str, *, is_undoing: bool = False) -> None:
+        """Report that a step is skipped, which is no problem."""
+        skipped = StepSkipped(step.verb, step.place.line, reason, is_undoing)
+        self.stage.dispatcher.note(skipped)
 
     def _name(self, step: Step) -> str:
         line = f" (line {step.place.line})" if step.place.line else ""

@@ -1,7 +1,7 @@
 """Runs a scenario on the requested clock.
 
 Owns: the choice of the clock, and keeping a bug of kcluster in one run from ending the program.
-Never: plays or judges (virtual.py, live.py and phases.py do).  Kafka: no counterpart.
+Never: plays or judges (virtual.py, live.py, kafka.py and phases.py do).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -35,9 +35,13 @@ def _no_progress(passed_ms: int, all_ms: int) -> None:
 def run_scenario(
     scenario: Scenario, clock: str, seed: int | None = None, progress: Progress = _no_progress
 ) -> RunResult:
-    """Run a scenario on a clock, `virtual` or `live`, and judge it.  Raises ClusterError if a live
-    cluster cannot start."""
+    """Run a scenario on a clock, `virtual`, `live` or `kafka`, and judge it.  Raises ClusterError
+    if a live cluster, or a real Kafka, cannot start."""
     first_seed = scenario.first_seed(seed)
+    if clock == "kafka":
+        from kcluster.scenario.play.kafka import run_kafka
+
+        return run_kafka(scenario, first_seed, progress)
     if clock == "live":
         from kcluster.scenario.play.live import run_live  # loads gevent
 

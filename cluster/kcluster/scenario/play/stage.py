@@ -22,6 +22,7 @@ from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
+from kcluster.scenario.language.model import Checks
 from kcluster.security.client_access import ClientAccess
 
 
@@ -33,6 +34,8 @@ class ScenarioStage(ABC, Stage):
     """
 
     may_await_locks = False
+    patience_ms: int | None = None
+    """The time after which an unanswered attempt counts as failed; None: the profile's."""
 
     def __init__(
         self,
@@ -45,9 +48,15 @@ class ScenarioStage(ABC, Stage):
     ) -> None:
         super().__init__(plan, dispatcher, verbs, clock, seed)
         self.ledger = ledger
+        self.client_profile = plan.topology.profile
+        """The profile that scales the times of the workload's clients."""
         self._notes: list[Note] = []
         self._facts = ConditionFacts(dispatcher, verbs, self._notes, partial(counted, ledger))
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._notes.append)
+
+    def judged(self, checks: Checks) -> tuple[Checks, tuple[str, ...]]:
+        """The checks that this stage can judge, and the others, by their names in the file."""
+        return checks, ()
 
     @abstractmethod
     def _add(self, client: ClientStateMachine, access: ClientAccess | None) -> Wire:

@@ -17,6 +17,7 @@ from kcluster.handle.virtual import VirtualDriver
 from kcluster.invariants.livelock import LEAST_STEPS, STEPS_EACH
 from kcluster.runtime.livelock import LivelockError
 from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.pace import Pace
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
 from kcluster.scenario.play.stage import ScenarioStage
 from kcluster.security.client_access import ClientAccess
@@ -63,8 +64,8 @@ class VirtualStage(ScenarioStage):
 
     def run_until(self, until_ms: int) -> None:
         """Advance time to this moment, in ms since the scenario began."""
-        self.run(_never, until_ms - self.now_ms)
-        self.guarded(lambda: self.driver.run_until(self.began_ms + until_ms))
+        self.run(_never, (until_ms - self.now_ms) * self.pace)
+        self.guarded(lambda: self.driver.run_until(self.began_ms + until_ms * self.pace))
 
 
 def _never() -> bool:
@@ -77,18 +78,21 @@ def _nothing_to_watch(stage: ScenarioStage) -> None:
 
 class VirtualRun:
     """A run of a scenario on its own cluster in virtual time, from its start: `advance`, then
-    `finish`.  `watch` is called when the cluster serves, before the first client starts: it may
-    schedule calls on the stage."""
+    `finish`.  `pace`: None for that of its profile.  `watch` is called when the cluster serves,
+    before the first client starts: it may schedule calls on the stage."""
 
     def __init__(
         self,
         scenario: Scenario,
         seed: int,
         watch: Callable[[ScenarioStage], None] = _nothing_to_watch,
+        pace: Pace | None = None,
     ) -> None:
         self._began_s = time.perf_counter()
         self._scenario = scenario
         self.stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
+        if pace is not None:
+            pace.set_on(self.stage)
         recorder = Recorder(self.stage.dispatcher, self.stage.plan)
         self.run = ScenarioRun(scenario, self.stage, recorder, seed)
         self.stage.start()
@@ -131,8 +135,9 @@ def run_virtual(
     seed: int,
     progress: Progress,
     watch: Callable[[ScenarioStage], None] = _nothing_to_watch,
+    pace: Pace | None = None,
 ) -> RunResult:
-    """Run a scenario on its own cluster in virtual time; `watch`: see VirtualRun."""
-    played = VirtualRun(scenario, seed, watch)
+    """Run a scenario on its own cluster in virtual time; `watch`, `pace`: see VirtualRun."""
+    played = VirtualRun(scenario, seed, watch, pace)
     played.advance(scenario.duration_ms, progress)
     return played.finish()

@@ -21,7 +21,7 @@ from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.client_access import access_of
 from kcluster.config.topology.model import Topology
-from kcluster.scenario.language.client_configs import ClientSettings, defaults_of
+from kcluster.scenario.language.client_configs import ClientSettings, defaults_of, pace_of, paced
 from kcluster.scenario.language.model import (
     ConsumerSpec,
     ProcessorSpec,
@@ -142,7 +142,7 @@ def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
     if "delivery_timeout_ms" not in spec.config and spec.delivery_timeout_ms is None:
         # Like Kafka for an unset value, raise it to the minimum.
         values["delivery_timeout_ms"] = max(settings.delivery_timeout_ms, shortest_ms)
-    return structs.replace(ProducerSettings(), **values)
+    return paced(structs.replace(ProducerSettings(), **values), profile)
 
 
 def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
@@ -154,8 +154,8 @@ def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
         size_bytes=spec.size_bytes,
         keys=spec.keys,
         count=-1 if spec.count is None else spec.count,
-        start_ms=spec.start_ms,
-        stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
+        start_ms=spec.start_ms * pace_of(profile),
+        stop_ms=-1 if spec.stop_ms is None else spec.stop_ms * pace_of(profile),
         transactions=transaction_plan(spec.transactions),
     )
     settings = producer_settings(spec, profile)
@@ -181,17 +181,17 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
         "client_rack": spec.rack or "",
         "group_protocol": spec.group_protocol,
     }
-    return structs.replace(ConsumerSettings(), **(values | spec.config))
+    return paced(structs.replace(ConsumerSettings(), **(values | spec.config)), profile)
 
 
-def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerPlan:
+def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings, profile: str) -> ConsumerPlan:
     """The plan of a consumer's application."""
     return ConsumerPlan(
         topics=spec.topics,
         partitions=spec.partitions,
         commit=spec.commit if settings.group_id else NEVER,
-        start_ms=spec.start_ms,
-        stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
+        start_ms=spec.start_ms * pace_of(profile),
+        stop_ms=-1 if spec.stop_ms is None else spec.stop_ms * pace_of(profile),
     )
 
 
@@ -205,19 +205,20 @@ def processor_plans(
         "isolation_level": READ_COMMITTED,
         "group_protocol": spec.group_protocol,
     }
-    consumer_plan = ConsumerPlan(topics=(spec.topic,), commit=NEVER, start_ms=spec.start_ms)
+    consumer_plan = ConsumerPlan(
+        topics=(spec.topic,), commit=NEVER, start_ms=spec.start_ms * pace_of(profile)
+    )
     writes: ClientSettings = defaults_of(ProducerSettings, profile) | {"transactional_id": name}
     if spec.timeout_ms is not None:
         writes["transaction_timeout_ms"] = spec.timeout_ms
+    reader = structs.replace(ConsumerSettings(), **(reads | spec.consumer_config))
+    writer = structs.replace(ProducerSettings(), **(writes | spec.producer_config))
     producer_plan = ProducerPlan(
         topics=(spec.to,),
-        start_ms=spec.start_ms,
+        start_ms=spec.start_ms * pace_of(profile),
         transactions=TransactionPlan(abort_share=spec.abort, max_version=int(spec.version)),
     )
-    return (
-        (consumer_plan, structs.replace(ConsumerSettings(), **(reads | spec.consumer_config))),
-        (producer_plan, structs.replace(ProducerSettings(), **(writes | spec.producer_config))),
-    )
+    return ((consumer_plan, paced(reader, profile)), (producer_plan, paced(writer, profile)))
 
 
 def make_processors(spec: ProcessorSpec, profile: str, ledger: Ledger) -> list[Processor]:
@@ -231,7 +232,7 @@ def make_readers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Workl
     if not spec.share:
         return [*make_consumers(spec, profile, ledger)]
     settings = consumer_settings(spec, profile)
-    plan = consumer_plan(spec, settings)
+    plan = consumer_plan(spec, settings, profile)
     return [
         ShareConsumer(name, ledger, plan, settings, spec.release)
         for name in names_of_members(spec.name, spec.members)
@@ -249,6 +250,6 @@ def names_of_members(name: str, members: int) -> list[str]:
 def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
     """The consumers of a spec; several are called name-1, name-2, ..."""
     settings = consumer_settings(spec, profile)
-    plan = consumer_plan(spec, settings)
+    plan = consumer_plan(spec, settings, profile)
     names = names_of_members(spec.name, spec.members)
     return [Consumer(name, ledger, plan, settings) for name in names]

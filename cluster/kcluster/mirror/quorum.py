@@ -1,0 +1,108 @@
+"""The controllers of a real Kafka: a quorum, which one mirrored controller stands for.
+
+Owns: which of them run, and whether they are a majority.  Never: elects one (Kafka does), knows the
+metadata log.
+Kafka: KafkaRaftClient, kafka-metadata-quorum.
+
+A word `controller` means the active one, or the only one: a kill of it makes the others elect.  The
+mirror is up while a majority runs.  A start starts every controller that is down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kcluster.apache_kafka.processes import KafkaProcesses
+from kcluster.deaths import ProcessState
+from kcluster.operations.errors import ClusterError
+
+ACTIVE: Final = "active"
+
+
+class KafkaQuorum:
+    """The controllers of one cluster.  `active`: returns the active one's id, -1 for none."""
+
+    def __init__(self, processes: KafkaProcesses, active: Callable[[], int]) -> None:
+        self._processes = processes
+        self._active = active
+        self._paused: dict[int, None] = {}
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The controllers' ids."""
+        return self._processes.controller_ids
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is only one controller, which no other can replace."""
+        return len(self.ids) == 1
+
+    @property
+    def has_majority(self) -> bool:
+        """Whether enough of them run to elect one."""
+        return 2 * len(self._serving()) > len(self.ids)
+
+    def states(self) -> dict[int, str]:
+        """The state of each controller: `active`, `up`, `paused` or `down`."""
+        active = self._active() if self.has_majority else -1
+        return {
+            each: ACTIVE if each == active and each in self._serving() else str(self._state(each))
+            for each in self.ids
+        }
+
+    def state_for(self, starts: bool, resumes: bool) -> ProcessState:
+        """The state that a verb for `controller` meets.  `starts`, `resumes`: whether it is one
+        that acts on controllers that are down, or paused."""
+        states = [self._state(each) for each in self.ids]
+        if starts and ProcessState.DOWN in states:
+            return ProcessState.DOWN
+        if resumes and ProcessState.PAUSED in states:
+            return ProcessState.PAUSED
+        return next((x for x in (ProcessState.UP, ProcessState.PAUSED) if x in states), states[0])
+
+    def kill(self) -> None:
+        """Kill the active controller, else one that runs; ClusterError if none does."""
+        running = [each for each in self.ids if self._processes.is_running(each)]
+        chosen = self._chosen(running)
+        self._paused.pop(chosen, None)
+        self._processes.kill(chosen)
+
+    def start(self) -> None:
+        """Start the controllers that are down."""
+        for each in self.ids:
+            if not self._processes.is_running(each):
+                self._processes.start(each)
+
+    def pause(self) -> None:
+        """Pause the active controller, else one that runs."""
+        chosen = self._chosen(self._serving())
+        self._processes.pause(chosen)
+        self._paused[chosen] = None
+
+    def resume(self) -> None:
+        """Resume the controllers that are paused."""
+        for each in tuple(self._paused):
+            if self._processes.is_running(each):
+                self._processes.resume(each)
+        self._paused.clear()
+
+    def changed(self, controller: int, *, is_paused: bool = False) -> None:
+        """Take note of a process that was paused, was resumed or has ended otherwise."""
+        self._paused.pop(controller, None)
+        if is_paused:
+            self._paused[controller] = None
+
+    def _chosen(self, running: list[int]) -> int:
+        if not running:
+            raise ClusterError("no controller is running")
+        active = self._active()
+        return active if active in running else running[0]
+
+    def _serving(self) -> list[int]:
+        return [each for each in self.ids if self._state(each) is ProcessState.UP]
+
+    def _state(self, controller: int) -> ProcessState:
+        if not self._processes.is_running(controller):
+            return ProcessState.DOWN
+        return ProcessState.PAUSED if controller in self._paused else ProcessState.UP

@@ -1,0 +1,33 @@
+"""What the record of a real Kafka makes of the batches in its logs."""
+
+from __future__ import annotations
+
+from kcluster.contract import Request
+from kcluster.faults.records import copied
+from kcluster.invariants.observed import Append
+from kcluster.mirror.recorder import name_copies
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.batches import parse_batches
+from tests.rig.requests import batch
+
+REQUEST = Request(1, int(ApiKey.PRODUCE), 9, 1, "shop", m.ProduceRequest(topic_data=[]))
+
+
+def append(data: bytes | bytearray, base_offset: int, request: Request | None = None) -> Append:
+    (found,) = parse_batches(data)
+    return Append(0, 1, 0, base_offset, base_offset, found, request, (1,), 0)
+
+
+def test_copies__records_that_a_rule_sent_twice_are_those_of_their_producer() -> None:
+    sent = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    first, second = append(sent, 0, REQUEST), append(copied(sent), 1)
+    name_copies([first, second])
+    assert second.request is REQUEST
+
+
+def test_copies__other_records_without_a_request_stay_unknown() -> None:
+    sent = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    other, of_a_producer = append(batch(b"b"), 1), append(sent, 2)
+    name_copies([append(sent, 0, REQUEST), other, of_a_producer])
+    assert (other.request, of_a_producer.request) == (None, None)
