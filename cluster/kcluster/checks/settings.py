@@ -32,6 +32,8 @@ class Setting(StrEnum):
     SHARE_RESET = "share.auto.offset.reset=latest"
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
     DELAYED_COMMIT = "a commit delayed by a fault rule"
+    COPIED = "records copied by a fault rule"
+    ALTERED = "fetched records altered by a fault rule"
 
 
 CAUSES: Final[dict[Setting, Cause]] = {
@@ -47,6 +49,8 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.SHARE_RESET: Cause.SHARE_RESET,
     Setting.DELIVERY_LIMIT: Cause.DELIVERY_LIMIT,
     Setting.DELAYED_COMMIT: Cause.FAULT_RULE,
+    Setting.COPIED: Cause.FAULT_RULE,
+    Setting.ALTERED: Cause.FAULT_RULE,
 }
 """The setting as a cause of the anomaly that it allows."""
 

@@ -184,6 +184,7 @@ def judge(
         healed=healed,
         remedies=tuple(remedies),
         checks_steps=recorder.checks_steps,
+        sees_requests=recorder.sees_requests,
         unreadable=_unreadable(recorder),
         read_again=len(whole.reads) - different,
         has_outside_readers=bool(outside.reads),
@@ -215,6 +216,7 @@ def _violations(
 
 def _finish(recorder: Recorder, late_ms: int) -> None:
     """Do the checks that are done once, at the end."""
+    recorder.read_logs()
     recorder.check_last_step()
     recorder.read_min_isr()
     recorder.invariants.check_unanswered(recorder.dispatcher.now_ms, _patience(recorder, late_ms))
@@ -253,7 +255,7 @@ def _add_share_groups(ledger: Ledger, recorder: Recorder) -> None:
 
 def _windows(facts: Facts, patience_ms: int | None) -> list[Window]:
     profile = facts.recorder.plan.topology.profile
-    usual_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
+    usual_ms = facts.recorder.patience_ms or PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
     return find_windows(facts, usual_ms if patience_ms is None else patience_ms)
 
 

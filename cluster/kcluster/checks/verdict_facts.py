@@ -78,6 +78,7 @@ class Ground(StrEnum):
     """The ground of an outcome; an earlier one outweighs a later one."""
 
     FINDINGS = "findings"
+    UNSEEN = "unseen"
     NOTHING_SENT = "nothing_sent"
     NOT_HEALED = "not_healed"
     OFFLINE = "offline"
@@ -118,6 +119,9 @@ class VerdictFacts(Struct, frozen=True):
     """The operations that would end an "unknown" of a running cluster."""
     checks_steps: bool = True
     """Whether the invariants were checked after each step."""
+    sees_requests: bool = True
+    """Whether clients from outside are judged, by what the brokers saw of them; not on a real
+    Kafka."""
     read_again: int = 0
     has_outside_readers: bool = False
     merged: int = 0
@@ -145,7 +149,7 @@ class VerdictFacts(Struct, frozen=True):
         if self.anomalies or self.violations:
             return Ground.FINDINGS
         if not (self.sent or self.unreadable):
-            return Ground.NOTHING_SENT
+            return Ground.NOTHING_SENT if self.sees_requests else Ground.UNSEEN
         if not self.healed:
             return Ground.NOT_HEALED
         if self.offline:

@@ -95,6 +95,8 @@ def reason_text(verdict: VerdictFacts) -> str:
             return ", ".join([*_counted(verdict.anomalies), *named])
         case Ground.NOTHING_SENT:
             return "nothing was sent"
+        case Ground.UNSEEN:
+            return "no proxy is before the real Kafka, so its clients' requests are not seen"
         case Ground.NOT_HEALED | Ground.OFFLINE:
             return unsettled_text(verdict.healed, verdict.offline, verdict.remedies)
         case Ground.UNREADABLE:

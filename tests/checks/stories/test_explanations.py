@@ -278,6 +278,21 @@ def test_lost__sent_without_acks_to_a_broker_that_does_not_lead() -> None:
     assert_explained(verdict, "a was sent (acks=0); no broker has appended it")
 
 
+def test_lost__where_appends_are_not_seen_the_chain_claims_nothing_about_them() -> None:
+    stage = Stage()
+    stage.recorder.sees_appends = False  # as on a real Kafka
+    stage.hand().produce(2, [b"a"], acks=0)
+    stage.run_for(100)
+    stage.elect("orders", 0, unclean=True)
+    stage.kill(1)
+    stage.run_for(20_000)
+    verdict = stage.verdict()
+    (lost,) = verdict.anomalies
+    assert lost.name == "lost-write"
+    assert not [link.text for link in lost.chain if "no broker has appended" in link.text]
+    assert_explained(verdict, "a was sent", "leader 1 -> 2")
+
+
 def test_duplicate__a_lost_answer_makes_the_client_send_again() -> None:
     stage = Stage()
     hand = stage.hand()

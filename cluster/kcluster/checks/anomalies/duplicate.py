@@ -19,9 +19,11 @@ from kcluster.checks.anomalies.base import (
 from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import AckLost, NeverAnswered, RecordAppended, RequestFailed
 from kcluster.checks.chain.links import Link, link
-from kcluster.checks.settings import retry_setting
+from kcluster.checks.settings import Setting, retry_setting
 from kcluster.checks.stories.sends import code_of, error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition
+from kcluster.events.network import RuleHit
+from kcluster.events.rule_effects import DuplicateRecords
 from kcluster.evidence.causes import SendCause
 from kcluster.evidence.lookups import Facts
 from kcluster.invariants.observed import Append
@@ -35,7 +37,7 @@ class Duplicate(LogAnomaly):
 
     A producer that is not idempotent must expect duplicates, and `allowed` names that setting: the
     answer to the first attempt was lost, the producer retried, and the leader cannot recognise the
-    batch.
+    batch.  A fault rule can copy the records of any producer, and `allowed` then names the rule.
 
         duplicate: orders-0: a is at offsets 0 and 3
     """
@@ -52,10 +54,18 @@ class Duplicate(LogAnomaly):
 
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[SendCause]:
         for finding in anomaly.findings:
-            yield error_met(facts.send(anomaly.partition, finding.value))
+            copied = None
+            for _, append, _ in facts.places(anomaly.partition, finding.value)[:1]:
+                copied = facts.rule_hit(append.request) if append.request is not None else None
+            if copied is not None and isinstance(copied.event, RuleHit) and _copies(copied.event):
+                yield copied.event
+            else:
+                yield error_met(facts.send(anomaly.partition, finding.value))
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return Explanation(_both_appends(facts, anomaly))
+        links = [*_both_appends(facts, anomaly)]
+        is_copy = any(_copies(entry.fact) for entry in links)
+        return Explanation(links, Setting.COPIED if is_copy else Setting.NONE)
 
 
 def _both_appends(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
@@ -83,6 +93,11 @@ def _both_appends(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         yield from meanwhile(facts, partition, from_ms, to_ms)
 
 
+def _copies(event: object) -> bool:
+    """Whether a fault rule copied the records of a request."""
+    return isinstance(event, RuleHit) and isinstance(event.effect, DuplicateRecords)
+
+
 def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Iterator[Link]:
     """The reason why the producer did not learn of its first append."""
     request = append.request
@@ -93,6 +108,8 @@ def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Itera
     hit = facts.rule_hit(request)
     if hit is not None:
         yield link(hit)
+        if _copies(hit.event):
+            return
     if answer is None:
         operation = facts.fault_of(append.broker, facts.recorder.dispatcher.now_ms)
         yield Link(append.at_ms, NeverAnswered(which))

@@ -17,7 +17,8 @@ from kcluster.checks.anomalies.base import (
     is_next_pair,
 )
 from kcluster.checks.anomalies.facts import Finding, ReadDifferently
-from kcluster.checks.settings import acks_setting
+from kcluster.checks.chain.links import link
+from kcluster.checks.settings import Setting, acks_setting
 from kcluster.checks.stories.offsets import offset_story
 from kcluster.clients.ledger import Outcome, ReadRecord
 from kcluster.evidence.lookups import Facts
@@ -69,4 +70,12 @@ class InconsistentOffsets(PartitionAnomaly):
         return is_next_pair(finding, before)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return offset_story(facts, anomaly)
+        story = offset_story(facts, anomaly)
+        altered = None
+        if isinstance(anomaly.fact, ReadDifferently):
+            readers = [name for name in (anomaly.client, anomaly.fact.consumer) if name]
+            notes = [facts.altered_fetch(name, anomaly.at_ms) for name in readers]
+            altered = next((note for note in notes if note is not None), None)
+        if altered is None:
+            return story
+        return Explanation([*story.links, link(altered)], Setting.ALTERED)

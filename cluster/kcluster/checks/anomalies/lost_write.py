@@ -60,8 +60,12 @@ class LostWrite(LogAnomaly):
             yield self.about(send, send.offset, acked, other=number, allowed=allowed)
         if not history.reads:
             return
-        values = {value for _, value in log.records}
+        held = dict(log.records)
+        values = set(held.values())
+        sent = {send.value for send in history.sends} if not log.names else None
         for read in history.reads:
+            if sent and read.value not in sent and read.offset in held:
+                continue  # it was never there: inconsistent-offsets reports it
             if read.offset < kept_from or read.value in gone or read.value in values:
                 continue
             assert read.value is not None or None not in values
@@ -80,7 +84,8 @@ class LostWrite(LogAnomaly):
         for finding in anomaly.findings:
             places = facts.places(anomaly.partition, finding.value)
             if not places:
-                yield Unexplained.NEVER_APPENDED
+                sees = facts.recorder.sees_appends
+                yield Unexplained.NEVER_APPENDED if sees else Unexplained.APPENDS_NOT_SEEN
                 continue
             observed, append, offset = places[0]
             batch = (append.at_ms, append.epoch, append.base_offset)
@@ -92,7 +97,8 @@ class LostWrite(LogAnomaly):
         partition, value = anomaly.partition, anomaly.values[0]
         places = facts.places(partition, value)
         if not places:
-            return Explanation(_never_appended(facts, anomaly))
+            sees = facts.recorder.sees_appends
+            return Explanation((_never_appended if sees else _not_seen)(facts, anomaly))
         observed, append, offset = places[0]
         links = [*_append_and_ack(facts, observed, append, offset, offset, value)]
         if anomaly.count > 1:
@@ -213,6 +219,21 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     if operation is not None:
         yield link(operation)
     yield from errors_of(facts, send.producer, send.sent_ms - 1_000, send.sent_ms + 1_000)
+
+
+def _not_seen(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """The story of a record where brokers' appends are not seen, as on a real Kafka: its send, its
+    ack, and the next change of the leader."""
+    send = facts.send(anomaly.partition, anomaly.values[0])
+    if send is None:
+        return
+    yield Link(send.sent_ms, f.RecordSent(send.value))
+    if send.outcome is Outcome.ACKED and send.acks != 0:
+        yield Link(send.ended_ms, f.RecordAcked(send.value))
+    changes = facts.of_partition(anomaly.partition, LeaderChange)
+    later = [note for note, _ in changes if note.at_ms >= send.sent_ms]
+    if later:
+        yield from with_causes(facts, later[0])
 
 
 def lost_range(missing: Missing) -> Anomaly:

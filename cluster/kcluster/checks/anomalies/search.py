@@ -7,7 +7,7 @@ checker of jepsen.tests.kafka.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -59,7 +59,7 @@ def find_anomalies(
     anomalies: list[Anomaly] = []
     places: dict[Partition, Places] = {}
     for partition, log in final.items():
-        places[partition] = _places(log)
+        places[partition] = places_of(log)
         history = PartitionHistory(
             partition=partition,
             sends=sends[partition],
@@ -72,14 +72,19 @@ def find_anomalies(
             present_share_groups=ledger.present_share_groups,
             delivery_limits=ledger.delivery_limits,
         )
-        for kind in ANOMALIES.values():
-            if isinstance(kind, PartitionAnomaly):
-                anomalies.extend(grouped(kind, kind.find(history)))
+        anomalies.extend(anomalies_of_partition(history))
     run = RunHistory(ledger, final, _transactions(ledger, final, places), recorder)
     for kind in ANOMALIES.values():
         if isinstance(kind, RunAnomaly):
             anomalies.extend(map(anomaly_of, kind.find(run)))
     return anomalies
+
+
+def anomalies_of_partition(history: PartitionHistory) -> Iterator[Anomaly]:
+    """The anomalies of the records of one partition, in the order of ANOMALIES."""
+    for kind in ANOMALIES.values():
+        if isinstance(kind, PartitionAnomaly):
+            yield from grouped(kind, kind.find(history))
 
 
 def _transactions(
@@ -114,7 +119,8 @@ def _transactions(
     ]
 
 
-def _places(log: FinalLog) -> Places:
+def places_of(log: FinalLog) -> Places:
+    """The offsets of each value in a log."""
     places: dict[bytes | None, list[int]] = {}
     names = log.names
     for offset, value in log.records:
@@ -136,7 +142,7 @@ def explained(facts: Facts, anomalies: Iterable[Anomaly]) -> list[Anomaly]:
 def _explained(facts: Facts, anomaly: Anomaly) -> Anomaly:
     explanation = ANOMALIES[anomaly.name].explain(facts, anomaly)
     chain = tuple(in_order(explanation.links))
-    allowed = anomaly.allowed or explanation.allowed
+    allowed = explanation.allowed or anomaly.allowed
     errors = dict.fromkeys(entry.error for entry in chain if entry.error)
     causes = _causes(allowed, chain)
     return replace(anomaly, chain=chain, allowed=allowed, causes=causes, errors=tuple(errors))

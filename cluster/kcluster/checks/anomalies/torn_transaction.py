@@ -13,12 +13,13 @@ from kcluster.checks.anomalies.base import (
     Explanation,
     RunAnomaly,
     RunHistory,
+    TransactionalSend,
     anomaly,
-    in_transaction,
 )
-from kcluster.checks.anomalies.facts import Finding
+from kcluster.checks.anomalies.facts import Finding, InTransaction
 from kcluster.checks.stories.transactions import story_of_record
-from kcluster.clients.ledger import Outcome, SentRecord
+from kcluster.clients.ledger import ClientTransaction, Outcome
+from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 
 
@@ -35,21 +36,30 @@ class TornTransaction(RunAnomaly):
         for history in run.transactions:
             there = [each for each in history.records if each.visible_at >= 0]
             lacking = [
-                each
-                for each in history.records
-                if each.visible_at < 0 and (each.hidden_at >= 0 or _must_be_there(each.send, run))
+                each for each in history.records if is_lacking(each, run.logs[each.send.partition])
             ]
             if there and lacking and not history.is_open:
-                (first, at, _), (missing, _, hidden_at) = there[0], lacking[0]
-                torn = in_transaction(history)
-                yield self.about(first, at, torn, other=hidden_at, other_value=missing.value)
+                yield self.torn(history.transaction, there[0], lacking[0])
+
+    def torn(
+        self, transaction: ClientTransaction, there: TransactionalSend, lacking: TransactionalSend
+    ) -> Finding:
+        """The finding about a transaction with these two records."""
+        fact = InTransaction(transaction.number, transaction.producer)
+        missing = lacking.send.value
+        return self.about(
+            there.send, there.visible_at, fact, other=lacking.hidden_at, other_value=missing
+        )
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)
 
 
-def _must_be_there(send: SentRecord, run: RunHistory) -> bool:
-    """Whether a record without a place was acked, and neither deleted nor compacted away."""
-    log = run.logs[send.partition]
+def is_lacking(each: TransactionalSend, log: FinalLog) -> bool:
+    """Whether read_committed consumers lack a record: it is hidden; or it was acked, neither
+    deleted nor compacted away, and has no place in the log."""
+    send = each.send
+    if each.visible_at >= 0:
+        return False
     is_kept = send.offset < 0 or send.offset >= max(log.deleted_before, log.clean_offset)
-    return send.outcome is Outcome.ACKED and is_kept
+    return each.hidden_at >= 0 or (send.outcome is Outcome.ACKED and is_kept)

@@ -16,11 +16,13 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.facts import Finding
-from kcluster.checks.chain.facts import GroupCommitted, RecordAcked
-from kcluster.checks.chain.links import Link
+from kcluster.checks.chain.facts import ErrorOfClient, GroupCommitted, RecordAcked
+from kcluster.checks.chain.links import Link, link
+from kcluster.checks.settings import Setting
 from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.reads import changes_between, errors_between, read_link, reads_of
 from kcluster.evidence.lookups import Facts
+from kcluster.protocol.errors import ErrorCode
 
 
 @anomaly("unseen", "an acked record is in the log, and no consumer has read it")
@@ -49,7 +51,14 @@ class Unseen(PartitionAnomaly):
                 yield Finding(self.NAME, send.partition, "", at[0], send.value, at_ms=send.sent_ms)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return Explanation(_around(facts, anomaly))
+        links = [*_around(facts, anomaly)]
+        failed = [entry for entry in links if isinstance(entry.fact, ErrorOfClient)]
+        for entry in failed:
+            assert isinstance(entry.fact, ErrorOfClient)
+            altered = facts.altered_fetch(entry.fact.client, entry.at_ms)
+            if altered is not None and entry.fact.error == ErrorCode.CORRUPT_MESSAGE.name:
+                return Explanation([link(altered), *links], Setting.ALTERED)
+        return Explanation(links)
 
 
 def _around(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

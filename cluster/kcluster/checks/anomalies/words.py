@@ -10,6 +10,7 @@ from typing import Final
 
 from kcluster.checks.anomalies import facts as f
 from kcluster.checks.chain.words import transaction_name
+from kcluster.events.network import RuleHit
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.words import text_of
 from kcluster.evidence.causes import SendCause
@@ -20,7 +21,7 @@ _ACKED: Final = {-1: "acked (acks=all)", 1: "acked (acks=1)", 0: "sent with acks
 
 def cause_text(cause: SendCause) -> str:
     """The cause of a finding about a send, in a line."""
-    return text_of(cause) if isinstance(cause, LeaderChange) else str(cause)
+    return text_of(cause) if isinstance(cause, LeaderChange | RuleHit) else str(cause)
 
 
 def anomaly_text(found: f.AnomalyFacts) -> str:

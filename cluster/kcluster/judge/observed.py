@@ -1,0 +1,268 @@
+"""The logs that a history shows, and what it leaves undecided.
+
+Owns: the content of each log as its last readers saw it; the sends about which the history proves
+nothing.  Never: guesses.  Kafka: no counterpart; the version orders of jepsen.tests.kafka.
+
+A promised record that was not read is decided only if a consumer read on past its offset after its
+ack, or another record took its offset.  When two records were read or acked at one offset, the log
+was truncated in between, and everything that had been read from that offset on may be gone: it
+counts only if it is read again.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.clients.ledger import ReadRecord, SentRecord, TransactionOutcome
+from kcluster.evidence.history import FinalLog
+
+NEVER: Final = -1
+
+
+class SeenPartition(Struct, frozen=True):
+    """One partition as its clients saw it.  `log`: the log, as its last readers saw it, with the
+    `unseen` records hidden at its end.  `undecided`: the sends of which the history does not show
+    whether the log has them; `unseen`: the promised sends beyond the last offset that was read,
+    although consumers read to the end; `read_to`: the last offset that was read, -1 for none."""
+
+    log: FinalLog
+    undecided: Sequence[SentRecord]
+    unseen: Sequence[SentRecord]
+    read_to: int
+
+
+def seen_partition(
+    sends: Sequence[SentRecord],
+    reads: Sequence[ReadRecord],
+    read_committed: Collection[str],
+    is_compacted: bool,
+    is_drained: bool,
+) -> SeenPartition:
+    """The partition of these sends and reads.  `read_committed`: the consumers of this level;
+    `is_compacted`: missing records may have been compacted away; `is_drained`: consumers had the
+    time to read to the end."""
+    seen = _SeenLog(sends, reads)
+    held = {offset: read.value for offset, read in sorted(seen.held.items())}
+    values = set(held.values())
+    end = max(held, default=-1) + 1
+    missing = [
+        send
+        for send in sends
+        if send.value not in values and (send.is_promised or send.value in seen.stale)
+    ]
+    undecided = [*seen.undecided(missing, is_drained, is_compacted)]
+    unseen: dict[bytes, SentRecord] = {}
+    if is_drained and held:
+        beyond = {
+            send.value: send
+            for send in undecided
+            if send.is_promised and send.offset >= end and send.value not in seen.stale
+        }
+        taken = {read.offset for read in reads}  # now and then, by records that are gone
+        undecided = [send for send in undecided if send.value not in beyond]
+        unseen = {value: send for value, send in beyond.items() if send.offset not in taken}
+    doubtful = {send.value for send in undecided}
+    unknown = [
+        value
+        for value in seen.stale
+        if value not in values and (value in doubtful or value not in seen.sent_ms)
+    ]
+    at_end = {send.offset: send.value for send in unseen.values()}
+    unused = 1 + max(max(at_end, default=0), max((read.offset for read in reads), default=0))
+    return SeenPartition(
+        log=FinalLog(
+            start_offset=0,
+            # The check for lost records must find the doubtful ones, and no other check may.
+            records=[*held.items(), *sorted(at_end.items()), *enumerate(unknown, unused)],
+            clean_offset=end if is_compacted else 0,
+            end_offset=end,
+            hidden=_hidden(sends, seen.held, reads, read_committed) | dict.fromkeys(at_end),
+        ),
+        undecided=undecided,
+        unseen=[*unseen.values()],
+        read_to=end - 1,
+    )
+
+
+class _Stale(Struct, frozen=True):
+    """A record that may have been truncated since it was read.  `since`: the number of the event
+    that shows that it was, NEVER if none does."""
+
+    read: ReadRecord
+    since: int
+
+
+class _SeenLog:
+    """The log of a partition, after all reads and acks in the order of time.
+
+    `held`: the reads by offset; `stale`: by value, the last reads of records that may have been
+    truncated since; `sent_ms`: the time of each send, by value."""
+
+    def __init__(self, sends: Sequence[SentRecord], reads: Sequence[ReadRecord]) -> None:
+        self.held: dict[int, ReadRecord] = {}
+        self.stale: dict[bytes | None, _Stale] = {}
+        self.sent_ms: dict[bytes | None, int] = {send.value: send.sent_ms for send in sends}
+        self._last: dict[str, int] = {}
+        self._acked: dict[int, SentRecord] = {}
+        """The last ack of each offset."""
+        self._gaps: list[tuple[int, int, int]] = []
+        """(offset, next offset, time) of reads that passed offsets in between."""
+        self._conflicts: list[tuple[int, int]] = []
+        """(offset, time) of reads and acks of another record than before."""
+        self._end = 0
+        """At least the offset after the last record that is held."""
+        self._event = self._last_read = 0
+        """The numbers of the current event, and of the last read."""
+        self._skew_ms = _skew_ms(self.sent_ms, reads)
+        acks = (send for send in sends if send.offset >= 0 and 0 <= send.sent_ms <= send.ended_ms)
+        events: list[tuple[int, ReadRecord | SentRecord]] = [(read.at_ms, read) for read in reads]
+        events += [(send.ended_ms, send) for send in acks]
+        events.sort(key=lambda event: event[0])
+        for self._event, (_, event) in enumerate(events):
+            if isinstance(event, ReadRecord):
+                self._take(event)
+            else:
+                self._take_ack(event)
+
+    def _take(self, read: ReadRecord) -> None:
+        self._last_read = self._event
+        before = self._last.get(read.consumer)
+        self._last[read.consumer] = read.offset
+        if before is not None and not read.restarted and before + 1 < read.offset:
+            self._gaps.append((before, read.offset, read.at_ms))
+        sent_ms = self.sent_ms.get(read.value, -1)
+        held, acked = self.held.get(read.offset), self._acked.get(read.offset)
+        if acked is not None and self._is_before(acked.ended_ms, sent_ms):
+            self._conflicts.append((read.offset, read.at_ms))
+        if held is None or held.value == read.value:
+            self._truncate_older(read.offset, sent_ms)
+            self._hold(read)
+        elif self._is_before(held.at_ms, sent_ms):
+            self._truncate(read.offset, self._event, sent_ms)
+            self._conflicts.append((read.offset, read.at_ms))
+            self._hold(read)
+        elif self._is_before(read.at_ms, self.sent_ms.get(held.value, -1)):
+            self.stale[read.value] = _Stale(read, self._event)
+            self._conflicts.append((read.offset, held.at_ms))
+        else:
+            self._truncate(read.offset, NEVER, sys.maxsize)
+            self.stale[read.value] = _Stale(read, NEVER)
+
+    def _hold(self, read: ReadRecord) -> None:
+        self.held[read.offset] = read
+        self._end = max(self._end, read.offset + 1)
+
+    def _take_ack(self, send: SentRecord) -> None:
+        """Take an ack: a record that was known at its offset before it was sent is gone."""
+        offset = send.offset
+        held, acked = self.held.get(offset), self._acked.get(offset)
+        self._truncate_older(offset, send.sent_ms)
+        if held is not None and held.value != send.value:
+            is_newer = self._is_before(held.at_ms, send.sent_ms)
+        else:
+            known_ms = -1 if acked is None or held is not None else acked.ended_ms
+            is_newer = self._is_before(known_ms, send.sent_ms)
+        if is_newer:
+            self._truncate(offset, self._event, send.sent_ms)
+            self._conflicts.append((offset, send.ended_ms))
+        self._acked[offset] = send
+
+    def _is_before(self, known_ms: int, sent_ms: int) -> bool:
+        """Whether a record was known before another one was sent; a consumer may hold records back
+        for long."""
+        return known_ms >= 0 and known_ms + self._skew_ms < sent_ms
+
+    def _truncate_older(self, offset: int, sent_ms: int) -> None:
+        """Take note of a record below the last one: if it was sent after that one had been read,
+        the log was truncated in between."""
+        last = self.held.get(self._end - 1) if offset < self._end - 1 else None
+        if last is not None and self._is_before(last.at_ms, sent_ms):
+            self._truncate(offset + 1, self._event, sent_ms)
+
+    def _truncate(self, offset: int, since: int, before_ms: int) -> None:
+        """Take the records from an offset on for truncated, if they were read before a time."""
+        if offset >= self._end:
+            return
+        for at in [at for at, read in self.held.items() if at >= offset]:
+            read = self.held[at]
+            if read.at_ms + self._skew_ms < before_ms:
+                self.stale[read.value] = _Stale(read, since)
+                del self.held[at]
+        self._end = max(self.held, default=-1) + 1
+
+    def undecided(
+        self, missing: Sequence[SentRecord], is_drained: bool, is_compacted: bool
+    ) -> Iterator[SentRecord]:
+        """The missing records that no consumer passed after their acks, and after all of their
+        reads."""
+        passed_ms = self._passed_ms(sorted({self._offset_of(send) for send in missing}))
+        is_read_from_start = is_drained and 0 in self.held and not is_compacted
+        for send in missing:
+            stale = self.stale.get(send.value)
+            offset = self._offset_of(send)
+            if offset < 0:
+                is_decided = is_read_from_start
+            elif offset in passed_ms:
+                passed = passed_ms[offset]
+                known_ms = max(send.ended_ms, -1 if stale is None else stale.read.at_ms)
+                is_decided = passed < 0 or known_ms < 0 or passed > known_ms
+            else:
+                is_truncated = stale is not None and NEVER < stale.since <= self._last_read
+                is_decided = is_drained and is_truncated and offset >= self._end
+            if not is_decided:
+                yield send
+
+    def _offset_of(self, send: SentRecord) -> int:
+        """The offset of a missing record: of its ack, else of its last read; -1 for none."""
+        stale = self.stale.get(send.value)
+        return stale.read.offset if send.offset < 0 and stale is not None else send.offset
+
+    def _passed_ms(self, offsets: Sequence[int]) -> dict[int, int]:
+        """The last time at which a consumer passed an offset, for the offsets that were passed.
+        `offsets`: in order."""
+        passed: dict[int, int] = {}
+        for offset, at_ms in self._passes(offsets):
+            passed[offset] = max(at_ms, passed.get(offset, at_ms))
+        return passed
+
+    def _passes(self, offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
+        for before, after, at_ms in self._gaps:
+            for offset in offsets[bisect_right(offsets, before) : bisect_left(offsets, after)]:
+                yield offset, at_ms
+        yield from self._conflicts
+        wanted = set(offsets)
+        for offset in wanted & self.held.keys():
+            yield offset, self.held[offset].at_ms
+
+
+def _skew_ms(sent_ms: Mapping[bytes | None, int], reads: Sequence[ReadRecord]) -> int:
+    """By how much the clocks of the clients disagree at least: the longest time by which a record
+    was read before it was sent."""
+    skews = (sent_ms.get(read.value, -1) - read.at_ms for read in reads if read.at_ms >= 0)
+    return max(0, max(skews, default=0))
+
+
+def _hidden(
+    sends: Sequence[SentRecord],
+    held: Mapping[int, ReadRecord],
+    reads: Sequence[ReadRecord],
+    read_committed: Collection[str],
+) -> dict[int, None]:
+    """The offsets of records that read_committed consumers may skip: their transactions were
+    aborted, or are not known to be committed, and no such consumer received them."""
+    skipped, doubtful = set[bytes | None](), set[bytes | None]()
+    for send in sends:
+        if send.transaction is not None:
+            if send.transaction.outcome is TransactionOutcome.ABORTED:
+                skipped.add(send.value)
+            elif send.transaction.outcome is not TransactionOutcome.COMMITTED:
+                doubtful.add(send.value)
+    if doubtful:
+        doubtful -= {read.value for read in reads if read.consumer in read_committed}
+    skipped |= doubtful
+    return {offset: None for offset, read in held.items() if read.value in skipped}

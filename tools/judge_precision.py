@@ -1,0 +1,347 @@
+"""How often the judge of histories is right, measured on simulated runs whose truth is known.
+
+Owns: the comparison of judgements from outside with the truth, the runs that were played, the page.
+Never: draws a run (judge_runs.py does), judges.  Kafka: no counterpart.
+
+The judge gets what the clients of a run saw, without the logs; the truth is the verdict from
+inside.  One more consumer reads every partition with read_committed from the beginning.  Both name
+the records of each anomaly; a record that both name is found, one that only the truth names is
+missed, one that only the judge names is a false alarm.
+
+Runs are kept in a directory: the same command goes on where it ended, and a repaired judge judges
+the same runs again within minutes.
+
+    python -m tools.judge_precision --runs 100000 --jobs 2 --page docs/reference/judge.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import pickle
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kcluster.checks.anomalies import Anomaly, find_anomalies
+from kcluster.clients.ledger import Ledger, Partition
+from kcluster.evidence.history import FinalLog
+from kcluster.judge.history import history_of_ledger
+from kcluster.judge.parts import PROVABLE, TORN, judged_parts, merged
+from kcluster.scenario.outcome import REST
+from kcluster.scenario.play.phases import RunCrash, RunResult
+from kcluster.scenario.play.running import try_scenario
+from tools.judge_runs import MeasuredRun, RunKind, prepared, run_of
+
+RUNS: Final = Path("build/judge-runs")
+OF_READERS: Final = ("poll-skip", "nonmonotonic-poll")
+"""Anomalies that concern a consumer, not only a record."""
+LOST: Final = "lost-write"
+NOT_RECEIVED: Final = (LOST, "unseen", "poll-skip")
+"""Names of a record that a consumer should have received: which of them is right depends on whether
+the log has it, and only the inside knows that."""
+PART: Final = 50
+"""The runs in one file."""
+COLLECT_EVERY: Final = 10
+
+Named = tuple[str, tuple[str, int], bytes | None, str]
+"""A record of an anomaly: (anomaly, partition, value, consumer or "")."""
+Findings = dict[Named, bytes | None]
+"""The records of anomalies, each with the missing record of its torn transaction, else None."""
+
+
+class PlayedRun(NamedTuple):
+    """A run that was played: what its clients saw, and the logs at its end.  `crash`: the exception
+    with which its bug ended it, "" for none."""
+
+    number: int
+    run: MeasuredRun
+    crash: str
+    outcome: str = ""
+    is_drained: bool = False
+    compacted: tuple[str, ...] = ()
+    ledger: Ledger = Ledger()
+    logs: dict[Partition, FinalLog] = {}
+
+
+class Measured(NamedTuple):
+    """One run.  By anomaly, the records that both name, that only the truth and that only the judge
+    names; `renamed`: records that both name, by different names; `undecided`: records that the
+    truth names and the judge calls undecided."""
+
+    number: int
+    run: MeasuredRun
+    outcomes: tuple[str, str] = ("", "")
+    """From inside, and from outside."""
+    sent: int = 0
+    read: int = 0
+    found: Counter[str] = Counter()
+    renamed: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    without_trace: int = 0
+    """The missed lost records of which no client could know."""
+    undecided: Counter[str] = Counter()
+    false_alarms: Counter[str] = Counter()
+    examples: tuple[str, ...] = ()
+
+
+def play(number: int) -> PlayedRun:
+    """Play the run with this number."""
+    run = run_of(number)
+    with prepared(run) as scenario:
+        result = try_scenario(scenario, "virtual", run.seed)
+    if isinstance(result, RunCrash):
+        return PlayedRun(number, run, result.error)
+    judged = result.recorder.judged
+    assert judged is not None
+    topics = result.scenario.topology.topics.values()
+    return PlayedRun(
+        number=number,
+        run=run,
+        crash="",
+        outcome=result.verdict.outcome,
+        is_drained=is_drained(result),
+        compacted=tuple(
+            topic.name for topic in topics if "compact" in str(topic.config.get("cleanup.policy"))
+        ),
+        ledger=judged.ledger,
+        logs=dict(judged.logs),
+    )
+
+
+def is_drained(result: RunResult) -> bool:
+    """Whether consumers had the time to read to the end."""
+    is_at_rest = all(each.check != REST for each in result.failed)
+    return result.scenario.heal and is_at_rest and not result.verdict.refused
+
+
+def play_part(folder: Path, first: int) -> None:
+    """Play the runs of one file."""
+    gc.disable()  # runs are short: one collection after several of them is cheaper
+    runs: list[PlayedRun] = []
+    for number in range(first, first + PART):
+        runs.append(play(number))
+        if number % COLLECT_EVERY == 0:
+            gc.collect()
+    path = part_path(folder, first)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(zlib.compress(pickle.dumps(runs), 1))
+    unfinished.replace(path)
+
+
+def part_path(folder: Path, first: int) -> Path:
+    """The file of the runs from this number on."""
+    return folder / f"{first:07}.runs"
+
+
+def judge_part(folder: Path, first: int) -> list[Measured]:
+    """Judge the runs of one file."""
+    runs: list[PlayedRun] = pickle.loads(zlib.decompress(part_path(folder, first).read_bytes()))
+    return [compared(run) for run in runs]
+
+
+def compared(played: PlayedRun) -> Measured:
+    """The records that the truth and the judge name."""
+    run = played.run
+    if played.crash:
+        return Measured(played.number, run, examples=(f"crashed {played.crash}",))
+    drained = played.is_drained
+    history = history_of_ledger(played.ledger, run.name, drained)
+    history.compacted = {*played.compacted}
+    parts = judged_parts(history)
+    judgment = merged(parts)
+    truth = named(find_anomalies(played.ledger, played.logs, drained))
+    claimed = named(proven.anomaly for proven in judgment.proven)
+    both = truth.keys() & claimed.keys()
+    renamed = same_records(truth, claimed) - both
+    missed = truth.keys() - both - renamed
+    false_alarms = claimed.keys() - both - same_records(claimed, truth)
+    doubtful = {(send.partition, send.value) for part in parts for send in part.doubtful}
+    of_values = {value for _, value in doubtful}
+    undecided = {each for each in missed if each[1:3] in doubtful or truth[each] in of_values}
+    return Measured(
+        number=played.number,
+        run=run,
+        outcomes=(played.outcome, judgment.outcome),
+        sent=judgment.sent,
+        read=judgment.read,
+        found=Counter(each[0] for each in both),
+        renamed=Counter(each[0] for each in renamed),
+        missed=Counter(each[0] for each in missed - undecided),
+        without_trace=sum(
+            each[0] == LOST and is_without_trace(played.ledger, each) for each in missed - undecided
+        ),
+        undecided=Counter(each[0] for each in undecided),
+        false_alarms=Counter(each[0] for each in false_alarms),
+        examples=tuple(
+            f"{what} {each[0]} {each[1]} {each[2]!r:.40} {each[3]}"
+            for what, those in (("false", false_alarms), ("missed", missed - undecided))
+            for each in sorted(those, key=repr)[:3]
+        ),
+    )
+
+
+def is_without_trace(ledger: Ledger, record: Named) -> bool:
+    """Whether a record was read before it was lost, and nothing that was sent or read afterwards
+    had its offset or a lower one."""
+    _, partition, value, _ = record
+    reads = [read for read in ledger.reads if read.partition == partition]
+    own = [read for read in reads if read.value == value]
+    if not own:
+        return False
+    offset, last_ms = own[0].offset, max(read.at_ms for read in own)
+    is_acked_later = any(
+        send.partition == partition and send.sent_ms > last_ms and 0 <= send.offset <= offset
+        for send in ledger.sends
+    )
+    return not is_acked_later and all(
+        read.at_ms <= last_ms or read.offset > offset for read in reads
+    )
+
+
+def same_records(some: Findings, others: Findings) -> set[Named]:
+    """The records of `some` that consumers should have received, and that `others` name, too, by
+    any name."""
+    known = {each[1:3] for each in others if each[0] in NOT_RECEIVED}
+    values = {value for _, value in known}
+    return {
+        each
+        for each, missing in some.items()
+        if (each[0] in NOT_RECEIVED and each[1:3] in known) or missing in values
+    }
+
+
+def named(anomalies: Iterable[Anomaly]) -> Findings:
+    """The records of the anomalies that a judge can prove."""
+    found: Findings = {}
+    for anomaly in anomalies:
+        if anomaly.name in PROVABLE:
+            for finding in anomaly.findings:
+                client = finding.client if anomaly.name in OF_READERS else ""
+                missing = finding.other_value if anomaly.name == TORN else None
+                found[anomaly.name, anomaly.partition, finding.value, client] = missing
+    return found
+
+
+# ------------------------------------------------------------------------------------- the page
+
+
+def page(measured: Sequence[Measured]) -> Iterator[str]:
+    """The page with the figures."""
+    sent, read = sum(each.sent for each in measured), sum(each.read for each in measured)
+    yield "# The judge of histories, measured"
+    yield ""
+    yield f"`python -m tools.judge_precision`: {len(measured):,} runs in virtual time with {sent:,}"
+    yield f"sends and {read:,} records read, judged from outside, with the truth hidden"
+    yield "([how a history is judged](histories.md)). Records are counted. *Found*: the truth and"
+    yield "the judge name it. *Renamed*: both do, one as lost-write and the other as unseen or"
+    yield "poll-skip: to clients, a record that nobody received is the same whether the log has it"
+    yield "or not. *Undecided*: the truth names it; the judge says that the history does not show"
+    yield "it. *Missed*: the truth alone names it. *False alarms*: the judge alone names it."
+    yield "Precision is the share of found and renamed records among those that the judge names,"
+    yield "recall among those that the truth names."
+    yield ""
+    yield "| anomaly | found | renamed | undecided | missed | false alarms | precision | recall |"
+    yield "|---|---|---|---|---|---|---|---|"
+    columns = tuple(Counter[str]() for _ in range(5))
+    for each in measured:
+        of_run = (each.found, each.renamed, each.undecided, each.missed, each.false_alarms)
+        for column, counts in zip(columns, of_run, strict=True):
+            column.update(counts)
+    for name in PROVABLE:
+        numbers = [each[name] for each in columns]
+        found, renamed, undecided, missed, false_alarms = numbers
+        right = found + renamed
+        precision = share(right, right + false_alarms)
+        recall = share(right, right + missed + undecided)
+        cells = " | ".join(f"{count:,}" for count in numbers)
+        yield f"| {name} | {cells} | {precision} | {recall} |"
+    yield ""
+    traceless = sum(each.without_trace for each in measured)
+    yield f"Of the missed lost records, {traceless:,} had been read before they were lost, and"
+    yield "nothing sent or read afterwards had their offset or a lower one: no client could"
+    yield "know."
+    yield ""
+    yield "| runs | number | with anomalies | with false alarms | with misses | ended by a bug |"
+    yield "|---|---|---|---|---|---|"
+    for kind in RunKind:
+        runs = [each for each in measured if each.run.kind is kind]
+        of_runs = (
+            sum(bool(each.found or each.undecided or each.missed) for each in runs),
+            sum(bool(each.false_alarms) for each in runs),
+            sum(bool(each.missed) for each in runs),
+            sum(not each.outcomes[0] for each in runs),
+        )
+        yield f"| {kind} | {len(runs):,} | {' | '.join(f'{each:,}' for each in of_runs)} |"
+    yield ""
+    yield from SETTINGS
+    yield ""
+    yield "| verdict from inside | judgement from outside | runs |"
+    yield "|---|---|---|"
+    outcomes = Counter(each.outcomes for each in measured if each.outcomes[0])
+    for (inside, outside), count in sorted(outcomes.items()):
+        yield f"| {inside} | {outside} | {count:,} |"
+    yield ""
+    yield "The verdict from inside also judges what no client can see, such as a leader that should"
+    yield "not have been elected."
+
+
+SETTINGS: Final = (
+    "*Safe settings*: acks=all, min.insync.replicas 2 of 3, idempotent or transactional producers,",
+    "and failures that overlap. *Unsafe settings*: acks=0 or 1, no idempotence, unclean elections,",
+    "lost disks and power. *Shipped scenarios*: all files of `scenarios/`. *Broken cores*: a rule",
+    "of Kafka's is broken on purpose. *Broken consumers*: members of a group lose, repeat or",
+    "reorder records between the fetch and the application.",
+)
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent, rounded down: 100.00 % means all; - of nothing."""
+    return f"{10_000 * part // whole / 100:.2f} %" if whole else "-"
+
+
+# ------------------------------------------------------------------------------------ the command
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--directory", type=Path, default=RUNS, help="where runs are kept")
+    parser.add_argument("--page", type=Path, help="the page to write")
+    parser.add_argument(
+        "--judge-only", action="store_true", help="play nothing, judge what is kept"
+    )
+    options = parser.parse_args()
+    folder: Path = options.directory
+    folder.mkdir(parents=True, exist_ok=True)
+    began_s = time.monotonic()
+    parts = range(0, options.runs, PART)
+    kept = [first for first in parts if part_path(folder, first).exists()]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        if not options.judge_only:
+            left = [first for first in parts if first not in set(kept)]
+            for _ in pool.map(partial(play_part, folder), left):
+                pass
+            kept = [*parts]
+        results = pool.map(partial(judge_part, folder), kept)
+        measured = [one for part in results for one in part]
+    for one in measured:
+        for example in one.examples:
+            print(f"{one.number} {one.run.kind} {one.run.name}: {example}", file=sys.stderr)
+    text = "\n".join(page(measured)) + "\n"
+    if options.page is not None:
+        options.page.write_text(text)
+    print(text)
+    print(f"{time.monotonic() - began_s:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
