@@ -13,17 +13,17 @@ import time
 from collections.abc import Iterator, Sequence
 
 from compare import what_changed
-from compare.case import Case, Conversation
-from compare.cases import families, is_secured
 from compare.checking import CONVERSATIONS, check, check_conversation, record, record_conversation
-from compare.conversations import conversations
 from compare.differences import DOCUMENT, Difference, document, unused_reasons
 from compare.in_memory import our_system
-from compare.recorded import Outcomes, Recordings
-from compare.references import NEWEST, REFERENCES, Reference
-from compare.running import Runner
 from compare.secured import own_secured_kafka
 from compare.systems import OverTcp, own_kafka
+from kcluster.conform.case import Case, Conversation
+from kcluster.conform.cases import families, is_secured
+from kcluster.conform.conversations import conversations
+from kcluster.conform.recorded import Outcomes, Recordings
+from kcluster.conform.references import NEWEST, REFERENCES, Reference
+from kcluster.conform.running import CaseRunner
 
 
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
@@ -132,7 +132,7 @@ def record_all(recordings: Recordings, options: argparse.Namespace) -> None:
         if not (wanted or talks) or (secured and options.bootstrap):
             continue
         with real_cluster(options, secured) as system:
-            runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}", reference)
+            runner = CaseRunner(system, f"cmp{int(time.time() * 1000) % 10**10}", reference)
             for family, cases in wanted.items():
                 record_family(runner, recordings, family, cases)
             known = known_outcomes(recordings, CONVERSATIONS, reference)
@@ -178,7 +178,7 @@ def wanted_talks(
 
 
 def record_family(
-    runner: Runner, recordings: Recordings, family: str, wanted: Sequence[Case]
+    runner: CaseRunner, recordings: Recordings, family: str, wanted: Sequence[Case]
 ) -> None:
     """Record these cases of a family."""
     reference = runner.reference
@@ -227,7 +227,7 @@ def compare_all(
         wanted = [one for one in in_family if is_wanted(f"{family}: {one.name}", only)]
         if not wanted:
             continue
-        runner = Runner(our_system(reference, is_secured(family)), "cmp", reference)
+        runner = CaseRunner(our_system(reference, is_secured(family)), "cmp", reference)
         outcomes = recordings.load(family, reference)
         for case in wanted:
             cases += 1
@@ -239,7 +239,7 @@ def compare_all(
             cases += 1
             answers += len(conversation.steps)
             system = our_system(reference, conversation.is_secured)
-            runner = Runner(system, "cmp", reference)
+            runner = CaseRunner(system, "cmp", reference)
             found += check_conversation(runner, conversation, outcomes)
     return found, cases, answers
 

@@ -10,20 +10,20 @@ from functools import partial
 from typing import Any
 
 import kcluster.broker.node  # noqa: F401  registers every handler
-from compare import recorded
-from compare.case import Case, Conversation
 from compare.differences import Difference, differences
-from compare.filling import CaseError
-from compare.recorded import Outcomes
-from compare.running import Runner
 from kcluster.broker.registry import SERVED_APIS
+from kcluster.conform import recorded
+from kcluster.conform.case import Case, Conversation
+from kcluster.conform.filling import CaseError
+from kcluster.conform.recorded import Outcomes
+from kcluster.conform.running import CaseRunner
 
 CONVERSATIONS = "conversations"
 TRIES = 4
 _UNKNOWN = object()
 
 
-def outcome(runner: Runner, case: Case, version: int) -> Any:
+def outcome(runner: CaseRunner, case: Case, version: int) -> Any:
     """The outcome of one version of a case; a failed step is an outcome, too."""
     try:
         return recorded.as_json(runner.run(case, version))
@@ -31,7 +31,7 @@ def outcome(runner: Runner, case: Case, version: int) -> Any:
         return f"could not be asked: {problem}"
 
 
-def record(runner: Runner, case: Case, known: Mapping[int, Any]) -> dict[int, Any]:
+def record(runner: CaseRunner, case: Case, known: Mapping[int, Any]) -> dict[int, Any]:
     """Run all versions of a case on a real cluster; the outcome of each.  `known`: outcomes of
     before.  What differs is asked again, until one outcome has come twice: a slow machine shows
     states that pass."""
@@ -55,7 +55,11 @@ def repeated(ask: Callable[[], Any], known: Any) -> Any:
 
 
 def check(
-    runner: Runner, family: str, case: Case, recording: Outcomes, only: Container[int] | None = None
+    runner: CaseRunner,
+    family: str,
+    case: Case,
+    recording: Outcomes,
+    only: Container[int] | None = None,
 ) -> list[Difference]:
     """Run all versions of a case, or those in `only`, on ours, and compare with the recording of
     the runner's release.  No differences if ours does not serve the API, which the case of
@@ -72,7 +76,7 @@ def check(
 
 
 def record_conversation(
-    runner: Runner, conversation: Conversation, known: Mapping[int, Any]
+    runner: CaseRunner, conversation: Conversation, known: Mapping[int, Any]
 ) -> dict[int, Any]:
     """Run a conversation on a real cluster; its outcome as that of version 0.  `known`: as for
     `record`."""
@@ -84,7 +88,7 @@ def record_conversation(
 
 
 def check_conversation(
-    runner: Runner, conversation: Conversation, recording: Outcomes
+    runner: CaseRunner, conversation: Conversation, recording: Outcomes
 ) -> list[Difference]:
     """Run a conversation on ours, and compare with the recording."""
     expected = recording.get(conversation.name, {}).get(0, _not_recorded(runner))
@@ -93,5 +97,5 @@ def check_conversation(
     return differences(runner.reference.version, name, {0: (expected, ours)})
 
 
-def _not_recorded(runner: Runner) -> str:
+def _not_recorded(runner: CaseRunner) -> str:
     return f"not recorded: make compare KAFKA={runner.reference.version}"

@@ -11,12 +11,14 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
-from compare.references import Reference
 from compare.secured import our_secured_topology
-from compare.systems import CLOSED, PLAINTEXT, SILENT, System
 from compare.virtual import START_MS, Virtual
+from kcluster.conform.broker_ids import SAME_IDS
+from kcluster.conform.references import Reference
+from kcluster.conform.systems import ANY_VERSION, CLOSED, PLAINTEXT, SILENT, System
 from kcluster.drivers.memory.stream import StreamEnd
 from kcluster.handle.world_cluster import WorldCluster
+from kcluster.protocol.apis import ApiKey
 
 _LENGTH: Final = Layout(">i")
 _CONNECT_LIMIT_US: Final = 1_000_000
@@ -32,6 +34,7 @@ class InMemory:
 
     name = "kcluster"
     settle_ms = 40
+    ids = SAME_IDS
 
     def __init__(self, reference: Reference, seed: int = 1) -> None:
         topology = our_secured_topology(reference)
@@ -55,6 +58,9 @@ class InMemory:
     @property
     def controller_ports(self) -> dict[int, int]:
         return {}  # its controller has no listener
+
+    def newest(self, api: ApiKey) -> int:
+        return ANY_VERSION
 
     def now_ms(self) -> int:
         return self.driver.clock_ms()

@@ -22,26 +22,18 @@ from typing import Any, Final
 from bench.processes import end, free_ports
 from bench.systems import SETUP_TIMEOUT_S, START_TIMEOUT_S, Kafka, kafka_folder
 from bench.wire import brokers_named
-from compare.references import NEWEST, Reference
-from compare.systems import BROKERS, PLAINTEXT, SERVER_CONFIG, OverTcp
+from compare.systems import SERVER_CONFIG, OverTcp
 from kcluster.config.topology.model import Topology
+from kcluster.conform.logins import PLAIN_USERS, REAUTH_MS
+from kcluster.conform.references import NEWEST, Reference
+from kcluster.conform.systems import BROKERS, PLAINTEXT, SASL
 from kcluster.security.authorizer import STANDARD_AUTHORIZER
-
-SASL: Final = "SASL"
-"""The listener with logins."""
-
-PLAIN_USERS: Final = {"alice": "alice-secret", "bob": "bob-secret"}
-"""Passwords of PLAIN.  Users of SCRAM are made by the cases; a token of OAUTHBEARER may have any
-name."""
 
 _PLAIN_JAAS: Final = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required"
     + "".join(f' user_{name}="{password}"' for name, password in PLAIN_USERS.items())
     + ";"
 )
-REAUTH_MS: Final = 2_500
-"""connections.max.reauth.ms of SCRAM-SHA-512, the only mechanism that has one."""
-
 SECURED_CONFIG: Final[dict[str, Any]] = {
     **SERVER_CONFIG,
     "authorizer.class.name": STANDARD_AUTHORIZER,

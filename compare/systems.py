@@ -1,4 +1,4 @@
-"""The systems under comparison, and Apache Kafka's over TCP (ours is in virtual.py).
+"""Apache Kafka over TCP as a system under comparison (ours is in virtual.py).
 
 Owns: connections by name, starting and stopping a real cluster, the common server configuration.
 Never: decodes anything.
@@ -15,20 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct as Layout
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from bench.systems import KAFKA_CONTROLLER_PORTS, Kafka, KafkaRunning
-from compare.references import NEWEST, Reference
 from kcluster.config.topology.model import Topology
+from kcluster.conform.broker_ids import SAME_IDS
+from kcluster.conform.references import NEWEST, Reference
+from kcluster.conform.systems import ANY_VERSION, BROKERS, CLOSED, PLAINTEXT, SILENT
+from kcluster.protocol.apis import ApiKey
 
-CLOSED: Final = "closed"
-SILENT: Final = "silent"
-"""Outcomes without a response."""
-
-PLAINTEXT: Final = "PLAINTEXT"
-"""The listener that every cluster has."""
-
-BROKERS: Final = (1, 2, 3)
 _LENGTH: Final = Layout(">i")
 
 SERVER_CONFIG: Final[dict[str, Any]] = {
@@ -39,40 +34,6 @@ SERVER_CONFIG: Final[dict[str, Any]] = {
     "group.initial.rebalance.delay.ms": 0,
 }
 """The configs that the script which starts Apache Kafka sets, besides addresses and paths."""
-
-
-class System(Protocol):
-    """Three brokers."""
-
-    name: str
-    settle_ms: int
-    """How long a change may take to be visible everywhere after its response."""
-
-    def now_ms(self) -> int: ...
-    def sleep_ms(self, duration_ms: int) -> None: ...
-    def send(self, on: str, broker: int, frame: bytes) -> None: ...
-    def receive(self, on: str, broker: int, limit_ms: int) -> bytes | str:
-        """The next frame without its length, CLOSED or SILENT."""
-
-    def connect(self, on: str, broker: int, listener: str) -> None:
-        """Open a connection, in place of one of the same name.  `send` opens one to PLAINTEXT."""
-
-    def close(self, on: str, broker: int) -> None: ...
-    def close_all(self, broker: int) -> None:
-        """All connections to one broker."""
-
-    def operate(self, verb: str, broker: int) -> None:
-        """Kill, stop or start a broker; returns when its process is gone or has been started."""
-
-    @property
-    def addresses(self) -> dict[int, tuple[str, int]]: ...
-    @property
-    def endpoints(self) -> dict[int, dict[str, tuple[str, int]]]:
-        """Addresses by broker and listener."""
-
-    @property
-    def controller_ports(self) -> dict[int, int]:
-        """Of the controllers' listeners, where they are known."""
 
 
 def our_topology(reference: Reference) -> Topology:
@@ -98,6 +59,11 @@ class OverTcp:
         self.controller_ports: dict[int, int] = {}
         self._sockets: dict[tuple[str, int], socket.socket] = {}
         self._buffers: dict[tuple[str, int], bytearray] = {}
+
+    ids = SAME_IDS
+
+    def newest(self, api: ApiKey) -> int:
+        return ANY_VERSION
 
     def now_ms(self) -> int:
         return int(time.time() * 1000)

@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from compare.references import Reference
-from compare.systems import CLOSED, PLAINTEXT, SILENT, our_topology
+from compare.systems import our_topology
 from kcluster.broker.channel import Channel
 from kcluster.broker.node import BrokerNode
 from kcluster.clients.wire import Wire
+from kcluster.config.topology.model import Topology
+from kcluster.conform.broker_ids import SAME_IDS
+from kcluster.conform.references import Reference
+from kcluster.conform.systems import ANY_VERSION, CLOSED, PLAINTEXT, SILENT
 from kcluster.contract import LoginFailed, Reply, Request
 from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.handle.virtual import VirtualDriver
+from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ProtocolError
 
 START_MS: Final = 1_795_000_000_000
@@ -29,9 +33,14 @@ class Virtual:
 
     name = "kcluster"
     settle_ms = 40
+    ids = SAME_IDS
 
-    def __init__(self, reference: Reference, seed: int = 1) -> None:
-        self.driver = VirtualDriver(our_topology(reference), seed, start_ms=START_MS)
+    def __init__(
+        self, reference: Reference, seed: int = 1, topology: Topology | None = None
+    ) -> None:
+        """`topology`: another one than the recorded cluster's."""
+        chosen = topology or our_topology(reference)
+        self.driver = VirtualDriver(chosen, seed, start_ms=START_MS)
         self.driver.open()
         self.driver.run_for(2_000)
         self._channels: dict[tuple[int, int], Channel] = {}
@@ -48,6 +57,9 @@ class Virtual:
     @property
     def controller_ports(self) -> dict[int, int]:
         return {}  # its controller has no listener
+
+    def newest(self, api: ApiKey) -> int:
+        return ANY_VERSION
 
     def now_ms(self) -> int:
         return self.driver.now_ms

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from compare.cases import families
 from compare.changes import CHANGES, NEW_VERSIONS, Change
 from compare.checking import CONVERSATIONS
-from compare.conversations import conversations
-from compare.differences import shown, unequal_values
-from compare.recorded import Recordings
-from compare.references import NEWEST, REFERENCES
+from kcluster.conform.cases import families
+from kcluster.conform.comparing import shown, unequal_values
+from kcluster.conform.conversations import conversations
+from kcluster.conform.recorded import Recordings
+from kcluster.conform.references import NEWEST, REFERENCES
 from kcluster.protocol.apis import APIS
 from kcluster.protocol.errors import ErrorCode
 

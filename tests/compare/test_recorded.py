@@ -8,15 +8,15 @@ from functools import cache
 import pytest
 from _pytest.mark import ParameterSet
 
-from compare.case import Case, Conversation
-from compare.cases import families, is_secured
 from compare.checking import CONVERSATIONS, check, check_conversation
-from compare.conversations import conversations
 from compare.in_memory import our_system
-from compare.recorded import Recordings
-from compare.references import NEWEST, REFERENCES, Reference
-from compare.running import Runner
 from compare.what_changed import DOCUMENT, Answers, document, unused_changes
+from kcluster.conform.case import Case, Conversation
+from kcluster.conform.cases import families, is_secured
+from kcluster.conform.conversations import conversations
+from kcluster.conform.recorded import Recordings
+from kcluster.conform.references import NEWEST, REFERENCES, Reference
+from kcluster.conform.running import CaseRunner
 
 RECORDINGS = Recordings()
 FAMILIES = [(one, family) for one in REFERENCES for family in families(one)]
@@ -57,7 +57,7 @@ def test_compare__answers_as_kafka_does_in_all_versions(reference: Reference, fa
 def answers_as_kafka_does(
     reference: Reference, family: str, only: Callable[[Case], Container[int] | None]
 ) -> None:
-    runner = Runner(our_system(reference, is_secured(family)), "cmp", reference)
+    runner = CaseRunner(our_system(reference, is_secured(family)), "cmp", reference)
     outcomes, cases = outcomes_of(family, reference), families(reference)[family]
     found = [one for case in cases for one in check(runner, family, case, outcomes, only(case))]
     unexplained = [str(one) for one in found if one.reason is None]
@@ -69,7 +69,7 @@ def test_compare__answers_each_step_of_a_conversation_as_kafka_does(
     reference: Reference, conversation: Conversation
 ) -> None:
     system = our_system(reference, conversation.is_secured)
-    runner = Runner(system, "cmp", reference)
+    runner = CaseRunner(system, "cmp", reference)
     found = check_conversation(runner, conversation, outcomes_of(CONVERSATIONS, reference))
     unexplained = [str(one) for one in found if one.reason is None]
     assert not unexplained, "\n" + "\n".join(unexplained)

@@ -1,0 +1,1 @@
+"""Conformance: requests to any Kafka-compatible cluster, and what Apache Kafka answered to them."""

@@ -1,0 +1,1 @@
+"""Scenarios played on Apache Kafka and on simulated brokers with the same times: `make certify`."""

@@ -1,0 +1,126 @@
+"""A conformance run against a live cluster of ours: what it reports, what it leaves behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kcluster import rule
+from kcluster.config.topology.model import Topology
+from kcluster.conform.cluster import NotConformable, facts_of
+from kcluster.conform.findings import Result, grouped, untried_by_reason
+from kcluster.conform.references import NEWEST
+from kcluster.conform.session import PREFIX, ConformSession, tasks_of
+from kcluster.handle.cluster import Cluster
+from kcluster.protocol.apis import ApiKey
+from kcluster.proxy.upstream import Upstream, UpstreamSecurity
+
+CONFIG = {"num.partitions": 4, "group.initial.rebalance.delay.ms": 0}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(Topology.of(brokers=3, profile="kafka", config=CONFIG)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def single() -> Iterator[Cluster]:
+    with Cluster(Topology.of(brokers=1, profile="kafka", config=CONFIG)) as running:
+        yield running
+
+
+def asked(cluster: Cluster, *apis: ApiKey, cases: str = "") -> list[Result]:
+    """The results of the cases of these APIs whose names contain `cases`."""
+    host, _, port = cluster.bootstrap.split(",")[0].rpartition(":")
+    upstream = Upstream(((host, int(port)),), UpstreamSecurity())
+    results: list[Result] = []
+    session = ConformSession(upstream, facts_of(upstream), NEWEST, "test", results.append)
+    tasks = tasks_of(NEWEST, frozenset(apis))
+    session.run([one for one in tasks if cases in one.name and "conversation" not in one.name])
+    assert session.clean_up() == []
+    return results
+
+
+def names_of_the_run(cluster: Cluster) -> list[str]:
+    return [name for name in cluster.topics() if name.startswith(PREFIX)]
+
+
+def test_conform__a_cluster_that_answers_as_kafka_has_no_difference(cluster: Cluster) -> None:
+    results = asked(cluster, ApiKey.LIST_OFFSETS, cases="list_offsets: e")
+    assert sum(one.same for one in results) > 10
+    assert [one for one in results if one.different] == []
+    assert names_of_the_run(cluster) == []
+
+
+def test_conform__a_lie_is_reported_by_api_and_field(cluster: Cluster) -> None:
+    lie = rule(api="DescribeProducers", answer="POLICY_VIOLATION")
+    name = cluster.add_rule(lie)
+    try:
+        results = asked(cluster, ApiKey.DESCRIBE_PRODUCERS, cases="producers: no producers")
+    finally:
+        cluster.remove_rule(name)
+    found = {one.path: one for one in grouped(results)}["answer.topics[].partitions[].error_code"]
+    assert (found.api, found.cluster) == ("DescribeProducers", "POLICY_VIOLATION")
+    assert found.cases == ("producers: no producers",)
+    assert not found.has_kafka, "Kafka has no error there"
+
+
+def test_conform__what_would_change_the_cluster_is_not_tried(cluster: Cluster) -> None:
+    results = asked(cluster, ApiKey.UNREGISTER_BROKER)
+    assert results
+    assert sum(one.same + one.different for one in results if "defaults" in one.case) == 0
+    reasons = [one.reason for one in untried_by_reason(results)]
+    assert "UnregisterBroker: it would change the cluster itself" in reasons
+
+
+def test_conform__one_broker_is_enough_and_what_needs_three_is_not_tried(single: Cluster) -> None:
+    results = asked(single, ApiKey.METADATA, cases="metadata: a")
+    assert [one for one in results if one.different] == []
+    assert sum(one.same for one in results) > 10
+    results = asked(single, ApiKey.LIST_OFFSETS, cases="list_offsets: ")
+    assert [one for one in results if one.different] == []
+    reasons = [one.reason for one in untried_by_reason(results)]
+    assert "it needs a cluster with three brokers" in reasons
+
+
+def test_conform__after_an_interruption_nothing_is_left(cluster: Cluster) -> None:
+    host, _, port = cluster.bootstrap.split(",")[0].rpartition(":")
+    upstream = Upstream(((host, int(port)),), UpstreamSecurity())
+    results: list[Result] = []
+
+    def done(result: Result) -> None:
+        results.append(result)
+        if len(results) > 2:
+            raise KeyboardInterrupt
+
+    session = ConformSession(upstream, facts_of(upstream), NEWEST, "stopped", done)
+    members = [one for one in tasks_of(NEWEST) if one.name.startswith("groups: heartbeat")]
+    with pytest.raises(KeyboardInterrupt):
+        session.run(members)
+    assert len(results) == 3
+    assert names_of_the_run(cluster), "there is something to delete"
+    assert session.clean_up() == []
+    assert names_of_the_run(cluster) == []
+
+
+def test_conform__a_cluster_that_dies_is_reported() -> None:
+    with Cluster(Topology.of(brokers=1, profile="kafka", config=CONFIG)) as running:
+        host, _, port = running.bootstrap.rpartition(":")
+        upstream = Upstream(((host, int(port)),), UpstreamSecurity())
+        results: list[Result] = []
+
+        def done(result: Result) -> None:
+            if not results:
+                killer = threading.Thread(target=running.close)
+                killer.start()
+                killer.join()
+            results.append(result)
+
+        session = ConformSession(upstream, facts_of(upstream), NEWEST, "dies", done)
+        asked_of = [one for one in tasks_of(NEWEST) if one.name.startswith("groups: heartbeat")]
+        with pytest.raises(NotConformable, match="does not answer any more, after groups:"):
+            session.run(asked_of)
+        assert session.clean_up()[0].endswith("closed")
