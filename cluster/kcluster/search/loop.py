@@ -1,0 +1,104 @@
+"""The search: which schedule is run next, and what is learnt from a run.
+
+Owns: the corpus of schedules that reached something new, what was found, by its group.  Never: runs
+a schedule (trial.py), reads a clock, writes a file.  Kafka: no counterpart; coverage-guided
+fuzzing.
+
+The caller asks for a batch of schedules, runs them in any order and number of processes, and gives
+the trials back in the order of the batch.  So a search with one seed is the same on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.search.findings import SearchFinding, lead
+from kcluster.search.schedule import Schedule, Space, draw
+from kcluster.search.trial import Trial
+from kcluster.search.vary import Moments, vary
+
+BATCH: Final = 8
+"""The number of schedules that are chosen at once, whatever the number of processes."""
+FRESH_SHARE: Final = 0.4
+"""The share of schedules that are drawn anew, once there is a corpus."""
+MAX_CORPUS: Final = 500
+
+
+class Entry(Struct):
+    """A schedule that reached signatures that were new.  `novel`: these; `chosen`: how often it was
+    varied."""
+
+    schedule: Schedule
+    moments: Moments
+    novel: tuple[int, ...]
+    chosen: int = 0
+
+
+class FindingGroup(Struct):
+    """A group of equal findings.  `example`: the first trial; `run`: the number of that run, from
+    1; `times`: how many runs had it."""
+
+    finding: SearchFinding
+    example: Trial
+    run: int
+    times: int = 1
+
+
+class ScheduleSearch:
+    """One search.  `guided`: whether schedules are varied; if not, each is drawn by chance."""
+
+    def __init__(self, space: Space, seed: int, *, guided: bool = True) -> None:
+        self.space = space
+        self.seed = seed
+        self.guided = guided
+        self.runs = 0
+        self.chosen = 0
+        """The number of schedules that were chosen."""
+        self.seen: dict[int, int] = {}
+        """The number of runs that reached a signature."""
+        self.corpus: list[Entry] = []
+        self.found: dict[str, FindingGroup] = {}
+
+    def batch(self, size: int = BATCH) -> list[Schedule]:
+        """The next schedules."""
+        return [self._choose() for _ in range(size)]
+
+    def _choose(self) -> Schedule:
+        number, self.chosen = self.chosen, self.chosen + 1
+        rng = Random(f"{self.seed}/search/{number}")
+        if not self.guided or not self.corpus or rng.random() < FRESH_SHARE:
+            return draw(self.space, self.seed + number)
+        entry = rng.choices(self.corpus, [self._weight(each) for each in self.corpus])[0]
+        entry.chosen += 1
+        return vary(self.space, entry.schedule, entry.moments, rng)
+
+    def _weight(self, entry: Entry) -> float:
+        """How much a schedule is worth: rare signatures count more, and it tires."""
+        rarity = sum(1 / self.seen[signature] for signature in entry.novel)
+        return rarity / (1 + entry.chosen)
+
+    def learn(self, trials: Iterable[Trial]) -> list[FindingGroup]:
+        """Take the trials of a batch, in its order; returns the findings of new groups."""
+        return [found for trial in trials if (found := self._learn(trial)) is not None]
+
+    def _learn(self, trial: Trial) -> FindingGroup | None:
+        self.runs += 1
+        novel = tuple(sorted(each for each in trial.signatures if each not in self.seen))
+        for signature in trial.signatures:
+            self.seen[signature] = self.seen.get(signature, 0) + 1
+        finding = lead(trial.findings)
+        if finding is None:
+            if novel:
+                self.corpus.append(Entry(trial.schedule, trial.moments, novel))
+                del self.corpus[:-MAX_CORPUS]
+            return None
+        known = self.found.get(finding.group)
+        if known is not None:
+            known.times += 1
+            return None
+        self.found[finding.group] = FindingGroup(finding, trial, self.runs)
+        return self.found[finding.group]

@@ -1,0 +1,308 @@
+"""Schedules: the steps of a run as values, drawn by a seed from what a scenario leaves open.
+
+Owns: Space, what may be drawn for a scenario; Schedule, one choice of it; the scenario that plays
+it.  Never: varies a schedule (vary.py), runs one (trial.py).  Kafka: no counterpart; Jepsen's
+generators, and the swarm testing of Groce and others.
+
+Every step of a schedule has its moment and its nodes, so the scenario of a schedule can be written
+to a file that repeats the run.  A fault whose target exists only in the run, such as
+`leader(orders-0)`, keeps its word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Final
+
+from msgspec import Struct, structs
+
+from kcluster.actions.base import Action
+from kcluster.actions.leaders import MoveLeaderAction
+from kcluster.config.files.problems import Place
+from kcluster.contract import CONTROLLER_ID
+from kcluster.operations.conditions import SETTLED
+from kcluster.operations.targets import AnyTarget, BrokerTarget, Target, Targets, targets
+from kcluster.scenario.language.model import Step, StepOptions, Trigger
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.language.words import MomentRange
+from kcluster.scenario.play.nemesis import FaultKind, Profile
+from kcluster.scenario.random_faults import RandomFaults
+
+FIXED: Final = -1
+"""The kind of a step that the scenario itself has."""
+PACES: Final = (0.5, 1.0, 1.0, 2.0)
+"""The factors by which a swarm changes the times between faults."""
+LENGTHS: Final = (0.3, 1.0, 1.0, 2.0)
+"""The factors by which a swarm changes the durations of faults."""
+SWARM_SHARE: Final = 0.5
+"""The probability that a swarm leaves kinds of faults out."""
+MAX_SEED: Final = 2**31
+
+
+class FaultSource(Struct, frozen=True):
+    """Random faults of a scenario: their profile, the time in which they begin, and the index of
+    their step in the scenario."""
+
+    profile: Profile
+    from_ms: int
+    until_ms: int
+    index: int
+
+
+class Space(Struct, frozen=True):
+    """A scenario, and what may be drawn for it.  `brokers`: the ids from which `any broker` is
+    drawn."""
+
+    scenario: Scenario
+    sources: tuple[FaultSource, ...]
+    brokers: tuple[int, ...]
+
+
+class Planned(Struct, frozen=True):
+    """A step of a schedule.  `source`: the index of the scenario's step from which it was drawn;
+    `kind`: the index of its kind in that profile, or FIXED."""
+
+    step: Step
+    source: int
+    kind: int = FIXED
+
+    @property
+    def at_ms(self) -> int:
+        """Its moment; 0 for a step of the scenario that only waits for a condition."""
+        at = self.step.trigger.at
+        return 0 if at is None else at.low_ms
+
+    @property
+    def lasts_ms(self) -> int:
+        """The time until it is undone; 0 for never."""
+        return self.step.options.undone_after_ms or 0
+
+
+class Schedule(Struct, frozen=True):
+    """The steps of one run, in the order of the file.  `seed`: draws what is not a step, such as
+    the jitter of links."""
+
+    seed: int
+    steps: tuple[Planned, ...]
+
+
+def space_of(scenario: Scenario, profile: Profile) -> Space:
+    """What may be drawn for a scenario.  `profile`: the faults of a scenario that leaves nothing
+    open by itself."""
+    sources = [
+        _source(scenario, index, step)
+        for index, step in enumerate(scenario.steps)
+        if isinstance(step.action, RandomFaults)
+    ]
+    if not sources and not any(step.is_drawn for step in scenario.steps):
+        sources = [FaultSource(profile, 0, scenario.duration_ms, len(scenario.steps))]
+    brokers = tuple(spec.id for spec in scenario.topology.brokers)
+    return Space(scenario, tuple(sources), brokers)
+
+
+def _source(scenario: Scenario, index: int, step: Step) -> FaultSource:
+    assert isinstance(step.action, RandomFaults)
+    at, lasts = step.trigger.at, step.options.undone_after_ms
+    from_ms = 0 if at is None else at.low_ms
+    until_ms = scenario.duration_ms if lasts is None else from_ms + lasts
+    return FaultSource(step.action.profile, from_ms, until_ms, index)
+
+
+def movable_partitions(scenario: Scenario) -> Iterator[tuple[str, int]]:
+    """The partitions of the topology's topics, and the first one of each internal topic that the
+    workload uses."""
+    for name, topic in scenario.topology.topics.items():
+        for number in range(len(topic.assignment or ()) or topic.partitions):
+            yield name, number
+    workload = scenario.workload
+    if workload.processors or any(reader.group for reader in workload.consumers):
+        yield "__consumer_offsets", 0
+    if workload.processors or any(each.transactions for each in workload.producers):
+        yield "__transaction_state", 0
+
+
+def with_moves(profile: Profile, scenario: Scenario) -> Profile:
+    """A profile whose moves of leaders are those that the scenario's partitions allow."""
+    kinds = [kind for kind in profile.kinds if not isinstance(kind.action, MoveLeaderAction)]
+    to = targets("any broker")
+    kinds += [
+        FaultKind("move", MoveLeaderAction(partition, to), 2)
+        for partition in movable_partitions(scenario)
+    ]
+    return structs.replace(profile, kinds=tuple(kinds))
+
+
+# ------------------------------------------------------------------------------------- drawing
+
+
+def draw(space: Space, seed: int) -> Schedule:
+    """The schedule of a seed.  A swarm: rates, durations and kinds are drawn once, then faults."""
+    rng = Random(f"{seed}/schedule")
+    steps: list[Planned] = []
+    for index, step in enumerate(space.scenario.steps):
+        if not isinstance(step.action, RandomFaults):
+            steps.append(Planned(_fixed(space, step, rng), index))
+    for source in space.sources:
+        steps += _faults(space, source, rng)
+    return Schedule(seed, tuple(admitted(space, steps)))
+
+
+def _faults(space: Space, source: FaultSource, rng: Random) -> Iterator[Planned]:
+    profile = source.profile
+    pace, length = rng.choice(PACES), rng.choice(LENGTHS)
+    kinds = list(range(len(profile.kinds)))
+    if rng.random() < SWARM_SHARE:
+        kept = [kind for kind in kinds if rng.random() < 0.5]
+        kinds = kept if len(kept) >= 2 else kinds
+    at_ms = source.from_ms
+    while True:
+        at_ms += max(1, round(pick(profile.every, rng) * pace))
+        if at_ms >= source.until_ms:
+            return
+        yield fault(space, source, pick_kind(profile, kinds, rng), at_ms, rng, length)
+
+
+def pick_kind(profile: Profile, kinds: Sequence[int], rng: Random) -> int:
+    """One of these kinds of a profile, by their weights."""
+    return rng.choices(kinds, [profile.kinds[kind].weight for kind in kinds])[0]
+
+
+def fault(
+    space: Space, source: FaultSource, kind: int, at_ms: int, rng: Random, length: float = 1.0
+) -> Planned:
+    """A fault of this kind at this moment; its nodes and its duration are drawn."""
+    profile = source.profile
+    chosen = profile.kinds[kind]
+    action = with_nodes(space, chosen.action, rng)
+    lasts_ms = None
+    if chosen.action.CAN_BE_UNDONE:
+        lasts_ms = max(1, round(pick(chosen.repair or profile.repair, rng) * length))
+    step = Step(
+        chosen.verb,
+        action,
+        Trigger(at=moment(at_ms)),
+        StepOptions(
+            for_=None if lasts_ms is None else moment(lasts_ms),
+            only_if=SETTLED if profile.waits_for_sync else None,
+            if_possible=True,
+        ),
+    )
+    return Planned(step, source.index, kind)
+
+
+def _fixed(space: Space, step: Step, rng: Random) -> Step:
+    """A step of the scenario, with its moments and nodes drawn.  A repeated step is drawn in the
+    run."""
+    trigger, options = step.trigger, step.options
+    return structs.replace(
+        step,
+        action=step.action if trigger.every else with_nodes(space, step.action, rng),
+        trigger=structs.replace(
+            trigger, at=_drawn(trigger.at, rng), after=_drawn(trigger.after, rng)
+        ),
+        options=structs.replace(
+            options, for_=_drawn(options.for_, rng), if_possible=step.may_be_skipped
+        ),
+        place=Place(0, 0),
+        path="",
+    )
+
+
+def _drawn(wanted: MomentRange | None, rng: Random) -> MomentRange | None:
+    return None if wanted is None else moment(pick(wanted, rng))
+
+
+def redrawn(space: Space, planned: Planned, rng: Random) -> Planned:
+    """A step of the scenario with other moments and nodes, within what the scenario allows."""
+    return Planned(_fixed(space, space.scenario.steps[planned.source], rng), planned.source)
+
+
+def moment(at_ms: int) -> MomentRange:
+    """A moment that nothing draws."""
+    return MomentRange(at_ms, at_ms)
+
+
+def pick(wanted: MomentRange, rng: Random) -> int:
+    """A time in a range."""
+    return wanted.low_ms + rng.randrange(wanted.high_ms - wanted.low_ms + 1)
+
+
+def with_nodes(space: Space, action: Action, rng: Random) -> Action:
+    """An action whose `any ...` is a drawn broker: the same one never twice in an action.  A broker
+    that is not among the meant ones makes the step impossible, so it is skipped."""
+    changes: dict[str, Targets] = {}
+    left = list(space.brokers)
+    for name in action.__struct_fields__:
+        value = getattr(action, name)
+        if isinstance(value, tuple) and any(isinstance(each, AnyTarget) for each in value):
+            changes[name] = tuple(_nodes(value, left, rng))
+    return structs.replace(action, **changes) if changes else action
+
+
+def _nodes(wanted: Targets, left: list[int], rng: Random) -> Iterator[Target]:
+    for each in wanted:
+        if not isinstance(each, AnyTarget) or _is_of_others(each):
+            yield each
+            continue
+        for _ in range(min(each.count, len(left))):
+            broker = left.pop(rng.randrange(len(left)))
+            yield BrokerTarget(broker_id=broker, shown=str(broker))
+
+
+def _is_of_others(target: AnyTarget) -> bool:
+    """Whether the drawn nodes may be other ones than brokers: clients, or the controller."""
+    return any(
+        each.is_controller or "client" in each.shown or str(CONTROLLER_ID) == each.shown
+        for each in target.among
+    )
+
+
+# -------------------------------------------------------------------------------------- bounds
+
+
+def admitted(space: Space, steps: Sequence[Planned]) -> list[Planned]:
+    """The steps within the bounds of their profiles: at most `at_once` are active at a time.  A
+    later fault gives way.  The scenario's own steps stay in their order, each fault at its
+    moment."""
+    limits = {source.index: source.profile.at_once for source in space.sources}
+    active: dict[int, list[int]] = {index: [] for index in limits}
+    admitted_: list[Planned] = []
+    for planned in in_order(steps):
+        if planned.kind != FIXED:
+            ends = active[planned.source]
+            ends[:] = [end for end in ends if end > planned.at_ms]
+            if len(ends) >= limits[planned.source]:
+                continue
+            if planned.lasts_ms:
+                ends.append(planned.at_ms + planned.lasts_ms)
+        admitted_.append(planned)
+    return admitted_
+
+
+def in_order(steps: Sequence[Planned]) -> list[Planned]:
+    """The steps by time.  Steps of the scenario keep their order: a step that waits for a condition
+    stays behind the one before it."""
+    fixed = [step for step in steps if step.kind == FIXED]
+    fixed.sort(key=lambda step: step.source)
+    ordered: list[tuple[int, int, Planned]] = []
+    at_ms = 0
+    for planned in fixed:
+        at_ms = max(at_ms, planned.at_ms)
+        ordered.append((at_ms, 0, planned))
+    ordered += [(step.at_ms, 1, step) for step in steps if step.kind != FIXED]
+    ordered.sort(key=lambda entry: entry[:2])
+    return [planned for _, _, planned in ordered]
+
+
+def scenario_of(space: Space, schedule: Schedule) -> Scenario:
+    """The scenario that plays a schedule: the same whatever its own seed draws of steps."""
+    steps: list[Step] = []
+    last_ms = 0
+    for planned in schedule.steps:
+        step, at = planned.step, planned.step.trigger.at
+        if at is not None and at.low_ms < last_ms:  # it waits for the step before it anyway
+            step = structs.replace(step, trigger=structs.replace(step.trigger, at=moment(last_ms)))
+        last_ms = max(last_ms, planned.at_ms)
+        steps.append(step)
+    return structs.replace(space.scenario, steps=tuple(steps), seed=schedule.seed)

@@ -1,0 +1,165 @@
+"""The words of a search: a finding in a sentence, with the steps that it needs.
+
+Owns: every sentence about a finding.  Never: finds, shrinks, decides.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Final
+
+from msgspec import to_builtins
+
+from kcluster.checks.anomalies import ANOMALIES
+from kcluster.config.files.fields import duration_text
+from kcluster.config.files.problems import unknown
+from kcluster.invariants.violations import VIOLATIONS
+from kcluster.json_types import JsonObject
+from kcluster.scenario.language.model import Step
+from kcluster.scenario.language.writing import step_values
+from kcluster.search.findings import (
+    CRASH,
+    NAMES,
+    NOT_AT_REST,
+    NOT_JUDGED,
+    FindingKind,
+    SearchFinding,
+)
+from kcluster.search.report import Report
+
+_OTHERS: Final = {
+    NOT_AT_REST: "something never came to rest, though every fault was undone",
+    NOT_JUDGED: "the run cannot be judged",
+    CRASH: "a bug in kcluster ended the run",
+}
+ANY: Final = "any"
+"""The word for all findings in `--stop-on`."""
+STORY_WIDTH: Final = 98
+NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def meaning_of(finding: SearchFinding) -> str:
+    """What a finding of this name means, in one sentence without its end."""
+    if finding.kind is FindingKind.VIOLATION:
+        return VIOLATIONS[finding.name]
+    if finding.kind is FindingKind.ANOMALY:
+        return ANOMALIES[finding.name].MEANING
+    return _OTHERS.get(finding.name, f"the check {finding.name} does not hold")
+
+
+def sentence(report: Report) -> str:
+    """What happened, to which partition and when; which steps it needs; what allows it."""
+    finding = report.finding
+    at = f" at +{_seconds(finding.at_ms)}" if finding.at_ms >= 0 else ""
+    subject = f"{finding.subject}: " if finding.subject else ""
+    detail = finding.detail or meaning_of(finding)
+    parts = [f"{finding.name}{at}: {subject}{detail}."]
+    if report.steps:
+        parts.append(_needs(report))
+    else:
+        parts.append("It needs no fault.")
+    if finding.allowed:
+        parts.append(f"{finding.allowed} allows it.")
+    return " ".join(parts)
+
+
+def _needs(report: Report) -> str:
+    count, shown = len(report.steps), _listed([step_text(step) for step in report.steps])
+    if not report.is_minimal:
+        return f"It follows {shown}."
+    if count == 1:
+        return f"It needs one step: {shown}. Without this step it does not happen."
+    number = NUMBERS[count] if count < len(NUMBERS) else str(count)
+    return f"It needs {number} steps: {shown}. Without any one of them it does not happen."
+
+
+def step_text(step: Step) -> str:
+    """A step in a few words: `kill 1 at +9.1s for 3s`."""
+    values = step_values(step)[step.verb]
+    words = [step.verb]
+    if isinstance(values, dict):
+        first, *others = values.items()
+        words.append(", ".join([_plain(first[1]), *(f"{key} {_plain(x)}" for key, x in others)]))
+    elif values is not None:
+        words.append(_plain(values))
+    at, lasts = step.trigger.at, step.options.for_
+    words += [] if at is None else [f"at +{_seconds(at.low_ms)}"]
+    words += [] if step.trigger.when is None else [f"when {step.trigger.when}"]
+    words += [] if lasts is None else [f"for {duration_text(lasts.low_ms)}"]
+    return " ".join(words)
+
+
+def _plain(value: object) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """The report of a finding: the sentence, the events that led to it, how it was found."""
+    yield sentence(report)
+    for link in report.finding.chain:
+        yield f"    +{_seconds(link.at_ms)} {link.text}"
+    yield f"  {found_text(report)}"
+
+
+def found_text(report: Report) -> str:
+    """How a finding was found and shrunk."""
+    before, after = report.steps_before, len(report.steps)
+    shrunk = f"shrunk from {_count(before, 'step')} to {after} in {_count(report.tries, 'run')}"
+    sure = f"; {report.sure} of {report.seeds} other seeds show it" if report.seeds else ""
+    return f"found in run {report.run}, {shrunk}{sure}"
+
+
+def comment(report: Report) -> str:
+    """The comment at the head of the file that repeats a finding."""
+    return f"{report.group}: {meaning_of(report.finding)}.\n{found_text(report)}"
+
+
+def story(report: Report) -> str:
+    """The story of the file that repeats a finding."""
+    return "\n".join(wrap(sentence(report), STORY_WIDTH)) + "\n"
+
+
+def report_values(report: Report, file: str) -> JsonObject:
+    """A report for JSON.  `file`: the scenario file that repeats the finding, "" for none."""
+    return {
+        "finding": report.finding.name,
+        "group": report.group,
+        "sentence": sentence(report),
+        "facts": to_builtins(report.finding),
+        "steps": [step_values(step) for step in report.steps],
+        "is_minimal": report.is_minimal,
+        "seed": report.scenario.seed,
+        "run": report.run,
+        "steps_before": report.steps_before,
+        "shrinking_runs": report.tries,
+        "other_seeds": report.seeds,
+        "other_seeds_that_show_it": report.sure,
+        "file": file,
+    }
+
+
+def unknown_name(name: str) -> str:
+    """The message for a finding that does not exist."""
+    return f"--stop-on: {unknown('finding', name, (*NAMES, ANY))}"
+
+
+def summary_text(runs: int, wall_s: float, times: Mapping[str, int]) -> str:
+    """The last line of a search: `times`: the number of runs by the group of their finding."""
+    spent = f"{_count(runs, 'run')} in {wall_s:.0f} s"
+    if not times:
+        return f"{spent}: nothing found"
+    listed = ", ".join(f"{group} ({_count(count, 'run')})" for group, count in times.items())
+    return f"{spent}: {listed}"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return "; ".join([*texts[:-1], f"and {texts[-1]}"]) if len(texts) > 1 else texts[0]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:.3f}".rstrip("0").rstrip(".") + "s"

@@ -1,0 +1,77 @@
+"""Schedules: what a seed draws, within the bounds of the scenario; the file of a schedule."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.operations.targets import AnyTarget
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.language.writing import text_of_scenario
+from kcluster.search.schedule import FIXED, draw, movable_partitions, scenario_of
+from tests.search.spaces import FAULTS, LOSING, space
+
+
+def test_draw__the_seed_decides() -> None:
+    of = space(FAULTS)
+    assert draw(of, 7) == draw(of, 7)
+    assert len({draw(of, seed) for seed in range(20)}) == 20
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_draw__every_step_has_one_moment_and_named_nodes(seed: int) -> None:
+    for planned in draw(space(FAULTS), seed).steps:
+        assert not planned.step.is_drawn
+        fields = planned.step.action.__struct_fields__
+        values = [getattr(planned.step.action, name) for name in fields]
+        assert not any(isinstance(each, AnyTarget) for value in values for each in (value,))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_draw__no_more_faults_at_once_than_the_profile_admits(seed: int) -> None:
+    faults = [step for step in draw(space(FAULTS), seed).steps if step.kind != FIXED]
+    assert faults
+    for fault in faults:
+        begun = [one for one in faults if one.at_ms <= fault.at_ms]
+        active = [one for one in begun if one.at_ms + one.lasts_ms > fault.at_ms]
+        assert len(active) <= 2
+
+
+def test_draw__faults_that_wait_for_sync_are_skipped_without_it() -> None:
+    faults = [one.step for one in draw(space(FAULTS), 1).steps if one.kind != FIXED]
+    assert {str(step.options.only_if) for step in faults} == {"settled"}
+    assert all(step.options.if_possible for step in faults)
+
+
+def test_draw__the_times_of_the_scenario_s_own_steps_are_drawn_within_their_ranges() -> None:
+    of = space(LOSING)
+    assert not of.sources
+    pauses = {draw(of, seed).steps[0].at_ms for seed in range(20)}
+    assert len(pauses) > 10
+    assert min(pauses) >= 2_000
+    assert max(pauses) <= 3_000
+
+
+def test_space__a_scenario_that_leaves_nothing_open_gets_overlapping_faults() -> None:
+    of = space(LOSING.replace("2s..3s", "2s").replace("5s..12s", "12s"))
+    assert [source.profile.at_once for source in of.sources] == [3]
+    assert draw(of, 1).steps[-1].kind != FIXED
+
+
+def test_space__leaders_of_the_internal_topics_in_use_may_move() -> None:
+    assert list(movable_partitions(Scenario.parse(FAULTS))) == [
+        ("orders", 0),
+        ("orders", 1),
+        ("__consumer_offsets", 0),
+    ]
+
+
+@pytest.mark.parametrize("text", [FAULTS, LOSING])
+def test_scenario_of__its_file_is_the_same_scenario(text: str) -> None:
+    of = space(text)
+    for seed in range(10):
+        scenario = scenario_of(of, draw(of, seed))
+        written = text_of_scenario(scenario)
+        assert text_of_scenario(Scenario.parse(written)) == written
+        assert [step.trigger for step in Scenario.parse(written).steps] == [
+            step.trigger for step in scenario.steps
+        ]
