@@ -34,6 +34,12 @@ def test_explain__an_unclean_election_with_its_cause_and_both_logs() -> None:
     assert second == ["broker", "2", "leader", "█████|", "end", "5,", "hw", "5"]
 
 
+def test_explain__names_the_ground_of_a_run_on_a_real_kafka() -> None:
+    run = unclean_run()
+    run.info = replace(run.info, clock="kafka", ground="Apache Kafka 4.4.0")
+    assert plain(next(explain(run))) == "unclean  kafka, Apache Kafka 4.4.0, seed 7: invalid"
+
+
 def test_explain__each_log_is_labelled_by_its_state_at_that_moment() -> None:
     def labels(at_ms: int) -> list[str]:
         lines = (plain(line) for line in drawing(unclean_run(), "orders-0", at_ms))

@@ -6,6 +6,11 @@ import json
 from http.client import HTTPResponse
 from typing import Any
 
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import Cluster
+from kcluster.scenario.started import start_client
+from kcluster.web.api.stream import COLUMNS, Feed
+from kcluster.web.held import HeldCluster
 from tests.web.api_client import Api
 
 
@@ -44,6 +49,40 @@ def test_stream__first_all_so_far_then_what_is_new(api: Api, cluster: str) -> No
         # It ends with the cluster.
         api.ok("DELETE", cluster)
         assert all(line.startswith((b"id", b"event", b"data", b"\n")) for line in stream)
+
+
+def test_stream__tables_as_columns(api: Api, cluster: str) -> None:
+    api.ok("POST", f"{cluster}/clock", {"pause": True})
+    with (
+        api.asked("GET", f"{cluster}/stream") as rows,
+        api.asked("GET", f"{cluster}/stream?columns=true") as columns,
+    ):
+        as_rows = next_event(rows, "rows")["data"]["rows"]
+        tables = next_event(columns, "rows")["data"]["rows"]
+    assert set(tables) == set(as_rows) >= {"notes", "leaders", "sessions"}
+    for name, table in tables.items():
+        values = zip(*table.values(), strict=True)
+        assert [dict(zip(table, each, strict=True)) for each in values] == as_rows[name], name
+
+
+def test_stream__goes_on_after_a_pause_in_which_records_wait() -> None:
+    topics = {"orders": {"partitions": 1, "replication_factor": 1, "assignment": [[1]]}}
+    with Cluster(Topology.of(brokers=1, topics=topics, profile="fast")) as cluster:
+        start_client(cluster, {"producer": {"topic": "orders", "rate": "200/s"}})
+        cluster.wait_for("high_watermark(orders-0) >= 1")
+        cluster.kill(1, wait=False)
+        feed = Feed(HeldCluster("k", cluster, stop=cluster.close))
+        waits = feed.read(-1, COLUMNS)
+        while b'"waiting"' not in (waits.text or b""):
+            waits = feed.read(waits.until_ms, COLUMNS)
+        cluster.pause_clock()
+        frozen = feed.read(waits.until_ms, COLUMNS)
+        assert feed.read(frozen.until_ms, COLUMNS).text is None, "nothing happens"
+        cluster.resume_clock()
+        cluster.start(1)
+        later = feed.read(frozen.until_ms, COLUMNS)
+        assert later.until_ms > frozen.until_ms
+        assert later.text
 
 
 def next_line(response: HTTPResponse) -> Any:

@@ -45,7 +45,8 @@ export function comingCard(course) {
 function inside(course, lesson, part) {
   if (!part) return end(course, lesson);
   const given = course.given.get(course.part);
-  const isKnown = given !== undefined;
+  const isSearched = (part.searched ?? 0) >= part.searches;
+  const isKnown = given !== undefined && isSearched;
   return [
     course.part === 0 ? h("h2", { key: "title" }, lesson.title) : null,
     course.part === 0 ? text("intro", lesson.intro) : null,
@@ -56,9 +57,16 @@ function inside(course, lesson, part) {
       button(choice, () => course.answer(index), {
         key: `choice ${index}`,
         class: `choice${isKnown ? outcome(index, given, part) : ""}`,
-        disabled: isKnown,
+        disabled: given !== undefined,
       }),
     ),
+    isSearched || given === undefined
+      ? null
+      : h(
+          "p",
+          { key: "search", role: "status" },
+          `${part.searched ?? 0} of ${part.searches} runs have been played.`,
+        ),
     isKnown && part.question
       ? h("p", { key: "verdict", role: "status" }, h("strong", null, verdict(given, part)))
       : null,

@@ -111,8 +111,28 @@ export class Course {
       if (address !== this.address) return;
       this.note = tookNote(lesson);
       this.say("");
+      void this.search(lesson);
     }
     this.draw();
+  }
+
+  /**
+   * Play the searches of a lesson while its picture is looked at, until another one is shown.
+   *
+   * @param {Lesson} lesson
+   */
+  async search({ parts }) {
+    const { address } = this;
+    for (const [index, part] of parts.entries()) {
+      while ((part.searched ?? 0) < part.searches) {
+        const asked = this.python.ask("search", [Number(this.key), index]);
+        const found = await this.guarded(asked);
+        if (!found || address !== this.address) return;
+        const { done, right = null, seen = "" } = found;
+        Object.assign(part, { searched: done, right, seen });
+        this.draw();
+      }
+    }
   }
 
   /** The lesson that is shown, played if it has not been. */

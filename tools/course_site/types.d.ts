@@ -50,6 +50,10 @@ export interface Part {
   text: string;
   question: string;
   choices: string[];
+  /** The runs of its search, 0 without one; `right` and `seen` are complete once they are played. */
+  searches: number;
+  /** The runs of its search that have been played; undefined before the first. */
+  searched?: number;
   right: number | null;
   because: string;
   after: string;

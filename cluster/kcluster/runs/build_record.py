@@ -47,12 +47,13 @@ from kcluster.runs.send_rows import send_rows
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
-    """The record of a run; sets `info.outcome` and `info.topology`.  `ledger`: the simulated
+    """The record of a run; sets `info.outcome`, `ground` and `topology`.  `ledger`: the simulated
     clients' ledger, used if the run has not been judged."""
     judged = recorder.judged or Judged(ledger, {}, {})
     ledger = judged.ledger
     info.outcome = verdict.outcome
     info.topology = topology_values(recorder)
+    info.ground = recorder.ground
     record = RunRecord(info, notes=note_rows(recorder.notes))
     record.verdict = msgspec.json.decode(verdict.to_json())
     record.sends = list(send_rows(judged, recorder))

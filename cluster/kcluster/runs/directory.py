@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from errno import EINVAL
 from pathlib import Path
 from time import time
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -33,6 +33,9 @@ MAX_NAME: Final = 60
 
 WRONG_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors that decoding any bytes as JSON of a type may raise."""
+
+
+R = TypeVar("R")
 
 
 class RunError(Exception):
@@ -196,7 +199,7 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     for field, table in TABLES.items():
         file = path / table.file
         if not table.is_new or file.exists():
-            setattr(record, field, _rows(file, table.row, problems))
+            setattr(record, field, rows_in(file, table.row, problems))
     return record, problems
 
 
@@ -245,9 +248,10 @@ def other_format(file: Path, info: RunInfo, needed: str) -> RunError:
     return RunError(f"{file}: format {info.format}, written by {writer}; {needed}{again}")
 
 
-def _rows(path: Path, row_type: object, problems: list[str]) -> list[object]:
+def rows_in(path: Path, row_type: type[R], problems: list[str]) -> list[R]:
+    """The rows of a file of JSON lines; adds each line that is none to the problems."""
     decode = msgspec.json.Decoder(row_type).decode
-    rows: list[object] = []
+    rows: list[R] = []
     try:
         lines = _content(path).split(b"\n")
     except OSError as error:

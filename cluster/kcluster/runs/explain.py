@@ -33,7 +33,9 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
         raise KeyError(partition)
     chosen = [partition] if partition else names
     info = record.info
-    yield f"[bold]{_escaped(info.name)}[/]  {info.clock}, seed {info.seed}: [bold]{info.outcome}[/]"
+    ground = f", {_escaped(info.ground)}" if info.ground else ""
+    head = f"[bold]{_escaped(info.name)}[/]  {info.clock}{ground}, seed {info.seed}"
+    yield f"{head}: [bold]{info.outcome}[/]"
     if info.story:
         yield from (f"  [italic]{_escaped(line)}[/]" for line in info.story.strip().splitlines())
     yield ""

@@ -11,7 +11,7 @@ at `RunInfo.began_ms`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -39,7 +39,7 @@ class RunInfo(Struct):
 
     name: str
     clock: str
-    """The clock of the run: virtual or live."""
+    """The clock of the run: virtual, live, kafka (a real Kafka) or proxy."""
     seed: int
     began_ms: int
     ended_ms: int
@@ -56,6 +56,8 @@ class RunInfo(Struct):
     """The environment on which a run of real client code depends besides its seed: versions, the
     hash seed."""
     topology: JsonObject = {}
+    ground: str = ""
+    """What the brokers were, such as `Apache Kafka 4.4.0`; empty for simulated ones."""
     format: int = FORMAT
 
 
@@ -297,6 +299,10 @@ class RunRecord(Struct):
     """The text of the scenario, if there is one."""
 
 
+Rows = dict[str, list[Any]]
+"""The rows of a run, by field of RunRecord."""
+
+
 class Table(NamedTuple):
     """A table of a run: its file, the type of its rows, and its origin."""
 
@@ -304,7 +310,7 @@ class Table(NamedTuple):
     row: type[Struct]
     is_streamed: bool = False
     """Whether the table's rows are known while a run goes on; they are then written and streamed,
-    and pages draw them.  Each has its `at_ms`; journal.rows_between takes them from the
+    and pages draw them.  Each has its `at_ms`; recorder_rows.rows_between takes them from the
     recorder."""
     state_of: tuple[str, ...] = ()
     """The columns that identify a state, in a table of states."""

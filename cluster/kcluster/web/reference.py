@@ -101,6 +101,7 @@ SUBJECTS: Final = {
     "advertised": "Advertised addresses",
     "clock": "The clock",
     "forks": "Forks",
+    "parameters": "Other values of parameters",
     "predictions": "Predictions",
     "lesson": "The lesson",
     "clients": "Clients",

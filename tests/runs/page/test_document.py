@@ -52,9 +52,10 @@ def test_page__of_a_run_has_a_hash_for_each_script_that_it_inserts() -> None:
     assert len(hashes) == 3
 
 
-def test_page__of_a_run_has_fewer_bytes_of_code_than_94_kb() -> None:
+def test_page__of_a_run_has_fewer_bytes_of_code_than_96_kb() -> None:
     """78 KB of it were there before messages were drawn on their way, and a class was replayed; the
-    code of the former is unpacked when a view of a moment is opened (docs/decisions/018)."""
+    code of the former is unpacked when a view of a moment is opened (docs/decisions/018).  The
+    pictures of epochs and the crowns on lanes have 1.5 KB."""
     page = page_of_record(unclean_run())
     data = sum(len(found) for found in re.findall(r'id="(?:carried|later)"[^>]*>([^<]*)', page))
-    assert len(page.encode()) - data < 94_000
+    assert len(page.encode()) - data < 96_000

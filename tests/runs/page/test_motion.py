@@ -10,6 +10,7 @@ import pytest
 
 from kcluster.runs.page.document import page_of_record
 from kcluster.runs.record import RunInfo, RunRecord
+from tests.runs.page.stage import failover_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -91,6 +92,47 @@ def test_motion__a_fetch_is_where_the_cluster_has_it(page: Page) -> None:
         "1055": [["answer", "b1", "b2", 5, [3]]],
         "1061": [],
     }
+
+
+CONSUMER = """
+start(3);
+page.time.speed = 0.01;
+const fetch = (asked_ms, answered_ms, first) => ({client: "reader", at_ms: answered_ms, asked_ms,
+  answered_ms, broker: 1, api: "Fetch", topic: first < 0 ? null : "t",
+  partition: first < 0 ? null : 0,
+  partitions: 1, error: "", first, last: first, leader: -1, leader_epoch: -1});
+page.rows({exchanges: [fetch(900, 950, 2), fetch(1000, 1040, -1), fetch(1100, 1150, 3)]}, 20000);
+page.rows({asking: [{client: "reader", broker: 1, at_ms: 1200, partitions: ["t-0"]}]}, 20000);
+const seen = {};
+for (const view of ["partition", "cluster"]) {
+  await show(view);
+  seen[view] = {};
+  for (const at of [1001, 1020, 1041, 1101, 1120, 1151, 1180, 1201, 1250]) {
+    page.look(at);
+    await frame();
+    seen[view][at] = kclusterFlights.journeys.map(({kind, from, to, cells}) =>
+      [kind, from, to, cells ?? null]);
+  }
+}
+return seen;
+"""
+
+
+def test_motion__a_consumers_fetch_waits_at_the_leader(page: Page) -> None:
+    """A fetch without records, one with a record, and one that still waits."""
+    ask, asked = [["ask", "creader", "b1", None]], [["asked", "creader", "b1", None]]
+    moments = {
+        "1001": ask,
+        "1020": asked,
+        "1041": [["read", "b1", "creader", []]],
+        "1101": ask,
+        "1120": asked,
+        "1151": [["read", "b1", "creader", [3]]],
+        "1180": [],
+        "1201": ask,
+        "1250": asked,
+    }
+    assert run(page, CONSUMER) == {"partition": moments, "cluster": moments}
 
 
 def test_motion__a_message_on_a_cut_link_ends_on_its_way(page: Page) -> None:
@@ -183,3 +225,112 @@ def test_motion__no_way_leads_through_a_box(tab: Tab, tmp_path: Path, width: int
         """,
     )
     assert crossed == []
+
+
+def test_motion__a_finished_run_shows_the_session_that_ended_and_the_records_that_waited(
+    page: Page,
+) -> None:
+    """The record has no heartbeats: the fence says when the last one was."""
+    seen = run(
+        page,
+        """
+        page.model.isWhole = true;
+        start(3);
+        const stack = (at_ms, count) => ({at_ms, client: "shop", topic: "t", partition: 0, count,
+          oldest_ms: 5000});
+        page.rows({
+          notes: [{id: [3000, 1], at_ms: 11000, subject: "broker 1", text: "fenced", cause: null,
+            event: {kind: "broker_fenced", broker: 1, silent_ms: 9000}}],
+          exchanges: [{client: "shop", at_ms: 900, asked_ms: 900, answered_ms: 900, broker: 1,
+            api: "Produce", topic: "t", partition: 0, partitions: 1, error: "", first: 2, last: 2,
+            leader: -1, leader_epoch: -1}],
+          waiting: [stack(6000, 4), stack(8000, 9), stack(12000, 0)],
+        }, 20000);
+        await show("partition");
+        const seen = [];
+        for (const at of [1999, 6500, 10_100, 12_000]) {
+          page.look(at);
+          await frame();
+          const ring = document.querySelector("[data-broker='1'] .session [stroke-dasharray]");
+          seen.push([ring?.getAttribute("stroke-dasharray") ?? null,
+            document.querySelector(".waiting")?.textContent ?? null]);
+        }
+        return seen;
+        """,
+    )
+    assert seen == [
+        [None, None],
+        ["50.0 100", "4 records waiting, 1.5 s"],
+        ["10.0 100", "9 records waiting, 5.1 s"],
+        [None, None],
+    ]
+
+
+SEVERAL = """
+start(3);
+page.time.speed = 0.01;
+const clients = ["accounting", "billing", "shipping"];
+const asked = [["Produce", 1], ["Produce", 2], ["Fetch", 3]];
+page.rows({exchanges: clients.flatMap((client) => asked.map(([api, broker]) => ({client,
+  at_ms: 1000, asked_ms: 1000, answered_ms: 1001, broker, api, topic: "t", partition: 0,
+  partitions: 1, error: api === "Produce" ? "NOT_LEADER_OR_FOLLOWER" : "", first: 2, last: 2,
+  leader: -1, leader_epoch: -1})))}, 20000);
+page.look(1002);
+await show("partition");
+"""
+
+
+def test_motion__records_pass_no_other_clients_name(page: Page) -> None:
+    crossed = run(
+        page,
+        f"""{SEVERAL}
+        const crossed = [], boxes = [...kclusterFlights.boxes].filter(([name]) => name[0] === "c");
+        for (const name of clients.map((client) => `c${{client}}`)) {{
+          const way = {{from: "b1", to: name, kind: "refused"}};
+          const {{points}} = kclusterFlights.routeOf(page, way);
+          for (const [other, box] of boxes) {{
+            const twenty = [...Array(20).keys()];
+            const isCrossed = points.slice(1).some((end, index) => twenty.some((k) => {{
+              const {{x, y}} = points[index], part = k / 20;
+              return Math.abs(x + (end.x - x) * part - box.x) < box.width / 2 &&
+                Math.abs(y + (end.y - y) * part - box.y) < box.height / 2;
+            }}));
+            if (other !== name && isCrossed) crossed.push(`${{name}} at ${{other}}`);
+          }}
+        }}
+        return [boxes.length, crossed];
+        """,
+    )
+    assert crossed == [3, []]
+
+
+@pytest.mark.parametrize("view", ["partition", "cluster"])
+def test_view__its_legend_is_seen_while_the_page_says_that_no_client_can_write(
+    tab: Tab, tmp_path: Path, view: str
+) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(page_of_record(failover_run()), "utf-8")
+    page = tab(f"{file.as_uri()}#t=1600&view={view}")
+    page.evaluate("kclusterPage.ready")
+    page.locator(".gapwords").wait_for()
+    page.wait_for_function(
+        """() => document.querySelector("#view .legend").getBoundingClientRect().bottom <=
+          document.querySelector("#view").getBoundingClientRect().bottom"""
+    )
+
+
+def test_view__a_narrow_ladder_keeps_its_words_right_of_its_times(tab: Tab, tmp_path: Path) -> None:
+    page = opened(tab, tmp_path, width=480, height=900)
+    beyond = run(
+        page,
+        f"""{SEVERAL}
+        page.client = "billing";
+        await show("client");
+        const beyond = [], line = document.querySelector(".life").getBoundingClientRect().left;
+        const words = document.querySelectorAll(".rung text:not(.dim)");
+        for (const each of words)
+          if (each.getBoundingClientRect().left < line) beyond.push(each.textContent);
+        return [words.length, beyond];
+        """,
+    )
+    assert beyond == [5, []]

@@ -55,3 +55,31 @@ def test_play__both_futures_of_a_moment(tab: Tab, url: str, width: int, zoom: in
     assert "down" not in here.locator(".replicas").inner_text()
     wide, shown = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert wide <= shown
+
+
+def test_play__the_same_past_with_another_value_is_played_beside_it(tab: Tab, url: str) -> None:
+    page = tab(url + "#t=2100")
+    page.locator(".gapwords").wait_for()
+    known = page.locator(".gapwords").inner_text()
+    page.keyboard.press("k")
+    panel = page.get_by_role("region", name="Other values")
+    slider = panel.get_by_role("slider", name="broker.session.timeout.ms")
+    slider.focus()
+    page.keyboard.press("End")
+    said = panel.get_by_role("status")
+    said.get_by_text(
+        "With broker.session.timeout.ms=180, no client can write to orders-0"
+    ).wait_for()
+    was, now = panel.locator("[data-band]").all_inner_texts()
+    parts = was.split("\n")[-1]
+    assert parts in known, "the gap that the page found in the rows of the run"
+    assert parts not in now
+    wide = panel.locator("[data-band] svg").evaluate_all(
+        "bars => bars.map((bar) => bar.lastChild.getBoundingClientRect().right)"
+    )
+    assert wide[0] < wide[1], "on one axis"
+    panel.get_by_role("combobox", name="acks").select_option("0")
+    said.get_by_text("and acks=0").wait_for()
+    panel.get_by_role("button", name="As it was").click()
+    panel.locator("input[aria-valuetext='90 ms']").wait_for()
+    assert panel.locator("[data-band]").count() == 0

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from kcluster.runs.page.document import page_of_record
+from kcluster.scenario.gaps import gaps_of
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.virtual import run_virtual
 from tests.runs.page.stage import failover_run
 
 if TYPE_CHECKING:
@@ -47,6 +52,23 @@ def test_partition__before_and_after_the_death(tab: Tab, url: str) -> None:
         "cells => [...new Set(cells.map((cell) => cell.getAttribute('fill')))]"
     )
     assert fills == ["url(#epoch-0)", "url(#epoch-1)"]
+
+
+def test_partition__pictures_of_its_epochs_lead_to_their_moments(tab: Tab, url: str) -> None:
+    page = tab(url + "#t=0&view=partition", width=480)
+    epochs = page.get_by_role("group", name="Leader epochs of orders-0").get_by_role("button")
+    first, second, third = (each.get_attribute("aria-label") or "" for each in epochs.all())
+    assert first.endswith("broker 1 leader, broker 2 in sync, broker 3 in sync")
+    assert second.startswith("Epoch 1, from +1.")
+    assert second.endswith("broker 1 down (killed), broker 2 leader, broker 3 in sync")
+    assert third.endswith("broker 2 in sync, broker 3 leader")
+    ends = epochs.evaluate_all(
+        "all => all.map((each) => each.getBoundingClientRect()).map((box) => [box.left, box.right])"
+    )
+    assert all(end <= start for (_, end), (start, _) in pairwise(ends))
+    epochs.nth(1).click()
+    page.locator(".epochs [aria-current]").and_(epochs.nth(1)).wait_for()
+    assert "leader" in label(page, 2)
 
 
 def test_partition__a_record_tells_who_sent_has_acked_and_read_it(tab: Tab, url: str) -> None:
@@ -161,3 +183,29 @@ def test_page__a_view_gets_its_rows_and_code_when_it_is_opened_first(tab: Tab, u
     page.keyboard.press("v")
     page.locator(".replica.leader svg.crown").wait_for()
     assert page.evaluate(scripts) == before + 1
+
+
+LOSSES = """
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, name: shop, rate: 40/s, acks: ACKS}}
+duration: 3s
+steps:
+  - {at: 300ms, isolate: 1, for: 500ms}
+  - {at: 1500ms, kill: leader(orders-0)}
+"""
+GAPS = "$gaps.gapsOf(kclusterPage.model, kclusterPage.shownPartition).map(Object.values)"
+
+
+@pytest.mark.parametrize("acks", ["all", "0"])
+def test_gaps__the_page_finds_in_rows_what_the_recorder_has(
+    tab: Tab, tmp_path: Path, acks: str
+) -> None:
+    scenario = Scenario.parse(LOSSES.replace("ACKS", acks))
+    result = run_virtual(scenario, 1, lambda now_ms, of_ms: None)
+    found = [list(structs.astuple(gap)) for gap in gaps_of(result.recorder, ("orders", 0))]
+    assert [gap[0] for gap in found] == [1, 2]
+    path = tmp_path / "losses.html"
+    path.write_text(page_of_record(result.record()), "utf-8")
+    page = tab(f"{path.as_uri()}#view=partition&t=2000")
+    page.locator(".gapwords").wait_for()
+    assert page.evaluate(GAPS) == found

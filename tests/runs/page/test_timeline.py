@@ -44,6 +44,14 @@ const frames = async (count) => {
 };
 const inked = (canvas) => canvas.width > 0 && canvas.getContext("2d")
   .getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0);
+/** Whether a lane has pixels in the gold of elections. */
+const crowned = (canvas) => {
+  const gold = [0xa8, 0x6f, 0x00];
+  const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let i = 0; i < data.length; i += 4)
+    if (gold.every((value, place) => data[i + place] === value)) return true;
+  return false;
+};
 const rows = () => [...document.querySelectorAll(".row[data-lane]")]
   .filter((row) => row.style.display !== "none").map((row) => row.dataset.lane);
 /** Where on a lane a share of the run lies: the view has a little room at both ends. */
@@ -121,6 +129,8 @@ def test_timeline__every_lane_is_drawn_and_shows_its_causes(page: Page) -> None:
     saw.inked = rows().filter((lane) => inked(
       document.querySelector(`.row[data-lane="${lane}"] canvas`)));
     saw.map = inked(document.getElementById("map"));
+    saw.crowned = rows().filter((lane) => crowned(
+      document.querySelector(`.row[data-lane="${lane}"] canvas`)));
     saw.findings = text("findings");
     saw.events = text("events");
     for (const [name, lane, part] of [["elected", "p:", 0.5], ["away", "p:", 0.4],
@@ -138,6 +148,7 @@ def test_timeline__every_lane_is_drawn_and_shows_its_causes(page: Page) -> None:
     assert saw["rows"] == lanes
     assert set(saw["inked"]) >= {*lanes} - {"a:orders"}  # nothing was processed
     assert saw["map"] is True
+    assert saw["crowned"] == ["p:orders-0"]
     assert "lost-write, orders-0: 3 records" in saw["findings"]
     assert "orders-0: no writes for 3,900 ms" in saw["findings"]
     assert "3 lost-write that nobody expected" in saw["findings"]

@@ -215,6 +215,24 @@ def played() -> Iterator[Api]:
         yield api
 
 
+def test_evidence__the_past_of_a_run_with_other_values(played: Api) -> None:
+    path = "/v1/clusters/play/parameters"
+    found = played.ok("GET", f"{path}?partition=orders-0")["parameters"]
+    values = {each["name"]: each["value"] for each in found}
+    assert {"broker.session.timeout.ms", "acks", "min.insync.replicas", "latency"} == set(values)
+    body = {"partition": "orders-0", "values": {"latency": 10}}
+    answer = played.ok("POST", path, body)
+    assert answer["difference"].startswith("With a latency of 10 ms, an ack takes ")
+    assert answer["facts"]["here"]["ack_ms"] < answer["facts"]["there"]["ack_ms"]
+    refused = played.ask("POST", path, body | {"values": {"latency": 500, "ack": 1}})
+    assert refused.status == 422
+    assert [each["path"] for each in refused.value["problems"]] == ["latency", "ack"]
+    for wrong in ({"partition": "orders-9", "values": {}}, {"partition": "orders", "values": {}}):
+        assert played.ask("POST", path, wrong).status == 409
+    assert played.ask("POST", path, {"partition": "orders-0", "values": {"acks": []}}).status == 422
+    assert played.ask("GET", path).status == 400
+
+
 def test_evidence__a_played_run_is_streamed_and_forked(played: Api) -> None:
     with played.asked("GET", "/v1/clusters/play/stream") as stream:
         rows = next_event(stream, "rows")["data"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -23,7 +23,9 @@ from msgspec import Struct, field
 
 from kcluster.clients.ledger import Partition
 from kcluster.json_types import JsonObject
+from kcluster.runs.columns import columns_of, columns_of_values
 from kcluster.runs.note_values import notes_values
+from kcluster.runs.page.waiting import waiting_rows
 from kcluster.runs.record import STREAMED, AppendRow, CommitRow, MoveRow, ProblemRow, RunRecord
 
 MAX_POINTS: Final = 60_000
@@ -40,7 +42,7 @@ there are."""
 EVENT_FIELDS: Final = frozenset({
     "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
     "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s", "from_offset", "to_offset",
-    "resource_type", "node", "client_id",
+    "resource_type", "node", "client_id", "silent_ms",
 })  # fmt: skip
 """The fields of events that the page reads: EventFields in types.d.ts."""
 
@@ -62,9 +64,9 @@ class _Client(Struct):
     """The errors by time, API, error and partition."""
 
 
-def packed(data: bytes) -> str:
+def packed(data: bytes, level: int = zlib.Z_DEFAULT_COMPRESSION) -> str:
     """Data for a <script> element: letters, digits, +, / and = only."""
-    return base64.b64encode(zlib.compress(data)).decode()
+    return base64.b64encode(zlib.compress(data, level)).decode()
 
 
 def packed_run(record: RunRecord, lessons: Sequence[JsonObject]) -> tuple[str, str]:
@@ -102,10 +104,10 @@ def carried_values(record: RunRecord) -> JsonObject:
         "problems": _problems(record),
         "clients": [_client_values(each) for each in _clients(record, cell_ms)],
         "processed": _processed(record, cell_ms),
-        "commits": _columns(_thinned_commits(commits, record)),
+        "commits": columns_of(_thinned_commits(commits, record)),
         "tables": {
-            **{name: _columns(_rows(record, name)) for name in _drawn_first(record)},
-            "notes": _columns_of_values(_notes(record)),
+            **{name: columns_of(_rows(record, name)) for name in _drawn_first(record)},
+            "notes": columns_of_values(_notes(record)),
         },
     }
 
@@ -114,8 +116,8 @@ def later_tables(record: RunRecord) -> JsonObject:
     """The tables that only views other than the timeline draw."""
     names = set(STREAMED) - {"notes", "commits", *_drawn_first(record)}
     commits = _thinned_commits(_changed_commits(record), record)
-    tables = {name: _columns(_rows(record, name)) for name in sorted(names)}
-    return {**tables, "commits": _columns(commits)}
+    tables = {name: columns_of(_rows(record, name)) for name in sorted(names)}
+    return {**tables, "commits": columns_of(commits), "waiting": columns_of(waiting_rows(record))}
 
 
 def _drawn_first(record: RunRecord) -> tuple[str, ...]:
@@ -165,15 +167,6 @@ def _problems(record: RunRecord) -> list[JsonObject]:
         }
         for row in record.problems
     ]
-
-
-def _columns(rows: Sequence[Struct]) -> dict[str, list[object]]:
-    names = rows[0].__struct_fields__ if rows else ()
-    return {name: list(map(attrgetter(name), rows)) for name in names}
-
-
-def _columns_of_values(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
 # --------------------------------------------------------------------------------------- states

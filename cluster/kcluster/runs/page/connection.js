@@ -3,6 +3,8 @@
 //
 // All of it goes to the server that served this page, with the token of the page's address.
 
+import { rowsOf } from "./carried.js";
+
 /** @import { Controls } from "./controls.js" */
 /** @import { Address, ProblemDetail } from "./types.js" */
 
@@ -53,12 +55,16 @@ export class Connection {
   /** Open the stream, again after each failure, from where it ended. */
   open() {
     const { base, token } = this.address;
-    const query = new URLSearchParams({ after_ms: String(this.until), token: token ?? "" });
+    const query = new URLSearchParams({
+      after_ms: String(this.until),
+      columns: "true",
+      token: token ?? "",
+    });
     const source = new EventSource(`${base}/stream?${query}`);
     source.addEventListener("rows", (event) => {
       const { rows, until_ms: until } = JSON.parse(event.data);
       this.until = Math.max(this.until, until);
-      this.events.rows(rows, until);
+      this.events.rows(rowsOf(rows), until);
     });
     source.addEventListener("clock", (event) => this.events.clock(JSON.parse(event.data)));
     source.addEventListener("verdict", (event) => this.events.setVerdict(JSON.parse(event.data)));

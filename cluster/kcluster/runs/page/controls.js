@@ -6,6 +6,7 @@ import { Connection, Refusal } from "./connection.js";
 import { askQuestions, openClients, openForkDialog } from "./dialogs.js";
 import { button, byId, h, patch } from "./dom.js";
 import { firstTree, topicButton } from "./first.js";
+import { Knobs, knobsTree } from "./knobs.js";
 import { lessonTree } from "./lesson.js";
 import { Model } from "./model.js";
 
@@ -35,6 +36,7 @@ export class Controls {
     this.prediction = null;
     /** @type {Fork | null} */
     this.open = null;
+    this.knobs = new Knobs(this);
     this.connection.open();
   }
 
@@ -80,6 +82,11 @@ export class Controls {
   /** At the side: the lesson. */
   side() {
     return this.lesson ? lessonTree(this.lesson, this) : null;
+  }
+
+  /** Above the tools of the bar of time: other values of parameters. */
+  other() {
+    return knobsTree(this.knobs);
   }
 
   // ------------------------------------------------------------------------ from the stream

@@ -13,6 +13,7 @@ import base64
 import hashlib
 import html
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ FOLDER: Final = Path(__file__).resolve().parent
 SERVED_STYLE: Final = ("page.css", "moments.css", "controls.css")
 FIRST_STYLE: Final = ("page.css", "views/timeline.css")
 LATER_STYLE: Final = ("moments.css",)
+_MEANS_NOTHING: Final = re.compile(r"/\*.*?\*/|(?<=[{};,])\s+|\s+(?=[{}])", re.S)
 PACKED: Final = '<script id="{}" type="text/plain">{}</script>\n'
 """An element with data, style or code that carried.js unpacks."""
 
@@ -86,7 +88,10 @@ def _scripts(*entries: str) -> _Scripts:
         "\n" + bundle(FOLDER, file, after=files[:place]) for place, file in enumerate(files)
     )
     hashes = " ".join(map(_hash, (first, *rest)))
-    inserted = {entry: packed(each.encode()) for entry, each in zip(entries[1:], rest, strict=True)}
+    inserted = {
+        entry: packed(each.encode(), zlib.Z_BEST_COMPRESSION)
+        for entry, each in zip(entries[1:], rest, strict=True)
+    }
     return _Scripts(first, inserted, hashes)
 
 
@@ -98,7 +103,8 @@ def _hash(script: str) -> str:
 
 @cache
 def _style(*names: str) -> str:
-    return "".join(map(_own, names))
+    """Files of style as one, without comments and without spaces that mean nothing."""
+    return _MEANS_NOTHING.sub("", "".join(map(_own, names)))
 
 
 @cache

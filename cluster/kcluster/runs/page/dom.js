@@ -96,6 +96,7 @@ function update(node, tree) {
     if (node.textContent !== text) node.textContent = text;
     return;
   }
+  if (node.treeProps === tree.props) return; // the same tree as before
   for (const name of Object.keys(node.treeProps)) {
     if (!(name in tree.props)) setProperty(node, name, null);
   }

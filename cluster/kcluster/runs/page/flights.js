@@ -17,13 +17,19 @@ import { pointAt, routeAround, routeOf } from "./routes.js";
 const CROWN_MS = 900;
 const MAX_CROWNS = 12;
 /** The most that is drawn at once. */
-const MAX_JOURNEYS = 80;
+const MAX_JOURNEYS = 200;
 /** The views with elements to fly between. */
 const VIEWS = ["partition", "cluster"];
 /** The distance from the right ends of the logs to the wire between a partition's replicas. */
 const WIRE_PX = 46;
 const LANES_PX = 6;
+/** How far from a client's name others' records pass, and the room for half an error's name. */
+const PAST_PX = 10;
+const WORDS_PX = 70;
 const PARKED_PX = 17;
+/** The requests that wait, and the most that are drawn of them at a broker. */
+const PARKED = new Set(["parked", "asked"]);
+const MAX_PARKED = 6;
 const CROWN = new Path2D("M2 16L1 4l6 5 5-8 5 8 6-5-1 12z");
 const HEART = new Path2D("M0 4C-7 -1 -4 -6 0 -3C4 -6 7 -1 0 4z");
 const BACK = new Set(["answer", "ack", "read", "refused", "heartbeat answer", "isr answer"]);
@@ -97,14 +103,22 @@ class Flights {
       const route = this.routeOf(page, journey);
       if (!route) continue;
       let place = pointAt(route, journey.share);
-      if (journey.kind === "parked") {
+      if (PARKED.has(journey.kind)) {
         const index = parked.get(journey.to) ?? 0;
+        if (index >= MAX_PARKED) continue;
         parked.set(journey.to, index + 1);
         place = parkedAt(route, index, scale, page.view);
       }
       if (journey.kind === "refused") {
         const half = (wordWidth(context, journey.words ?? "") * scale) / 2;
-        place = { x: Math.min(place.x, view.right - half), y: place.y }; // no word is cut
+        const client = this.boxes?.get(journey.to);
+        for (let share = journey.share; client && covers(place, half, scale, client); ) {
+          share -= 0.02;
+          if (share < 0) break;
+          place = pointAt(route, share);
+        }
+        const x = Math.max(Math.min(place.x, view.right - half), view.left + half);
+        place = { x, y: place.y }; // no word is cut
       }
       paintJourney(context, journey, place, scale, this.colours, page);
     }
@@ -181,10 +195,15 @@ class Flights {
     return route;
   }
 
+  /** @returns {Box[]} */
+  get logs() {
+    const boxes = [...(this.boxes ?? new Map())];
+    return boxes.filter(([name]) => name.startsWith("b")).map(([, box]) => box);
+  }
+
   /** The x of the wire, at the right of all logs. */
   get wireX() {
-    const boxes = [...(this.boxes ?? new Map())].filter(([name]) => name.startsWith("b"));
-    return Math.max(...boxes.map(([, box]) => box.x + box.width / 2)) + WIRE_PX;
+    return Math.max(...this.logs.map((box) => box.x + box.width / 2)) + WIRE_PX;
   }
 
   /**
@@ -194,15 +213,50 @@ class Flights {
    */
   alongWire(from, to, isBack) {
     const x = this.wireX + (isBack ? LANES_PX : -LANES_PX);
-    const start = { x: from.x + from.width / 2, y: from.y },
-      end = { x: to.x + to.width / 2, y: to.y };
-    return routeOf([start, { x, y: start.y }, { x, y: end.y }, end]);
+    return routeOf([...this.pointsToWire(from, x), ...this.pointsToWire(to, x).reverse()]);
+  }
+
+  /**
+   * The way from a box to the wire: past the names of the clients beside it, not through them, on
+   * the side away from the logs.
+   *
+   * @param {Box} box
+   * @param {number} x of the wire
+   */
+  pointsToWire(box, x) {
+    const right = this.rightOf(box);
+    if (right <= box.x + box.width / 2)
+      return [
+        { x: right, y: box.y },
+        { x, y: box.y },
+      ];
+    const isProducer = box.y < Math.min(...this.logs.map((log) => log.y));
+    const turn = Math.min(right + WORDS_PX, x),
+      y = box.y + (isProducer ? -1 : 1) * (box.height / 2 + PAST_PX);
+    return [
+      { x: box.x, y },
+      { x: turn, y },
+      { x: turn, y: box.y },
+      { x, y: box.y },
+    ];
+  }
+
+  /**
+   * The right end of the boxes that stand in one line with a box.
+   *
+   * @param {Box} box
+   */
+  rightOf(box) {
+    const beside = [...(this.boxes ?? new Map()).values()].filter(
+      (other) => Math.abs(other.y - box.y) < box.height / 2,
+    );
+    return Math.max(...beside.map((other) => other.x + other.width / 2));
   }
 
   /** @param {CanvasRenderingContext2D} context */
   paintWire(context) {
     const rows = [...(this.boxes ?? new Map())];
-    if (!rows.some(([name]) => name.startsWith("b"))) return;
+    if (!this.logs.length) return;
     const x = this.wireX;
     const ys = rows.map(([, box]) => box.y);
     context.strokeStyle = this.colours.line;
@@ -212,9 +266,7 @@ class Flights {
     context.lineTo(x, Math.max(...ys));
     for (const [, box] of rows) {
       // From the last client of a line on: a line through a name would strike it out.
-      const beside = rows.filter(([, other]) => Math.abs(other.y - box.y) < box.height / 2);
-      const right = Math.max(...beside.map(([, other]) => other.x + other.width / 2));
-      context.moveTo(right + 2, box.y);
+      context.moveTo(this.rightOf(box) + 2, box.y);
       context.lineTo(x, box.y);
     }
     context.stroke();
@@ -395,10 +447,13 @@ function paintJourney(context, journey, { x, y }, scale, colours, page) {
   context.translate(x, y);
   context.scale(scale, scale);
   if (isLost && share >= LOST_AT) cross(context, colours.bad);
-  else if (kind === "fetch" || kind === "parked") token(context, journey.words ?? "", colours);
+  else if (kind === "fetch" || kind === "parked")
+    token(context, journey.words ?? "", colours.accent, colours.back);
+  else if (kind === "ask" || kind === "asked") token(context, "", colours.read, colours.back);
   else if (kind === "answer") cells(context, journey, page, colours);
   else if (kind === "produce") squares(context, journey.cells?.length || 1, () => colours.text);
-  else if (kind === "read") squares(context, journey.cells?.length || 1, () => colours.read);
+  else if (kind === "read" && journey.cells?.length)
+    squares(context, journey.cells.length, () => colours.read);
   else if (kind === "heartbeat") {
     context.scale(1.4, 1.4);
     context.fillStyle = colours.bad;
@@ -411,21 +466,22 @@ function paintJourney(context, journey, { x, y }, scale, colours, page) {
 }
 
 /**
- * A follower's fetch: a circle with its number.
+ * A fetch: a circle, of a follower with its number.
  *
  * @param {CanvasRenderingContext2D} context
  * @param {string} words
- * @param {{ [name: string]: string }} colours
+ * @param {string} colour
+ * @param {string} back
  */
-function token(context, words, colours) {
+function token(context, words, colour, back) {
   context.beginPath();
-  context.arc(0, 0, 8, 0, 2 * Math.PI);
-  context.fillStyle = colours.back;
+  context.arc(0, 0, words ? 8 : 6, 0, 2 * Math.PI);
+  context.fillStyle = back;
   context.fill();
-  context.strokeStyle = colours.accent;
-  context.lineWidth = 2;
+  context.strokeStyle = colour;
+  context.lineWidth = words ? 2 : 3;
   context.stroke();
-  context.fillStyle = colours.accent;
+  context.fillStyle = colour;
   context.font = `700 ${words.length > 2 ? 8 : 10}px system-ui, sans-serif`;
   context.textAlign = "center";
   context.textBaseline = "middle";
@@ -466,6 +522,17 @@ function squares(context, count, colourOf) {
     context.fillRect((index - count / 2) * 10 + 0.5, -6, 9, 12);
   }
 }
+
+/**
+ * Whether a word in its frame lies over a box.
+ *
+ * @param {Point} place
+ * @param {number} half of the word's width
+ * @param {number} scale
+ * @param {Box} box
+ */
+const covers = ({ x, y }, half, scale, box) =>
+  Math.abs(x - box.x) < box.width / 2 + half && Math.abs(y - box.y) < box.height / 2 + 8 * scale;
 
 /**
  * The width of a word in its frame.

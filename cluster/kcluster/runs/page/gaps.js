@@ -92,7 +92,8 @@ function lostAt(model, broker, until) {
 }
 
 /**
- * When a producer had its first ack of a new leader; null if none has asked it yet.
+ * When a producer had its first ack of a new leader or, if none asks for acks, when the leader had its
+ * first records; null if none has reached it yet.
  *
  * @param {Model} model
  * @param {Partition} partition
@@ -100,19 +101,22 @@ function lostAt(model, broker, until) {
  */
 function firstWrite(model, partition, { at, leader }) {
   let first = Infinity,
-    hasProducers = false;
+    hasAcks = false;
   for (const { exchanges } of model.clients.values()) {
     for (let i = Math.max(lastAt(exchanges, at - 60_000), 0); i < exchanges.length; i++) {
       const row = exchanges[i];
       if (row.api !== "Produce" || row.topic !== partition.topic) continue;
-      if (row.partition !== partition.number) continue;
-      hasProducers = true;
+      if (row.partition !== partition.number || row.answered_ms < 0) continue;
+      hasAcks = true;
       if (row.broker !== leader || row.error || row.answered_ms < at) continue;
       first = Math.min(first, row.answered_ms);
       break;
     }
   }
-  return first < Infinity ? first : hasProducers ? null : at;
+  if (hasAcks) return first < Infinity ? first : null;
+  const { appends } = partition;
+  const found = appends.find((batch) => batch.broker === leader && batch.at >= at);
+  return found?.at ?? (appends.length ? null : at);
 }
 
 /** @param {number} ms */
@@ -124,16 +128,31 @@ const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
  * @param {Gap} gap
  * @param {number} at
  */
-export function gapWords({ leader, from, noticed, elected, written }, at) {
+export function gapWords(gap, at) {
+  const { leader, from, noticed, written } = gap;
   if (noticed === null || at < noticed)
     return `No client can write: broker ${leader} has been gone for ${seconds(at - from)}, and the controller has not noticed it yet.`;
+  const parts = partWords(gap, at);
+  if (written !== null && at >= written)
+    return `No client could write for ${seconds(written - from)}: ${parts}.`;
+  const verb = gap.elected === null || at < gap.elected ? "can write" : "has written";
+  return `No client ${verb} for ${seconds(at - from)}: ${parts}.`;
+}
+
+/**
+ * The parts of a gap, in words.
+ *
+ * @param {Gap} gap
+ * @param {number} at
+ */
+export function partWords({ from, noticed, elected, written }, at) {
+  if (noticed === null || at < noticed) return "the controller has not noticed it yet";
   const detection = `${seconds(noticed - from)} until it was noticed`;
-  if (elected === null || at < elected)
-    return `No client can write for ${seconds(at - from)}: ${detection}; no other replica may lead.`;
-  const election = `${seconds(elected - noticed)} for the election`;
-  if (written === null || at < written)
-    return `No client has written for ${seconds(at - from)}: ${detection}, ${election}; no producer has reached the new leader yet.`;
-  return `No client could write for ${seconds(written - from)}: ${detection}, ${election}, ${seconds(written - elected)} until a producer reached the new leader.`;
+  if (elected === null || at < elected) return `${detection}; no other replica may lead`;
+  const election = `${detection}, ${seconds(elected - noticed)} for the election`;
+  return written === null || at < written
+    ? `${election}; no producer has reached the new leader yet`
+    : `${election}, ${seconds(written - elected)} until a producer reached the new leader`;
 }
 
 /**

@@ -30,6 +30,7 @@ const KEYS = [
   ["L", "back to now"],
   ["V", "the next view"],
   ["F", "what if, from the moment shown"],
+  ["K", "the same past with other values of its parameters"],
   ["Q", "questions before each action, on or off"],
   ["P", "projector: large text"],
   ["D", "dark or light"],

@@ -8,7 +8,7 @@
 import { lastAt } from "./model.js";
 
 /** @import { Model, Partition } from "./model.js" */
-/** @import { Call, Client, Journey, Part } from "./types.js" */
+/** @import { Call, Client, ExchangeRow, Journey, Part } from "./types.js" */
 
 /** The shortest flight, in ms of the viewer's time. */
 const VISIBLE_MS = 260;
@@ -32,6 +32,18 @@ const GIVEN_UP_MS = 60_000;
 
 /** APIs between nodes that are drawn, and what they are called. @type {{ [api: string]: string }} */
 const KINDS = { Fetch: "fetch", BrokerHeartbeat: "heartbeat", AlterPartition: "isr" };
+
+/** What a request that waits, and an answer, are called, by the request's kind. */
+const WAITING = new Map([
+  ["fetch", "parked"],
+  ["ask", "asked"],
+]);
+const ANSWERS = new Map([
+  ["fetch", "answer"],
+  ["ask", "read"],
+]);
+/** The requests with which consumers ask for records. */
+const FETCHES = new Set(["Fetch", "ShareFetch"]);
 
 /** @typedef {{ call: Call, begin: number, end: number, answered: number, back: number }} Shown */
 
@@ -69,8 +81,7 @@ function shownCalls(calls, at, visible) {
 function chosenCalls(calls, at, visible) {
   const last = lastAt(calls, at);
   let first = last;
-  const isRecent = (/** @type {Call} */ call) =>
-    (call.answer?.arrives ?? call.answer?.at ?? at) > at - CALLS_SPAN * visible;
+  const isRecent = (/** @type {Call} */ call) => isSeen(call, at, visible);
   while (first > 0 && first > last - CALLS && isRecent(calls[first - 1])) first -= 1;
   const found = calls.slice(Math.max(first, 0), last + 1);
   if (found.length <= FEW) return found;
@@ -83,6 +94,16 @@ function chosenCalls(calls, at, visible) {
   }
   return [...chosen.values()];
 }
+
+/**
+ * Whether a call is on its way, or ended a short time ago.
+ *
+ * @param {Call} call
+ * @param {number} at
+ * @param {number} visible
+ */
+const isSeen = ({ answer, ended }, at, visible) =>
+  (answer?.arrives ?? answer?.at ?? ended ?? at) > at - CALLS_SPAN * visible;
 
 /** @param {Call} call */
 const carries = ({ answer }) => answer?.parts.some(([, , first]) => first >= 0) ?? false;
@@ -123,47 +144,108 @@ export function journeysAt(model, at, pace, partition) {
     if (!kind || isDown(model, first.from, at) || isDown(model, first.to, at)) continue;
     // Of a partition: its followers' fetches from its leader.
     if (shown && (first.to !== shown.leader || !shown.replicas.includes(first.from))) continue;
-    for (const each of shownCalls(calls, at, visible)) addCall(found, each, kind, at, partition);
+    const ends = { from: `b${first.from}`, to: `b${first.to}` };
+    for (const each of shownCalls(calls, at, visible))
+      addCall(found, each, { kind, ...ends }, at, partition);
   }
   if (!model.calls.size && partition) addCopies(found, model, at, visible, partition);
-  for (const client of model.clients.values()) addExchanges(found, client, at, visible, partition);
+  for (const client of model.clients.values()) {
+    addExchanges(found, client, at, visible, partition);
+    for (const [broker, calls] of fetchesOf(client, at, visible, partition)) {
+      if (isDown(model, broker, at)) continue;
+      const way = { kind: "ask", from: `c${client.name}`, to: `b${broker}` };
+      for (const each of shownCalls(calls, at, visible)) addCall(found, each, way, at, partition);
+    }
+  }
   return found;
 }
 
 /**
  * @param {Journey[]} found
  * @param {Shown} shown
- * @param {string} kind
+ * @param {{ kind: string, from: string, to: string }} way of the request
  * @param {number} at
  * @param {Partition | null} partition
  */
-function addCall(found, { call, begin, end, answered, back }, kind, at, partition) {
-  const from = `b${call.from}`,
-    to = `b${call.to}`;
+function addCall(found, { call, begin, end, answered, back }, { kind, from, to }, at, partition) {
   if (at < begin || at >= back) return;
+  const words = kind === "ask" ? "" : String(call.from);
   if (at < end) {
     const isLost = call.arrives === null;
     const share = Math.min((at - begin) / (end - begin), isLost ? LOST_AT : 1);
-    found.push({ kind, from, to, share, isLost, words: String(call.from) });
+    found.push({ kind, from, to, share, isLost, words });
   } else if (at < answered) {
-    const isOver = call.arrives === null || (!call.answer && at - call.at > GIVEN_UP_MS);
-    if (kind === "fetch" && !isOver)
-      found.push({ kind: "parked", from, to, share: 1, words: String(call.from) });
+    const isOver = call.arrives === null || (!call.answer && at >= endOf(call));
+    const waiting = WAITING.get(kind);
+    if (waiting && !isOver) found.push({ kind: waiting, from, to, share: 1, words });
   } else if (call.answer) {
     const { parts, arrives } = call.answer;
     const part = partition ? partOf(parts, partition) : parts.find(([, , first]) => first >= 0);
     const cells = part && part[2] >= 0 ? cellsOf(part[2], part[3]) : [];
     const isLost = arrives === null;
     const share = Math.min((at - answered) / (back - answered), isLost ? LOST_AT : 1);
-    found.push({
-      kind: kind === "fetch" ? "answer" : `${kind} answer`,
-      from: to,
-      to: from,
-      share,
-      isLost,
-      cells,
-    });
+    const answer = ANSWERS.get(kind) ?? `${kind} answer`;
+    found.push({ kind: answer, from: to, to: from, share, isLost, cells });
   }
+}
+
+/**
+ * When a call without an answer was given up.
+ *
+ * @param {Call} call
+ */
+const endOf = ({ at, ended }) => ended ?? at + GIVEN_UP_MS;
+
+/**
+ * A consumer's fetches by broker, as calls: the answered ones, and those that wait.
+ *
+ * @param {Client} client
+ * @param {number} at
+ * @param {number} visible
+ * @param {Partition | null} partition of which records are shown; null: of all
+ * @returns {Map<number, Call[]>}
+ */
+function fetchesOf(client, at, visible, partition) {
+  /** @type {Map<number, Call[]>} */
+  const found = new Map();
+  const isRead = (/** @type {number} */ broker) =>
+    !partition || client.fetched.has(`${broker} ${partition.name}`);
+  const add = (/** @type {number} */ broker, /** @type {Call} */ call) => {
+    const calls = found.get(broker);
+    if (calls) calls.push(call);
+    else found.set(broker, [call]);
+  };
+  for (const [broker, asked] of client.asking) {
+    if (asked <= at && isRead(broker)) add(broker, callOf(broker, asked));
+  }
+  const rows = client.exchanges;
+  const last = lastAt(rows, at);
+  for (let i = last; i >= 0 && i > last - CALLS; i--) {
+    const row = rows[i];
+    if (!FETCHES.has(row.api) || row.error || !isRead(row.broker)) continue;
+    const call = callOf(row.broker, row.at, row);
+    const before = found.get(row.broker);
+    if (before?.at(-1)?.at === row.at) before.pop(); // it is answered
+    if (isSeen(call, at, visible)) add(row.broker, call);
+  }
+  for (const calls of found.values()) calls.reverse();
+  return found;
+}
+
+/**
+ * @param {number} broker
+ * @param {number} at
+ * @param {ExchangeRow} [row] its end
+ * @returns {Call}
+ */
+function callOf(broker, at, row) {
+  const call = { at, from: -1, to: broker, api: "Fetch", arrives: at };
+  if (!row) return { ...call, answer: null };
+  const { answered_ms, topic, partition, first, last } = row;
+  if (answered_ms < 0) return { ...call, answer: null, ended: row.at_ms };
+  /** @type {Part[]} */
+  const parts = topic && first >= 0 ? [[topic, partition ?? -1, first, last, -1]] : [];
+  return { ...call, answer: { at: answered_ms, arrives: answered_ms, parts } };
 }
 
 /**
@@ -221,23 +303,24 @@ function addExchanges(found, client, at, visible, partition) {
     if (partition && (row.topic !== partition.topic || row.partition !== partition.number))
       continue;
     const isProduce = row.api === "Produce";
-    if (!isProduce && !(row.api === "Fetch" && row.first >= 0) && !row.error) continue;
+    if (!isProduce && !row.error) continue;
     // Of many at once, a few: the first in each part of the time.
     const before = rows[i - 1];
     if (before && Math.floor(before.at / bucket) === Math.floor(row.at / bucket)) continue;
     const there = `b${row.broker}`;
     const cells = row.first >= 0 ? cellsOf(row.first, row.last) : [];
-    const end = isProduce || row.error ? row.at + visible : row.at;
+    const end = row.at + visible;
     if (at < end) {
       const share = (at - row.at) / visible;
-      found.push({ kind: isProduce ? "produce" : "ask", from: here, to: there, share, cells });
+      const kind = isProduce ? "produce" : FETCHES.has(row.api) ? "ask" : "request";
+      found.push({ kind, from: here, to: there, share, cells });
       continue;
     }
     if (row.answered_ms < 0) continue;
     const answered = Math.max(row.answered_ms, end);
     const share = (at - answered) / visible;
     if (share < 0 || share >= 1) continue;
-    const kind = row.error ? "refused" : isProduce ? "ack" : "read";
+    const kind = row.error ? "refused" : "ack";
     found.push({ kind, from: there, to: here, share, cells, words: row.error });
   }
 }

@@ -47,7 +47,8 @@ const travelling = () => [
     h("rect", { x: 3, y: 1, width: 18, height: 14, rx: 7, class: "acked" }),
     h("path", { d: "M8 8l3 3 5-6", class: "tick" }),
   ),
-  entry("records to a consumer", squares("read")),
+  entry("a consumer's fetch", h("circle", { cx: 12, cy: 8, r: 5.5, class: "token asking" })),
+  entry("the answer: records", squares("read")),
   entry("refused", h("rect", { x: 3, y: 1, width: 18, height: 14, rx: 7, class: "refusal" })),
 ];
 

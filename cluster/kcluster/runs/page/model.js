@@ -4,8 +4,10 @@
 // Any moment is looked up by binary search, so looking back costs no more than looking at now.
 // Everything is bounded: what is oldest is thinned or dropped first.
 
-/** @import { AppendRow, At, Batch, BeliefRow, Broker, Call, Client, CommitRow, Controller, CredentialRow, EpochsRow, EventFields, ExchangeRow, GroupRow, LeaderRow, Link, LoginRow, MessageRow, MoveRow, Note, NoteRow, Process, Registration, Rows, Runs, SessionRow, TransactionStateRow, WaitingRow } from "./types.js" */
+/** @import { AppendRow, AskingRow, At, Batch, BeliefRow, Broker, Call, Client, CommitRow, Controller, CredentialRow, EpochsRow, EventFields, ExchangeRow, GroupRow, LeaderRow, Link, LoginRow, MessageRow, MoveRow, Note, NoteRow, Process, Registration, Rows, Runs, SessionRow, TransactionStateRow, WaitingRow } from "./types.js" */
 
+/** The node id of the controller; clients have far higher ones. */
+export const CONTROLLER = 3000;
 const MAX_POINTS = 400_000;
 const MAX_NOTES = 40_000;
 const MAX_EXCHANGES = 30_000;
@@ -267,7 +269,11 @@ export class Model {
     }
     for (const row of rows.messages ?? []) this.#message(row);
     for (const row of rows.sessions ?? []) this.#session(row);
-    this.#wait([...(rows.waiting ?? [])], until);
+    for (const row of rows.asking ?? []) this.#ask(row);
+    this.#wait(
+      Array.from(rows.waiting ?? [], (row) => ({ ...row })),
+      until,
+    );
     this.until = Math.max(this.until, until);
     this.#bound(this.notes, MAX_NOTES);
     if (this.noteById.size > 2 * MAX_NOTES) {
@@ -307,7 +313,13 @@ export class Model {
    * @returns {Client}
    */
   client(name) {
-    const make = () => ({ name, exchanges: [], beliefs: new Map() });
+    const make = () => ({
+      name,
+      exchanges: [],
+      beliefs: new Map(),
+      asking: new Map(),
+      fetched: new Set(),
+    });
     return kept(this.clients, name, make, MAX_NAMES / 10);
   }
 
@@ -375,7 +387,7 @@ export class Model {
 
   /** The node of the controller, which is no broker to show. */
   get controllerNode() {
-    return this.controller.at(-1)?.leader ?? null;
+    return this.controller.at(-1)?.leader ?? CONTROLLER;
   }
 
   /**
@@ -638,7 +650,9 @@ export class Model {
 
   /** @param {ExchangeRow} row */
   #exchange(row) {
-    const { exchanges } = this.client(row.client);
+    const { exchanges, fetched } = this.client(row.client);
+    if (row.api.endsWith("Fetch") && row.topic && fetched.size < MAX_NAMES)
+      fetched.add(`${row.broker} ${row.topic}-${row.partition}`);
     const same = (/** @type {ExchangeRow} */ other) =>
       other.at_ms === row.at_ms &&
       other.api === row.api &&
@@ -652,6 +666,13 @@ export class Model {
     }
     insert(exchanges, { ...row, at: row.asked_ms });
     this.#bound(exchanges, Math.max(MAX_EXCHANGES / this.clients.size, 100));
+  }
+
+  /** @param {AskingRow} row */
+  #ask({ client, broker, at_ms, partitions }) {
+    const { asking, fetched } = this.client(client);
+    asking.set(broker, at_ms);
+    for (const name of partitions) if (fetched.size < MAX_NAMES) fetched.add(`${broker} ${name}`);
   }
 
   /** @param {BeliefRow} row */
@@ -705,7 +726,13 @@ export class Model {
    */
   #wait(rows, at) {
     if (!rows.length && !this.waiting.at(-1)?.rows.length) return;
-    insert(this.waiting, { at: rows[0]?.at_ms ?? at, rows });
+    if (!rows.length) insert(this.waiting, { at, rows });
+    // A finished run has the rows of all times at once.
+    for (let first = 0, next = 0; first < rows.length; first = next) {
+      const time = rows[first].at_ms;
+      while (next < rows.length && rows[next].at_ms === time) next += 1;
+      insert(this.waiting, { at: time, rows: rows.slice(first, next) });
+    }
     this.#bound(this.waiting, MAX_NOTES);
   }
 
@@ -746,6 +773,10 @@ export class Model {
     if (state) insert(this.broker(broker).process, { at, state, how: event.how ?? "", note });
     if (kind === "broker_fenced" || kind === "broker_unfenced") {
       insert(this.broker(broker).fenced, { at, fenced: kind === "broker_fenced", note });
+      // The record of a run has no heartbeats, but this one: the last before a session ended.
+      const { silent_ms: silent } = event;
+      if (this.isWhole && silent)
+        insert(this.broker(broker).sessions, { at: at - silent, expires: at });
     }
     if (kind === "controller_down") insert(this.controller, { at, state: "down", leader: null });
     if (kind === "controller_elected") {

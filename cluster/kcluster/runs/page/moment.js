@@ -27,7 +27,15 @@ export const moment = (tree) => ({
   newest: newestTree,
   side: sideTree,
   bar: timeBar,
-  drawn: drawFlights,
+  drawn(page) {
+    // A legend of another height, once it is drawn, leaves another height for the picture.
+    const legend = document.querySelector("#view .legend")?.clientHeight ?? 0;
+    if (legend !== page.legendHeight) {
+      page.legendHeight = legend;
+      page.redraw();
+    }
+    return drawFlights(page);
+  },
 });
 
 /** @param {Page} page */

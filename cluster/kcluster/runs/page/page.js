@@ -66,6 +66,8 @@ export class Page {
     this.rest = 0;
     /** Of the view, in CSS pixels. */
     this.height = 0;
+    /** Of the view's legend. */
+    this.legendHeight = 66;
     /** @type {number | null} */
     this.lastFrame = null;
     /** Whether something of the run that the page carries is being unpacked. */
@@ -247,6 +249,7 @@ export class Page {
     const { above, side, below, bar } = this.shownView;
     patch(byId("above"), above?.(this) ?? []);
     patch(byId("below"), below?.(this) ?? []);
+    patch(byId("time"), bar?.(this) ?? []); // the view has the height that it leaves
     patch(view, [h("div", { key: this.view, class: `view ${this.view}` }, this.viewTree())]);
     byId("side").classList.toggle(
       "needed",
@@ -257,7 +260,6 @@ export class Page {
         (this.verdict !== null && !this.isBeforeEnd),
     );
     patch(byId("side"), side?.(this) ?? []);
-    patch(byId("time"), bar?.(this) ?? []);
   }
 
   viewTree() {
@@ -328,6 +330,7 @@ export class Page {
       l: () => this.now(),
       v: () => this.nextView(1),
       f: () => this.controls?.openFork(),
+      k: () => this.controls?.knobs.toggle(),
       p: () => this.toggleProjector(),
       d: () => this.toggleTheme(),
       s: () => this.toggleSound(),

@@ -2,13 +2,15 @@
 // The bar that chooses the moment that is shown.
 
 import { button, h } from "./dom.js";
+import { gapBar, partsOf } from "./gap_bands.js";
 import { gapAt, gapsOf, gapWords } from "./gaps.js";
+import { CROWN } from "./marks.js";
+import { epochPictures } from "./thumbnails.js";
 import { clock, lasting, moodOf } from "./words.js";
 
 /** @import { Model, Partition } from "./model.js" */
 /** @import { Page } from "./page.js" */
 /** @import { Time } from "./time.js" */
-/** @import { Gap } from "./types.js" */
 
 const SPEEDS = [0.01, 0.1, 0.25, 0.5, 1];
 const STEP_KINDS = [
@@ -46,6 +48,7 @@ export function timeBar(page) {
       : `looking back ${lasting(model.until - time.at)}; the cluster ${time.clock.paused ? "is frozen" : "runs on"}`;
   const partition = page.shownPartition;
   const gap = gapAt(model, partition, time.at);
+  const end = gap?.written ?? gap?.elected ?? gap?.noticed ?? 0;
   const speed = time.isLive ? time.clock.speed : time.speed;
   const speeds = SPEEDS.includes(speed) ? SPEEDS : [...SPEEDS, speed];
   return [
@@ -75,15 +78,17 @@ export function timeBar(page) {
         oninput: (event) => page.look(time.began + Number(event.target.value)),
       }),
     ),
+    partition ? epochPictures(page, partition, span) : null,
     gap
       ? h(
           "p",
           { key: "gap", class: "gapwords" },
-          gapTree(gap),
+          end > gap.from ? gapBar(gap, end, end - gap.from, 120) : null,
           h("b", null, `${partition?.name}: `),
           gapWords(gap, time.at),
         )
       : null,
+    controls ? controls.other() : null,
     h(
       "div",
       { class: "tools" },
@@ -139,6 +144,13 @@ export function timeBar(page) {
             id: "now-button",
             title: "L",
           }),
+      controls && partition
+        ? button("Other values…", () => controls.knobs.toggle(), {
+            id: "knobs",
+            title: "K: the same past with other values of its parameters",
+            "aria-expanded": String(controls.knobs.isOpen),
+          })
+        : null,
       controls
         ? button("What if…", () => controls.openFork(), {
             id: "fork",
@@ -146,22 +158,6 @@ export function timeBar(page) {
           })
         : null,
     ),
-  ];
-}
-
-/**
- * What follows what in a gap.
- *
- * @param {Gap} gap
- * @param {number} until
- * @returns {[kind: string, from: number, to: number][]}
- */
-function partsOf({ from, noticed, elected, written }, until) {
-  const ends = [noticed ?? until, elected ?? until, written ?? until];
-  return [
-    ["detection", from, ends[0]],
-    ["election", ends[0], ends[1]],
-    ["refresh", ends[1], ends[2]],
   ];
 }
 
@@ -188,33 +184,6 @@ function bandsOf(model, partition, time, span) {
     ),
   );
 }
-
-/**
- * The gap as a bar of its own, by its parts.
- *
- * @param {Gap} gap
- */
-function gapTree(gap) {
-  const end = gap.written ?? gap.elected ?? gap.noticed;
-  if (end === null || end <= gap.from) return null;
-  const scale = 120 / (end - gap.from);
-  return h(
-    "svg",
-    { width: 120, height: 12, "aria-hidden": "true" },
-    partsOf(gap, end).map(([kind, from, to]) =>
-      h("rect", {
-        key: kind,
-        class: `gapband ${kind}`,
-        x: (from - gap.from) * scale,
-        width: Math.max((to - from) * scale, 2),
-        height: 12,
-      }),
-    ),
-  );
-}
-
-/** A crown, around 0. */
-const CROWN = "l-3 -8 3.4 3 2.6 -5 2.6 5 3.4 -3 -3 8z";
 
 /**
  * Marks of events on the track: triangles up for repairs, down for failures, a line for others.

@@ -79,6 +79,7 @@ export interface EventFields {
   resource_type?: string;
   node?: number;
   client_id?: string;
+  silent_ms?: number;
   from_offset?: number;
   to_offset?: number;
 }
@@ -200,12 +201,19 @@ export interface MessageRow {
   arrives_us: number;
   parts: Part[];
 }
-/** Of a fetch's request (topic, partition, offset); of its answer (..., first, last, watermark). */
+/** Of the answer to a fetch. */
 export type Part = [topic: string, partition: number, first: number, last: number, mark: number];
 export interface SessionRow {
   at_ms: number;
   broker: number;
   expires_ms: number;
+}
+/** A consumer's fetch that waits at a broker. */
+export interface AskingRow {
+  at_ms: number;
+  client: string;
+  broker: number;
+  partitions: string[];
 }
 export interface WaitingRow extends OfPartition {
   at_ms: number;
@@ -237,6 +245,7 @@ export interface Rows {
   credentials?: Iterable<CredentialRow>;
   messages?: Iterable<MessageRow>;
   sessions?: Iterable<SessionRow>;
+  asking?: Iterable<AskingRow>;
   waiting?: Iterable<WaitingRow>;
 }
 
@@ -386,6 +395,10 @@ export interface Client {
   name: string;
   exchanges: At<ExchangeRow>[];
   beliefs: Map<string, At<BeliefRow>[]>;
+  /** When its newest fetch of each broker arrived there. */
+  asking: Map<number, number>;
+  /** `1 orders-0`: it has fetched orders-0 from broker 1. */
+  fetched: Set<string>;
 }
 export interface Broker {
   id: number;
@@ -403,6 +416,8 @@ export interface Call {
   /** When it arrives; null: it is lost. */
   arrives: number | null;
   answer: { at: number; arrives: number | null; parts: Part[] } | null;
+  /** When it ended without an answer, if that is known. */
+  ended?: number;
 }
 export interface Link {
   source: number;
@@ -611,6 +626,39 @@ export interface Gap {
   noticed: number | null;
   elected: number | null;
   written: number | null;
+}
+/** A parameter of the past; `value`: null if clients differ. */
+export interface Parameter {
+  name: string;
+  value: number | string | null;
+  least: number;
+  most: number;
+  step: number;
+  unit: string;
+  choices: string[];
+}
+export type ParameterValues = { [name: string]: number | string };
+/** A gap of a past that was played, in ms since the past began. */
+export interface GapValues {
+  leader: number;
+  from_ms: number;
+  noticed_ms: number | null;
+  elected_ms: number | null;
+  written_ms: number | null;
+}
+export interface ReplayAnswer {
+  difference: string;
+  facts: {
+    gaps: [GapValues | null, GapValues | null];
+    here: { until_ms: number };
+    there: { until_ms: number };
+  };
+  assumptions: string[];
+}
+/** A gap, if there is one, and the end of what is known of it. */
+export interface PlayedGap {
+  gap: Gap | null;
+  until: number;
 }
 /** Records that fall off a replica's log. */
 export interface Fall {

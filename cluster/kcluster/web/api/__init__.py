@@ -15,8 +15,8 @@ from typing import Final
 
 MODULES: Final = (
     "access", "actions", "advertised", "clients", "clock", "state", "clusters", "events",
-    "evidence", "forks", "lesson", "metrics", "openapi", "page", "predictions", "processed",
-    "replicas", "stream", "waiting",
+    "evidence", "forks", "lesson", "metrics", "openapi", "page", "parameters", "predictions",
+    "processed", "replicas", "stream", "waiting",
 )  # fmt: skip
 """All modules, in the order of the reference."""
 _OTHERS: Final = {

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct, structs
 
+from kcluster.checks.manners_words import manner_lines, manner_values
 from kcluster.runs.page.document import page_of_record
 from kcluster.scenario.recorded_file import write_scenario
 from kcluster.web.api.clusters import place_of_file, saved_run, writing
@@ -37,6 +38,10 @@ class VerdictParameters(Struct):
         Literal["", "brief", "all"],
         Meta(description="Add `lines` for people: `brief`, or `all` with every outage."),
     ] = ""
+    manners: Annotated[
+        bool,
+        Meta(description="Add `manners`: bad habits of clients, each with its figure and advice."),
+    ] = False
 
 
 class SaveWanted(Struct):
@@ -77,10 +82,17 @@ def show_verdict(call: ApiCall) -> ApiAnswer:
     text = verdict.to_json().encode()
     if not since:
         call.held.verdicts.add(text)
-    if not call.query.lines:
+    if not (call.query.lines or call.query.manners):
         return ApiAnswer(msgspec.Raw(text))
-    lines = list(verdict.lines(verbose=call.query.lines == "all"))
-    return ApiAnswer(msgspec.json.decode(text) | {"lines": lines})
+    values = msgspec.json.decode(text)
+    if call.query.lines:
+        values["lines"] = list(verdict.lines(verbose=call.query.lines == "all"))
+    if call.query.manners:
+        manners = call.held.cluster.manners(since or None)
+        values["manners"] = [manner_values(manner) for manner in manners]
+        if call.query.lines:
+            values["manner_lines"] = list(manner_lines(manners))
+    return ApiAnswer(values)
 
 
 @route(

@@ -14,8 +14,9 @@ from msgspec import Meta, Struct, structs
 from kcluster.config.files.tree import from_python
 from kcluster.handle.cluster import Cluster
 from kcluster.json_types import JsonObject
-from kcluster.runs.journal import Rows, rows_from
+from kcluster.runs.journal import rows_from
 from kcluster.runs.note_values import notes_values
+from kcluster.runs.record import Rows
 from kcluster.scenario.difference import FutureDifference
 from kcluster.scenario.forking import fork_cluster
 from kcluster.scenario.language.loader import ScenarioError, parse_action, read_action

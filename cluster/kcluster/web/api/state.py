@@ -40,7 +40,8 @@ class ClockBrief(Struct, frozen=True):
 
 class ClusterAnswer(Struct, frozen=True):
     """A cluster and its state.  `lease`: None if it stays until it is deleted; `page`: empty if
-    none is served; `without_effect`: configs in its topology that have no effect here."""
+    none is served; `without_effect`: configs in its topology that have no effect here;
+    `controllers`: of a real Kafka, the state of each."""
 
     id: str
     name: str
@@ -58,6 +59,7 @@ class ClusterAnswer(Struct, frozen=True):
     shapes: list[ShapeStatus]
     clients: dict[int, str]
     security: SecurityStatus | None
+    controllers: dict[int, str]
     rules: list[RuleInForce]
     clock: ClockBrief
     page: str

@@ -1,6 +1,8 @@
 // @ts-check
 // Colours, and the shapes that lanes are drawn with.
 
+import { CROWN } from "../marks.js";
+
 /** @import { Mood, Surface } from "../types.js" */
 
 const PALETTE = [
@@ -28,6 +30,7 @@ export const colours = {
   read: "",
   gone: "",
   wait: "",
+  crown: "",
 };
 /** @type {Map<string, CanvasPattern | string>} */
 const hatches = new Map();
@@ -212,6 +215,25 @@ export function diamond(context, x, y, size, colour) {
   context.lineTo(x, y + size);
   context.lineTo(x - size, y);
   context.fill();
+}
+
+/**
+ * A crown, which marks an election, with an edge that is seen on a bar of any colour.
+ *
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} x
+ * @param {number} y
+ */
+export function crownMark(context, x, y) {
+  const outline = new Path2D(`M${x - 3} ${y + 5}${CROWN}`);
+  context.save();
+  context.lineJoin = "round";
+  context.strokeStyle = colours.lane;
+  context.lineWidth = 3;
+  context.stroke(outline);
+  context.restore();
+  context.fillStyle = colours.crown;
+  context.fill(outline);
 }
 
 /**

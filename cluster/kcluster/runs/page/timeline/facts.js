@@ -1,14 +1,11 @@
 // @ts-check
 // A run as the timeline shows it: states as spans of time, findings with their places, clients' counts.
 
-import { lastAt } from "../model.js";
+import { CONTROLLER, lastAt } from "../model.js";
 import { problemWords, stateWords } from "../words.js";
 
 /** @import { Model } from "../model.js" */
 /** @import { Anomaly, AnomalyValues, ApplicationFacts, BrokerFacts, Carried, ChainLink, ClientFacts, LinkValues, Mark, Note, Problem, SpanOf, Window, WindowValues } from "../types.js" */
-
-/** The node id of the controller; clients have far higher ones. */
-const CONTROLLER = 3000;
 
 /** The facts about a run, made once. */
 export class Facts {
@@ -147,7 +144,7 @@ export function spansOf(rows, end, whatOf, same = (a, b) => a === b) {
 function brokersOf(model, run) {
   const racks = new Map(run.brokers.map(({ id, rack }) => [id, rack]));
   const ids = new Set([...racks.keys(), ...model.brokers.keys()]);
-  ids.delete(model.controllerNode ?? -1);
+  ids.delete(model.controllerNode);
   return [...ids]
     .sort((a, b) => a - b)
     .map((id) => {

@@ -1,11 +1,13 @@
 // @ts-check
 // The lanes of actions, the controller and brokers, and what all lanes share: marks of events.
 
+import { moodOf } from "../words.js";
 import {
   box,
   brokerColour,
   clipToSpans,
   colours,
+  crownMark,
   diamond,
   hatch,
   inBar,
@@ -60,7 +62,8 @@ export function paintActionLines({ context, width, height, x }, actions) {
 }
 
 /**
- * Marks of events.  Those within a few pixels share one, in the colour of the worst.
+ * Marks of events, an election's a crown.  Events within a few pixels share one mark: an election's,
+ * or else the worst event's.
  *
  * @param {Surface} surface
  * @param {Note[]} notes
@@ -68,17 +71,21 @@ export function paintActionLines({ context, width, height, x }, actions) {
  * @param {number} size
  */
 export function paintNotes({ context, width, x }, notes, y, size) {
-  const rank = { bad: 2, good: 1, plain: 0 };
-  /** @type {{ at: number, mood: Mood }[]} */
+  const rank = { elected: 3, bad: 2, good: 1, plain: 0 };
+  /** @type {{ at: number, mood: keyof typeof rank }[]} */
   const marks = [];
-  for (const { at: time, mood } of notes) {
-    const at = x(time);
+  for (const note of notes) {
+    const at = x(note.at);
+    const mood = moodOf(note);
     if (at < -size || at > width + size) continue;
     const last = marks.at(-1);
     if (!last || at - last.at >= size * 1.5) marks.push({ at, mood });
     else if (rank[mood] > rank[last.mood]) last.mood = mood;
   }
-  for (const { at, mood } of marks) diamond(context, at, y, size, moodColour(mood));
+  for (const { at, mood } of marks) {
+    if (mood === "elected") crownMark(context, at, y);
+    else diamond(context, at, y, size, moodColour(mood));
+  }
 }
 
 // ------------------------------------------------------------------------------------ actions

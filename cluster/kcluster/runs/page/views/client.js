@@ -14,6 +14,9 @@ registerView("client", moment(clientView));
 
 const LEAST_RUNGS = 6;
 const RUNG_PX = 46;
+/** The most that a letter of its words takes, and of an error. */
+const LETTER_PX = 7;
+const STRONG_PX = 9.5;
 
 /**
  * @param {Page} page
@@ -197,7 +200,12 @@ function rungTree(page, { row, answered, error, count }, index, left, right) {
       : "";
   const hint = error && row.leader >= 0 ? `, leader is ${row.leader}` : "";
   const words = answered ? (error ? `${error}${hint}` : "") : "no answer";
-  const middle = (left + right) / 2;
+  const what = `${row.api}${about}${offsets}${times}`;
+  // Words that are wider than their arrow begin at the client's line, right of the time.
+  const placed = (/** @type {string} */ text, /** @type {number} */ letter) =>
+    text.length * letter < right - left
+      ? { x: (left + right) / 2, "text-anchor": "middle" }
+      : { x: left + 5, "text-anchor": "start" };
   return h(
     "g",
     {
@@ -216,15 +224,11 @@ function rungTree(page, { row, answered, error, count }, index, left, right) {
           d: `M${right} ${y + down / 2 + 1}L${left} ${y + down}m8 -4l-8 4l7 3`,
         })
       : h("path", { class: "cross", d: `M${right - 16} ${y - 2}l10 10m0 -10l-10 10` }),
-    h(
-      "text",
-      { x: middle, y: y - 3, "text-anchor": "middle" },
-      `${row.api}${about}${offsets}${times}`,
-    ),
+    h("text", { ...placed(what, LETTER_PX), y: y - 3 }, what),
     words
       ? h(
           "text",
-          { x: middle, y: y + down + 14, "text-anchor": "middle", class: "bad-text strong" },
+          { ...placed(words, STRONG_PX), y: y + down + 14, class: "bad-text strong" },
           words,
         )
       : null,

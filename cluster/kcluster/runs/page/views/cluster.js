@@ -25,8 +25,8 @@ const CIRCLE_MAX = 8;
 const NARROW_MAX = 3;
 const MAX_CHIPS = 4;
 const MAX_CLIENTS = 16;
-/** What stands around the stage: title and legend. */
-const AROUND_PX = 140;
+/** What stands around the stage besides the legend: the title. */
+const AROUND_PX = 72;
 const NARROW_PX = 620;
 
 /**
@@ -43,7 +43,9 @@ function clusterView(page, width) {
   const names = clients.map((client) => client.name);
   const most = width < NARROW_PX ? NARROW_MAX : CIRCLE_MAX;
   const place =
-    ids.length <= most ? ellipse(ids, names, width, page.height) : grid(ids, names, width);
+    ids.length <= most
+      ? ellipse(ids, names, width, page.height - page.legendHeight)
+      : grid(ids, names, width);
   return [
     h("h2", null, "Cluster ", h("small", null, summary(model, leads, at))),
     h(
@@ -178,7 +180,7 @@ function summary(model, leads, at) {
  * @param {number[]} ids
  * @param {string[]} clients
  * @param {number} width
- * @param {number} shown the height of the view
+ * @param {number} shown the height of the view without its legend
  * @returns {Place}
  */
 function ellipse(ids, clients, width, shown) {
@@ -247,7 +249,7 @@ function grid(ids, clients, width) {
   const wide = 118,
     columns = Math.max(2, Math.floor(width / (wide + 12)));
   const rows = Math.ceil(ids.length / columns),
-    tall = 78;
+    tall = 86;
   const height = 124 + rows * tall;
   return {
     ...stageOf(width, height),
@@ -259,7 +261,7 @@ function grid(ids, clients, width) {
         x: (((index % columns) + 0.5) * width) / columns,
         y: 92 + Math.floor(index / columns) * tall,
         width: wide,
-        height: 60,
+        height: 68,
       };
     },
     client(name) {

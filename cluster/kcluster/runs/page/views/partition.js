@@ -82,8 +82,8 @@ function partitionTree(page, width) {
   ];
 }
 
-/** What stands above and below the logs: title, clients, axis, legend. */
-const AROUND_PX = 262;
+/** What stands above and below the logs besides the legend: title, clients, axis. */
+const AROUND_PX = 158;
 /** With large text the legend is below what is seen first. */
 const AROUND_LARGE_PX = 240;
 const LEAST_PX = 46;
@@ -98,7 +98,7 @@ const MOST_PX = 220;
 function laneHeight(page, count) {
   if (!page.height || innerWidth <= 760) return count > 4 ? LEAST_PX : 64;
   const isLarge = document.body.classList.contains("projector");
-  const around = isLarge ? AROUND_LARGE_PX : AROUND_PX;
+  const around = isLarge ? AROUND_LARGE_PX : AROUND_PX + page.legendHeight;
   return Math.round(Math.min(Math.max((page.height - around) / count - 6, LEAST_PX), MOST_PX));
 }
 

@@ -237,6 +237,7 @@ function legendTree({ facts }) {
     ["var(--bad)", "failed, fenced"],
     ["var(--warn)", "unknown"],
     ["var(--read)", "read"],
+    ["var(--crown)", "crown: a leader is elected"],
     ...(facts.applications.length
       ? [/** @type {[string, string]} */ (["var(--bad)", missed])]
       : []),
