@@ -10,6 +10,8 @@
 #   make compat        kafka-python's own integration tests against kcluster
 #   make compare       compare with Apache Kafka 4.4.0, or KAFKA=4.3.1, response by response; writes
 #                      docs/explanation/differences.md
+#   make certify       play the incidents on Apache Kafka and on simulated brokers; writes
+#                      docs/reference/certified.md
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
 #   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
@@ -18,7 +20,7 @@
 #   make site          build the course that browsers play alone, one file: build/site/index.html; needs
 #                      Node and npm
 #   make docs          build the site of docs/ into build/docs; fails on a broken link or anchor
-#   make reference     write the generated pages of docs/reference
+#   make reference     write the generated pages of docs/reference and the schemas of docs/schema
 #   make bench         benchmark the compiled build and its peers; writes docs/reference/benchmarks.md
 #   make bench-micro   benchmark the hot paths alone, in seconds
 #   make renew         update all pins in constraints.txt to the newest versions
@@ -32,7 +34,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow fuzz test-compiled can-compile jars programs helpers tools lint javascript compat compare compiled \
+.PHONY: help demo test test-slow fuzz test-compiled can-compile jars programs helpers tools lint javascript certify compat compare compiled \
   site site-parts docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -51,6 +53,7 @@ KAFKA_CLIENTS := build/kafka-clients
 CONNECTOR_JARS := build/connector-jars
 ARCHIVES := build/archives
 PROGRAMS := build/programs
+SCHEMAS := conform exercise lesson run scenario topology
 HELPERS := build/helpers
 SITE_PARTS := build/course-site
 JAVASCRIPT := build/javascript
@@ -133,6 +136,10 @@ fuzz: $(VENV)/.dev
 
 compat: $(VENV)/.dev
 	@$(BIN)/python tests/compat/kafka_python/run.py $(ARGS)
+
+# ARGS: --only 'acks*', --budget MINUTES, --random 200, --times kafka, --page
+certify: $(VENV)/.dev
+	@$(BIN)/python -m compare.certified $(ARGS)
 
 compare: $(VENV)/.dev
 	@$(BIN)/python -m compare $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
@@ -270,6 +277,9 @@ docs: $(VENV)/.docs
 reference: $(VENV)/.dev
 	@$(BIN)/python tools/reference_pages.py
 	@$(BIN)/python tools/course_pages.py
+	@$(BIN)/kcluster scenario help --markdown > docs/reference/scenario-keys.md
+	@for file in $(SCHEMAS); do \
+	  $(BIN)/kcluster schema $$file > docs/schema/$$file.schema.json; done
 
 # Compiled wheels for the CPythons at hand: ARGS="--python python3.12" chooses, ARGS=--no-compiled skips
 # them.

@@ -31,6 +31,7 @@ GROUPS: Final = {
     "memory": "memory by connections, partitions, and data passing through",
     "growth": "cost of a record by brokers, partitions, clients",
     "virtual": "a minute of virtual time",
+    "page": "the live page in Chromium, and what a watcher costs the cluster",
 }
 
 
@@ -101,6 +102,13 @@ SERIES: Final = {"brokers": BROKER_COUNTS, "partitions": PARTITION_COUNTS, "clie
 GROWTH_LIMIT: Final = 1.5
 """The maximum of a point's cost divided by the cost at the first point of its series."""
 
+PAGE_LOADS: Final[dict[str, tuple[str, float, float]]] = {
+    "small": ("3 brokers, 1,000 records/s", 58, 1000 / 60),
+    "large": ("50 brokers, 1,000 partitions, 5,000 records/s", 30, 1000 / 30),
+}
+"""The loads of the page: key -> (title, the least frames per s, the most CPU time of a frame in
+ms).  Of 60 frames in a second, 58 allow for the beginning and the end of the measurement."""
+
 _LESS_KFAKE_1_2: Final = round(1 / 1.2, 3)
 
 FIGURES: Final[tuple[Figure, ...]] = (
@@ -168,6 +176,21 @@ FIGURES: Final[tuple[Figure, ...]] = (
         for series, counts in SERIES.items()
         for count in counts
     ),
+    *(
+        figure
+        for load, (title, least, most) in PAGE_LOADS.items()
+        for figure in (
+            Figure(f"page_{load}_fps", f"page beside {title}: frames", "per s", "more",
+                   "page", limit=least, digits=0),
+            Figure(f"page_{load}_long_ms", f"page beside {title}: tasks above 50 ms, of 3 s", "ms",
+                   "less", "page",
+                   digits=0),
+            Figure(f"page_{load}_cpu_ms", f"page beside {title}: CPU of a frame", "ms", "less",
+                   "page", limit=most),
+        )
+    ),
+    Figure("watcher_pct", "CPU of the cluster per record, more with a watcher", "%",
+           "less", "page", limit=8),
     Figure("virtual_ms", "60 s of virtual time: 50 records/s, acks=all, two failures", "ms", "less",
            "virtual", limit=150),
 )  # fmt: skip

@@ -1,10 +1,11 @@
-"""The figures of this cluster alone: profile fast, memory, growth, in-process figures.
+"""The figures of this cluster alone: profile fast, memory, growth, the page, in-process figures.
 
 Owns: these steps.  Never: measures a peer (visit.py).
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection
@@ -12,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bench.figures import SERIES
-from bench.processes import client, memory_mb
+from bench.figures import PAGE_LOADS, SERIES
+from bench.processes import BenchError, client, end, last_line, memory_mb, spawn
 from bench.systems import Kcluster, Running
 from bench.visit import CLIENT_TIMEOUT_S, Log, Progress, Sizes, failover_ms, idle_cpu_pct, new_log
 from bench.wire import Wire, address_of
@@ -26,6 +27,9 @@ RETAINED_BYTES: Final = 64_000_000
 CHECK_MS: Final = 100
 """log.retention.check.interval.ms: Kafka's default of 5 minutes is longer than the load."""
 QUARTERS: Final = 4
+PAGE_VIEWS: Final = ("partition", "cluster")
+WATCHED_TURNS: Final = 5
+"""The loads with a watcher, and as many without one, in turn; the least CPU time of each counts."""
 
 Step = Callable[[Running], dict[str, float]]
 
@@ -68,6 +72,11 @@ def visit_ours(wanted: Collection[str], sizes: Sizes, progress: Progress) -> Log
     for key, arguments, topology in growth_points(sizes):
         attempt(key, (key,), partial(_growth, key, arguments), topology)
     in_process("virtual_ms")
+    for load in PAGE_LOADS:
+        keys = page_keys(load)
+        if any(key in wanted for key in keys):
+            log.attempt(f"page, {load}", partial(_page, load, sizes.seconds))
+    attempt("watcher", ("watcher_pct",), lambda x: _watcher(x, sizes))
     log.values = {key: value for key, value in log.values.items() if key in wanted}
     return log
 
@@ -178,3 +187,43 @@ def _growth(key: str, arguments: list[str], running: Running) -> dict[str, float
         timeout_s=CLIENT_TIMEOUT_S,
     )
     return {key: found["cpu_us"]}
+
+
+def page_keys(load: str) -> tuple[str, str, str]:
+    """The figures of the page beside a load."""
+    return f"page_{load}_fps", f"page_{load}_long_ms", f"page_{load}_cpu_ms"
+
+
+def _page(load: str, seconds: float) -> dict[str, float]:
+    """The worst of the views."""
+    arguments = ("--seconds", str(seconds))
+    seen = [client("page", x, load, *arguments, timeout_s=CLIENT_TIMEOUT_S) for x in PAGE_VIEWS]
+    worst = (
+        min(x["frames_per_s"] for x in seen),
+        max(x["long_ms"] for x in seen),
+        max(x["cpu_ms"] for x in seen),
+    )
+    return dict(zip(page_keys(load), worst, strict=True))
+
+
+def _watcher(running: Running, sizes: Sizes) -> dict[str, float]:
+    """CPU per record with a watcher of the page's stream, compared with loads without one."""
+    (socket,) = running.place.rglob("*.sock")
+    load = (running.bootstrap, "--pids", running.pid_list, "--seconds", str(sizes.seconds))
+    costs: dict[bool, list[float]] = {False: [], True: []}
+    for turn in range(-1, 2 * WATCHED_TURNS):  # the first is a warm-up
+        is_watched = turn % 2 == 1
+        watcher = None
+        if is_watched:
+            command = [sys.executable, "-P", "-m", "bench.clients.watcher", str(socket)]
+            watcher = spawn(command, running.place / "watcher.log")
+        try:
+            found = client("appends", *load, timeout_s=CLIENT_TIMEOUT_S)
+            if watcher is not None and watcher.poll() is not None:
+                raise BenchError(f"the watcher ended: {last_line(running.place / 'watcher.log')}")
+        finally:
+            if watcher is not None:
+                end(watcher)
+        if turn >= 0:
+            costs[is_watched].append(found["cpu_us"])
+    return {"watcher_pct": 100 * (min(costs[True]) / min(costs[False]) - 1)}

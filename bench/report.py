@@ -174,7 +174,8 @@ def alone(session: Session) -> str:
             continue
         goal = "–"
         if figure.limit is not None:
-            goal = f"{figure.limit:g}: {verdict(figure.is_met_by(found.median))}"
+            bound = "at least " if figure.better == "more" else ""
+            goal = f"{bound}{figure.limit:.3g}: {verdict(figure.is_met_by(found.median))}"
         rows.append([f"{figure.title}, {figure.unit}", cell(figure, found), goal])
     return table(["figure", "median", "at most"], rows) if rows else NOTHING
 

@@ -41,6 +41,7 @@ WARM = pytest.mark.xdist_group("warm pytest")
 """Of tests that start pytest, so that they share a process that has imported it."""
 EXAMPLES = ROOT / "examples"
 NAMED = re.compile(r"# (\S+\.(?:yaml|py|ini))\n")
+TEST = re.compile(r"^def test_", re.M)
 COMMAND_TIMEOUT_S = 50
 COMPARED_CHARS = 30
 
@@ -117,7 +118,7 @@ def console_sessions() -> Iterator[ParameterSet]:
 def python_tests() -> Iterator[ParameterSet]:
     for document in documents():
         for block in fenced(document):
-            if block.language == "python" and "\ndef test_" in block.text and not block.not_run:
+            if block.language == "python" and TEST.search(block.text) and not block.not_run:
                 identity = f"{document}:{block.line}"
                 yield pytest.param(document, block.text, id=identity, marks=WARM)
 
@@ -127,7 +128,7 @@ def test_docs__each_console_and_python_block_is_run_or_says_why_not() -> None:
         f"{document}:{block.line}"
         for document in documents()
         for block in fenced(document)
-        if block.language == "python" and "\ndef test_" not in block.text and not block.not_run
+        if block.language == "python" and not TEST.search(block.text) and not block.not_run
         if not NAMED.match(block.text)  # a file of the console blocks
     ]
     assert idle == []

@@ -14,7 +14,10 @@ SOURCE = "cluster/kcluster/"
 OUTSIDE_THE_CORE = (
     "drivers/sockets/", "drivers/tls/", "drivers/live.py", "drivers/wires/tcp.py", "handle/",
     "scenario/play/live.py", "runs/", "importing/", "learn/", "testing/", "web/", "pipeline/",
-    "cli/", "demo/", "world/", "__main__.py",
+    "apache_kafka/", "cli/", "demo/", "world/", "proxy/", "record/", "__main__.py",
+    "mirror/cluster.py", "mirror/connection.py", "mirror/coordinators.py", "mirror/driver.py",
+    "mirror/metadata_log.py", "mirror/requests.py", "conform/cluster.py", "conform/recorded.py",
+    "conform/session.py",
 )  # fmt: skip
 
 

@@ -2,8 +2,9 @@
 
     python tools/read_schemas.py --newer DIR_WITH_4.4.0_JARS --older kafka-clients-3.9.1.jar
 
-Owns: reading `common/message/*.json`, merging two releases into one table, writing our notation
-(defined in cluster/kcluster/protocol/codec/schema.py).  Never: copies prose, only facts.
+Owns: reading `common/message/*.json` and `common/metadata/*.json`, merging two releases into one
+table, writing our notation (defined in cluster/kcluster/protocol/codec/schema.py).  Never: copies
+prose, only facts.
 
 Each version is taken from one release: from 4.4.0 if that serves it, else from 3.9.1 (KIP-896
 removed old versions in 4.0).  A field that only 3.9.1 has is kept if none of its versions is in
@@ -30,9 +31,15 @@ from kcluster.protocol.codec import schema as notation  # noqa: E402 - after the
 PROTOCOL = REPOSITORY / "cluster" / "kcluster" / "protocol"
 SCHEMA_DIR = PROTOCOL / "codec" / "schema"
 STUB = PROTOCOL / "messages.pyi"
-NEWER_JARS = ("clients", "group-coordinator", "transaction-coordinator", "share-coordinator")
+NEWER_JARS = (
+    "clients",
+    "group-coordinator",
+    "metadata",
+    "share-coordinator",
+    "transaction-coordinator",
+)
 HEADERS = ("RequestHeader", "ResponseHeader")  # framing.py reads these by hand
-RECORD_TYPES = ("coordinator-key", "coordinator-value", "data")
+RECORD_TYPES = ("coordinator-key", "coordinator-value", "data", "metadata")
 OPEN = 999
 """The upper end of `3+`."""
 
@@ -45,7 +52,7 @@ def read_jar(path: Path) -> Definitions:
     found = {}
     with ZipFile(path) as jar:
         for entry in sorted(jar.namelist()):
-            if re.fullmatch(r"common/message/\w+\.json", entry):
+            if re.fullmatch(r"common/(message|metadata)/\w+\.json", entry):
                 text = jar.read(entry).decode()
                 definition = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
                 found[definition["name"]] = definition

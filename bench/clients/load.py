@@ -112,10 +112,11 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=6)
     parser.add_argument("--mb", type=int, default=200)
     parser.add_argument("--acks", type=int, default=2_000)
+    parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("--figures", default="produce,consume,ack")
     options = parser.parse_args()
     wanted = options.figures.split(",")
-    topic, leaders = make_topic(options.bootstrap, options.partitions)
+    topic, leaders = make_topic(options.bootstrap, options.partitions, options.replicas)
     partitions = len(leaders)
     found: dict[str, float] = {}
     count = options.mb * 1000

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+from msgspec.structs import astuple
 
 from kcluster.config.topology.model import Topology
 from kcluster.evidence.exchanges import Exchanges
@@ -15,8 +16,8 @@ from kcluster.evidence.kept_rows import StateRows
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import BeliefRow, ExchangeRow
 from kcluster.evidence.sampling import SamplingRecorder
-from kcluster.runs.journal import rows_between
 from kcluster.runs.record import STREAMED
+from kcluster.runs.recorder_rows import recorded_between, rows_between
 from kcluster.scenario.language.model import ConsumerSpec
 from kcluster.scenario.play.workload import make_readers
 from kcluster.testing.handles import VirtualCluster
@@ -222,6 +223,23 @@ def test_rows_between__gives_each_row_once() -> None:
     for table in ("exchanges", "beliefs", "epochs", "groups", "moves", "commits"):
         assert sorted(map(str, streamed[table])) == sorted(map(str, whole[table])), table
         assert whole[table], table
+
+
+def test_recorded_between__has_the_same_as_rows_and_as_columns() -> None:
+    cluster, recorder = cluster_of(looks=True)
+    cluster.producer("orders", name="shop", rate="100/s", count=100)
+    cluster.consumer(topics="orders", name="billing", group="g")
+    cluster.run_for(5_000)
+    recorder.check_last_step()
+    found = recorded_between(recorder, -1, cluster.now_ms)
+    columns = found.columns()
+    for table, rows in found.rows().items():
+        if table != "notes":
+            named = rows[0].__struct_fields__ if rows else ()
+            assert [*columns[table]] == [*named], table
+            assert [*zip(*columns[table].values(), strict=True)] == [*map(astuple, rows)], table
+    assert columns["appends"]["base_offset"]
+    assert columns["moves"]["high_watermark"]
 
 
 # ------------------------------------------------------------------------------ bounded memory

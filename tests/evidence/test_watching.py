@@ -86,6 +86,19 @@ def test_watching__records_wait_while_there_is_no_leader(watched: Watched) -> No
     assert 3_900 <= row.at_ms - row.oldest_ms <= 4_100
 
 
+def test_watching__a_consumers_fetch_waits_until_there_is_a_record(watched: Watched) -> None:
+    cluster = watched.cluster
+    consumer = {"topics": "orders", "group": "readers", "name": "reader"}
+    start_client(cluster, {"consumer": consumer})
+    watched.wait(5_000)
+    watched.read()
+    watched.wait(5_000)
+    asking = watched.read().asking
+    assert {row.client for row in asking} == {"reader"}
+    assert ["orders-0"] in [row.partitions for row in asking if row.broker == 1]
+    assert all(watched.until_ms - row.at_ms <= 500 for row in asking), "fetch.max.wait.ms"
+
+
 def test_watching__shows_a_part_of_many_messages_and_nothing_unless_it_is_read(
     watched: Watched,
 ) -> None:

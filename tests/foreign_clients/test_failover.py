@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kcluster.checks.manners import Habit
 from kcluster.contract import Reply
 from kcluster.handle.cluster import Cluster
 from kcluster.protocol.apis import ApiKey
@@ -57,6 +58,9 @@ def test_failover__the_leader_stops_under_load_and_nothing_acked_is_lost(
         load.wait_acked(200)
     assert not load.failed
     check(load, read_all(library, own))
+    if library == "confluent-kafka":  # kafka-python: docs/explanation/findings-virtual-clients.md
+        habits = {manner.habit for manner in own.manners()}
+        assert habits <= {Habit.SINGLE_RECORD_REQUESTS}  # the load waits for nothing, nor lingers
 
 
 def test_failover__a_leader_that_comes_back_catches_up_and_leads_again(

@@ -31,6 +31,18 @@ def test_lesson__parts_follow_each_other() -> None:
     assert lesson["exercise"]["text"] == exercise_of("1").start.text
 
 
+def test_search__comes_after_the_first_picture() -> None:
+    lesson = json.loads(in_browser.lesson(11))
+    played, searched, _ = lesson["parts"]
+    assert (played["searches"], played["choices"][played["right"]]) == (0, "No.")
+    assert (searched["searches"], searched["right"]) == (40, None)
+    in_browser._search(11, 1).of = 2
+    assert json.loads(in_browser.search(11, 1)) == {"done": 1, "of": 2}
+    found = json.loads(in_browser.search(11, 1))
+    assert searched["choices"][found["right"]] == "None, as before."
+    assert "2 runs: all as expected" in found["seen"]
+
+
 def test_run__problems_have_places() -> None:
     problems = json.loads(in_browser.run("topology: {brokers: many}", "mine.yaml"))["problems"]
     assert [(each["line"], each["column"]) for each in problems] == [(1, 21)]

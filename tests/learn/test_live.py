@@ -46,3 +46,5 @@ def test_live__the_cluster_runs_part_by_part(tmp_path: Path) -> None:
         assert verdict.sent > 10, "the cluster's own record has the lesson's clients"
         futures = fork_cluster(live.cluster, [parse_action("kill: leader(orders-0)")], None, 300)
         assert "acks=all" in futures.difference.text
+        assert {send.producer for send in futures.here.record.sends} == {"shop"}
+        assert not any("stands in" in line for line in futures.assumptions)

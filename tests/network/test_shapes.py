@@ -50,7 +50,7 @@ def test_loss__beyond_retransmission_is_permanent() -> None:
     drawn = outcomes(LinkShape(loss=0.9), count=1_000)
     share = drawn.count(None) / len(drawn)
     assert 0.38 < share < 0.48, "0.9 to the 8th"
-    fabric = Fabric((1, 2), rng=Random(1))
+    fabric = Fabric((1, 2), streams=lambda name: Random(1))
     fabric.shape(1, 2, LinkShape(loss=0.999_999))
     assert fabric.transmit((1, 2), 5) == Resets(5 + RESET_US)
 
@@ -70,7 +70,7 @@ def test_bandwidth__counts_the_records() -> None:
 
 
 def test_fabric__a_shape_is_one_way_and_can_be_removed() -> None:
-    fabric = Fabric((1, 2), rng=Random(1))
+    fabric = Fabric((1, 2), streams=lambda name: Random(1))
     layer = fabric.shape(1, 2, LinkShape(5_000))
     assert (fabric.transmit((1, 2)), fabric.transmit((2, 1))) == (Arrives(5_000), Arrives(0))
     assert not fabric.is_unimpaired
@@ -80,7 +80,7 @@ def test_fabric__a_shape_is_one_way_and_can_be_removed() -> None:
 
 
 def test_fabric__shapes_add_up_with_each_other_and_with_the_topology() -> None:
-    fabric = Fabric((1, 2), default_latency_ms=1, rng=Random(1))
+    fabric = Fabric((1, 2), default_latency_ms=1, streams=lambda name: Random(1))
     slow = fabric.shape(1, 2, LinkShape(5_000))
     fabric.shape(1, 2, LinkShape(bytes_per_s=MESSAGE_BYTES * 1_000))
     assert fabric.transmit((1, 2), 0, b"") == Arrives(7_000)

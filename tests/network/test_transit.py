@@ -23,7 +23,7 @@ class Bench:
 
     def __init__(self, seed: int = 1) -> None:
         self.now_us = 0
-        self.fabric = Fabric((BROKER, 2), rng=Random(seed))
+        self.fabric = Fabric((BROKER, 2), streams=lambda name: Random(seed))
         self.lost: list[tuple[Link, int]] = []
         self.broker_is_up = True
         self.at_the_broker: list[Any] = []

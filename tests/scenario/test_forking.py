@@ -14,7 +14,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.events.brokers import BrokerDown, ControllerDown
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.forking import Led, differences, fork_cluster, shorten
+from kcluster.scenario.forking import Led, difference_texts, differences, fork_cluster, shorten
 from kcluster.scenario.language.loader import parse_action
 from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.perform import do, running_stage
@@ -74,6 +74,12 @@ def test_fork__says_what_stands_in_for_clients_from_outside(cluster: Cluster) ->
     assert futures.here.verdict.acked > 0
 
 
+def test_fork__says_what_stands_in_where_no_client_was(cluster: Cluster) -> None:
+    cluster.wait_for("leader(orders-0) = 1")
+    (line,) = fork_cluster(cluster, [], None, 100).assumptions
+    assert line == "no client was there: a producer of 50 records/s stands in for each topic"
+
+
 def test_fork__the_leader_is_that_of_the_moment_after_an_idle_time_in_which_it_moved() -> None:
     """Once a second the controller gives leadership back to the preferred leader."""
     config = {"leader.imbalance.check.interval.seconds": 1}
@@ -103,6 +109,14 @@ def test_fork__idle_time_is_kept_except_whole_periods_of_a_long_past() -> None:
     assert [(step.at_ms, step.for_ms) for step in steps] == [(1_000, None), (400_000, 500_000)]
     assert (clients[0].start_ms, clients[0].stop_ms) == (2_000, 500_000)
     assert shorten([], [], 303_500, quiet_ms=5_000, period_ms=300_000) == 0
+
+
+def test_fork__a_few_of_many_partitions_that_differ_are_named() -> None:
+    led: Led = (1, (1,))
+    many = {("orders", number): [(0, led)] for number in range(1_000)}
+    *named, last = difference_texts(differences(many, 10, {}, 10))
+    assert len(named) == 5
+    assert last == "995 more partitions differ"
 
 
 def test_fork__pasts_differ_unless_it_is_only_timing() -> None:

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
+from kcluster.drivers.wires.tcp import LiveClients
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import ScenarioError
+from kcluster.scenario.language.model import ProducerSpec
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import do
+from kcluster.scenario.play.workload import make_producer
 from kcluster.scenario.recorded import scenario_of
 from kcluster.scenario.started import clients_started, recorded_clients, start_client, stop_client
 
@@ -96,3 +100,14 @@ def test_started__the_scenario_of_a_recorded_cluster_has_it(cluster: Cluster) ->
     assert (producer.name, producer.rate_per_s, consumer.group) == ("shop", 20, "billing")
     assert producer.stop_ms is not None
     assert consumer.stop_ms is None
+
+
+def test_started__sockets_are_closed_with_the_cluster_also_while_it_is_paused() -> None:
+    with Cluster(Topology.of(brokers=3, topics=TOPICS, profile="fast")) as cluster:
+        clients = cluster.call(lambda: LiveClients(cluster.driver, 1))
+        shop = make_producer(ProducerSpec(topic="orders", name="shop"), "fast", Ledger())
+        cluster.call(lambda: clients.add_client(shop))
+        cluster.wait_for("high_watermark(orders-0) >= 1")
+        cluster.pause_clock()
+        assert clients.sockets
+    assert not clients.sockets

@@ -52,6 +52,39 @@ def test_kafka_cluster__a_client_through_a_failover(pytester: pytest.Pytester) -
     run(pytester, FAILOVER).assert_outcomes(passed=1)
 
 
+PRODUCERS = """
+import pytest
+from confluent_kafka import Producer
+
+def send(kafka_cluster, producers, records):
+    settings = {"bootstrap.servers": kafka_cluster.bootstrap, "client.id": "shop"}
+    for _ in range(producers):
+        producer = Producer({**settings, "enable.idempotence": True})
+        for _ in range(records):
+            producer.produce("orders", b"one")
+            assert producer.flush(20) == 0
+
+@pytest.mark.kafka_cluster(brokers=1, topics={"orders": {}}, manners=True)
+def test_a_producer_for_each_record(kafka_cluster):
+    send(kafka_cluster, producers=6, records=1)
+
+@pytest.mark.kafka_cluster(brokers=1, topics={"orders": {}}, manners=True)
+def test_one_producer(kafka_cluster):
+    send(kafka_cluster, producers=1, records=6)
+    assert kafka_cluster.manners() == []
+"""
+
+
+def test_kafka_cluster__bad_manners_fail_a_test_that_wants_good_ones(
+    pytester: pytest.Pytester,
+) -> None:
+    result = run(pytester, PRODUCERS)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        ["E *BadMannersError: producer-per-request: client shop: 6 producer ids, 1.0 for each *"]
+    )
+
+
 def test_kafka_cluster__a_run_directory_that_cannot_be_written_costs_no_report(
     pytester: pytest.Pytester,
 ) -> None:

@@ -136,7 +136,7 @@ class Broker:
     def reply(self, request: Request, body: object) -> None:
         """Answer a request, now or after it was parked; with None nothing is sent (acks=0)."""
         if request.connection_id < 0:
-            peer = -1 - request.connection_id
+            peer = -2 - request.connection_id
             answer = PeerResponse(self.node_id, request.correlation_id, body)
             self._outbox.effects.append(Send(peer, answer))
         else:

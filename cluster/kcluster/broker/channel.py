@@ -189,8 +189,12 @@ class Channel:
             token = self._answer_in_login(self._logins, reply)
             if token is not None:
                 return token
-        # The codec with which `receive` read the request: only such requests are answered here.
-        spoken = self._served[request.api_key << 16 | request.api_version & 0xFFFF].codec
+        # The codec with which `receive` read the request.
+        served = self._served.get(request.api_key << 16 | request.api_version & 0xFFFF)
+        if served is None:  # a rule answers a too new ApiVersions request in version 0
+            served = self._find(request.api_key, request.api_version)
+            assert served is not None, request
+        spoken = served.codec
         try:
             body: list[Buffer] = spoken.encode_response(reply.body)
         except StringTooLong as too_long:

@@ -72,7 +72,25 @@ PEER_APIS: Final = (
 )
 """The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
-_PEER_API_OF: Final = {f"{APIS[key].name}Request": (key, VERSIONS[key][1]) for key in PEER_APIS}
+GROUP_APIS: Final = (
+    ApiKey.LIST_GROUPS,
+    ApiKey.JOIN_GROUP,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+)
+"""The requests that the runtime sends about groups (operations/group_calls.py)."""
+
+_RUNTIME_CLIENT: Final = "kcluster"
+"""The client id of the runtime's requests."""
+_PEER_API_OF: Final = {
+    f"{APIS[key].name}Request": (key, VERSIONS[key][1]) for key in PEER_APIS + GROUP_APIS
+}
 """The API of a request between brokers, by the name of its class: classes are built on first
 use."""
 _PEER_API_OF_CLASS: Final[dict[type, tuple[ApiKey, int]]] = {}
@@ -202,7 +220,7 @@ class BrokerNode(Broker):
             api_key,
             api_version,
             question.request_id,
-            None,
+            _RUNTIME_CLIENT if question.source < 0 else None,
             question.body,
         )
         self.serve(request, now_ms)
@@ -263,8 +281,9 @@ class BrokerNode(Broker):
 
 
 def _peer_connection(peer: int) -> int:
-    """Peers have negative connection ids, so that handlers serve them as they serve clients."""
-    return -1 - peer
+    """Peers, and the runtime with its id -1, have negative connection ids, so that handlers serve
+    them as they serve clients."""
+    return -2 - peer
 
 
 _ON: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {

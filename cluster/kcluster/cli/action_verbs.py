@@ -6,6 +6,7 @@ Kafka: none.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -21,6 +22,7 @@ from kcluster.config.files.fields import Flag, StructField, fields_of
 from kcluster.config.topology.security_keys import Password
 from kcluster.scenario.actions import ACTIONS
 
+_DIGITS: Final = re.compile(r"[0-9]+")
 FROM_STDIN: Final = "-"
 """Given in place of a password: read it from the standard input."""
 _UNSEEN: Final = f"""
@@ -121,6 +123,8 @@ def _value(field: StructField, given: Any) -> Any:
     """The value in the action for a typed value."""
     if isinstance(field.kind, Password) and given == FROM_STDIN:
         return _read_password()
+    if field.kind.schema().get("type") in ("integer", "number") and _DIGITS.fullmatch(str(given)):
+        return int(given)  # a text of digits would pass for a quoted one
     if not _is_mapping(field):
         return given
     pairs = [str(pair).partition("=") for pair in given]

@@ -35,6 +35,16 @@ PEEK_LIMIT_S: Final = 1.0
 cluster."""
 
 
+def require_free(name: str) -> None:
+    """CommandError if a cluster of this name is running."""
+    path = socket_path(make_runtime_directory(), check_name(name))
+    if os.path.lexists(path) and is_alive(path):
+        raise CommandError(
+            f"a cluster called {name} is already running; "
+            "stop it (kcluster down), or give this one another name: --name NAME"
+        )
+
+
 class ClaimedName:
     """A cluster's name, claimed by its socket.  Connections wait until there is a Door."""
 
@@ -43,12 +53,8 @@ class ClaimedName:
         self._directory = make_runtime_directory()
         self.path = socket_path(self._directory, name)
         with directory_lock(self._directory):
+            require_free(name)
             if os.path.lexists(self.path):
-                if is_alive(self.path):
-                    raise CommandError(
-                        f"a cluster called {self.name} is already running; "
-                        "stop it (kcluster down), or give this one another name: --name NAME"
-                    )
                 os.unlink(self.path)
             self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from kcluster.cli.directory import check_name, running_clusters
-from kcluster.cli.door import ClaimedName, Door
+from kcluster.cli.door import ClaimedName, Door, require_free
 from kcluster.cli.errors import CommandError
 from kcluster.cli.print_thread import PrintThread
 from kcluster.cli.stop_signals import leaving_within, on_stop_signals
@@ -107,7 +107,7 @@ def run(options: UpOptions, began_s: float) -> int:
     require_free_ports(topology)
     _require_writable(options)
     ignored = without_effect_line(topology)
-    if ignored is not None and not options.quiet:
+    if ignored is not None and _is_simulated(options) and not options.quiet:
         print(ignored, file=sys.stderr)
     inbox: SimpleQueue[object] = SimpleQueue()
     started, stopping, noticed = threading.Event(), threading.Event(), threading.Event()
@@ -117,7 +117,7 @@ def run(options: UpOptions, began_s: float) -> int:
         inbox.put(StopWanted())
 
     on_stop_signals(stop, started.is_set, noticed.is_set)
-    with Cluster(topology, log=inbox.put, record=not options.no_record) as cluster:
+    with _new_cluster(options, topology, inbox.put) as cluster:
         started.set()
         name = cluster.name = free_name(options.name, topology)
         claimed = ClaimedName(name)
@@ -158,6 +158,23 @@ def run(options: UpOptions, began_s: float) -> int:
     return 0
 
 
+def _new_cluster(options: UpOptions, topology: Topology, log: Callable[[str], None]) -> Cluster:
+    """The cluster that the options ask for: a simulated one, or a real Kafka."""
+    if _is_simulated(options):
+        for flag, is_given in (("--no-proxy", options.no_proxy), ("--network", options.network)):
+            if is_given:
+                raise CommandError(f"{flag} goes with --ground kafka", 2)
+        return Cluster(topology, log=log, record=not options.no_record)
+    from kcluster.cli.real_kafka import started_by
+
+    require_free(free_name(options.name, topology))  # before a start that takes seconds
+    return started_by(options, topology, log)
+
+
+def _is_simulated(options: UpOptions) -> bool:
+    return options.ground is None and options.kafka_home is None
+
+
 def _first_minute(cluster: Cluster, options: UpOptions, door: Door, printer: Printer) -> None:
     """Serve the page, start the demo, open a browser, as far as they are wanted."""
     if options.page or options.open:
@@ -169,8 +186,8 @@ def _first_minute(cluster: Cluster, options: UpOptions, door: Door, printer: Pri
 
         if options.demo:
             start_demo(cluster)
-        if options.open and (problem := open_page(url)):
-            print(f"kcluster: {problem}", file=sys.stderr)
+        if options.open:
+            open_page(url)
 
 
 def _require_writable(options: UpOptions) -> None:
@@ -209,7 +226,9 @@ def free_name(wanted: str | None, topology: Topology) -> str:
 
 
 def _versions(cluster: Cluster) -> str:
-    """The brokers' Kafka releases, unless all run the newest one that this program knows."""
+    """The brokers' Kafka releases, unless all simulate the newest one that this program knows."""
+    if cluster.real_version:
+        return f", Apache Kafka {cluster.real_version}"
     brokers: dict[str, list[str]] = {}
     for broker in cluster.brokers():
         brokers.setdefault(broker.kafka_version, []).append(str(broker.id))
@@ -361,10 +380,8 @@ def _write_run(cluster: Cluster, options: UpOptions) -> LiveRunWriter | None:
     if options.out is None:
         return None
     from kcluster.cli.run_directory import LiveRunWriter
-    from kcluster.cli.writing import writing
 
-    with writing(options.out):
-        return LiveRunWriter(cluster, options.out)
+    return LiveRunWriter(cluster, options.out)
 
 
 def _listen(cluster: Cluster, inbox: SimpleQueue[object], trace_requests: bool) -> None:

@@ -21,12 +21,13 @@ EVERY_S: Final = 1.0
 
 
 class LiveRunWriter:
-    """Writes the run of a cluster that is recorded to a new directory below `parent`.  OSError if
-    it cannot be made."""
+    """Writes the run of a cluster that is recorded to a new directory below `parent`.  CommandError
+    if it cannot be made."""
 
     def __init__(self, cluster: Cluster, parent: str) -> None:
         self._cluster = cluster
-        self._journal = Journal(parent, cluster.run_info(), cluster.recorder)
+        with writing(parent):
+            self._journal = Journal(parent, cluster.run_info(), cluster.recorder)
         self._written_ms = -1
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._work, name="run directory", daemon=True)

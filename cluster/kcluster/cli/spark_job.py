@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
+from kcluster.pipeline.session import SMALL, SMALL_BYTES, SessionError, open_session, why
+from kcluster.pipeline.tables import RunDirectory, Tables, find_runs
+from kcluster.runs.directory import RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from kcluster.pipeline.tables import RunDirectory, Tables
 
 
 class SparkJob(NamedTuple):
@@ -33,33 +34,40 @@ class SparkJob(NamedTuple):
 def spark_job(paths: tuple[str, ...], master: str, verbose: bool) -> Iterator[SparkJob]:
     """Find the runs and open a session for the body.  Errors of any of them end the process with
     one line and exit code 2."""
-    from kcluster.pipeline.tables import find_runs
-    from kcluster.runs.directory import RunError
-
     try:
         runs, problems = find_runs(paths)
     except RunError as error:
         refuse(str(error))
-    spark = _open_session(master, verbose, runs)
+    size_bytes = sum(file.stat().st_size for run in runs for file in run.path.glob("*.jsonl"))
+    with spark_session(master, verbose, size_bytes) as spark:
+        tables = Tables(spark, runs)
+        try:
+            yield SparkJob(spark, runs, tables, problems)
+        except RunError as error:
+            refuse(str(error))
+        finally:
+            tables.close()
+
+
+@contextmanager
+def spark_session(master: str, verbose: bool, size_bytes: int) -> Iterator[SparkSession]:
+    """A session for data of this size; errors of Spark and of files end the process with one line
+    and exit code 2."""
+    try:
+        spark = open_session(master, SMALL if size_bytes <= SMALL_BYTES else None, verbose)
+    except SessionError as error:
+        refuse(str(error))
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from kcluster.pipeline.session import why
-    from kcluster.pipeline.tables import Tables
-
-    tables = Tables(spark, runs)
     try:
-        yield SparkJob(spark, runs, tables, problems)
-    except RunError as error:
-        refuse(str(error))
+        yield spark
     except (PySparkException, Py4JError) as error:
         refuse(why(error))
     except OSError as error:
         if error.filename is None:
             raise  # not an error of a file: the reader has closed the pipe
         refuse(f"{error.filename}: {error.strerror}")
-    finally:
-        tables.close()
 
 
 def report_problems(job: SparkJob) -> None:
@@ -76,14 +84,3 @@ def report(problems: Iterable[str]) -> None:
 def refuse(text: str) -> NoReturn:
     """Show one line on stderr and exit with code 2."""
     fail(CommandError(text, 2))
-
-
-def _open_session(master: str, verbose: bool, runs: Iterable[RunDirectory]) -> SparkSession:
-    """A session that fits the size of the runs."""
-    from kcluster.pipeline.session import SMALL, SMALL_BYTES, SessionError, open_session
-
-    size_bytes = sum(file.stat().st_size for run in runs for file in run.path.glob("*.jsonl"))
-    try:
-        return open_session(master, SMALL if size_bytes <= SMALL_BYTES else None, verbose)
-    except SessionError as error:
-        refuse(str(error))

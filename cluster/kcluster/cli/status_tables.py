@@ -156,6 +156,10 @@ def notices(status: Status, topic: str | None) -> list[str]:
     if topic is None and internal:
         count = len(internal)
         lines.append(f"and {count} partitions of internal topics (--topic {GROUP_METADATA_TOPIC})")
+    controllers = status.get("controllers") or {}
+    if len(controllers) > 1 or "down" in controllers.values():
+        states = ", ".join(f"{each} {state}" for each, state in controllers.items())
+        lines.append(f"controllers: {states}")
     if len(status["sides"]) > 1:
         sides = " | ".join(_nodes(side, status) for side in status["sides"])
         lines.append(f"the network is split: {sides}")

@@ -6,6 +6,8 @@ Kafka: kafka-console-producer.sh and kafka-console-consumer.sh, for the demo.
 
 from __future__ import annotations
 
+import sys
+import threading
 import webbrowser
 from pathlib import Path
 from typing import Final
@@ -28,13 +30,20 @@ def start_demo(cluster: Cluster) -> None:
     start_client(cluster, {"consumer": {"topic": DEMO_TOPIC, "group": "readers"}})
 
 
-def open_page(url: str) -> str:
-    """Show a page in the user's browser; returns why that is impossible, or an empty string."""
+def open_page(url: str) -> None:
+    """Show a page in the user's browser; a line of stderr says why that is impossible.  A program
+    named by BROWSER may run until the user closes it, so a thread waits for it."""
+    threading.Thread(target=_open, args=(url,), name="browser", daemon=True).start()
+
+
+def _open(url: str) -> None:
     try:
         is_open = webbrowser.open(url)
+        problem = "" if is_open else "no browser was found; open the page's address yourself"
     except webbrowser.Error as error:
-        return f"no browser opens: {error}"
-    return "" if is_open else "no browser was found; open the page's address yourself"
+        problem = f"no browser opens: {error}"
+    if problem:
+        print(f"kcluster: {problem}", file=sys.stderr)
 
 
 def write_record(cluster: Cluster, path: str) -> None:

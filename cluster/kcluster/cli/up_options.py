@@ -95,6 +95,36 @@ class UpOptions(NamedTuple):
     trace_requests: Annotated[
         bool, _flag("--trace-requests", help="Print a line for each request.")
     ] = False
+    ground: Annotated[
+        str | None,
+        UpOption(
+            ("--ground",),
+            "kafka: processes of a real Apache Kafka instead of simulated brokers; kafka:4.3.1: of"
+            " that version.  Needs Java 17 and, for the jars, Maven.",
+            metavar="KAFKA[:VERSION]",
+        ),
+    ] = None
+    kafka_home: Annotated[
+        str | None,
+        UpOption(("--kafka-home",), "With --ground: an unpacked Kafka to start.", metavar="DIR"),
+    ] = None
+    no_proxy: Annotated[
+        bool,
+        _flag(
+            "--no-proxy",
+            help="With --ground: clients connect to the brokers themselves, so that their requests"
+            " are not seen.",
+        ),
+    ] = False
+    network: Annotated[
+        str | None,
+        UpOption(
+            ("--network",),
+            "With --ground: whether each node gets a network namespace, for network faults (root on"
+            " Linux).  [default: where that is possible]",
+            words=("yes", "no"),
+        ),
+    ] = None
 
 
 def declared() -> dict[str, UpOption]:

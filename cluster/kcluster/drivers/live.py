@@ -84,6 +84,8 @@ class LiveDriver(SocketDriver):
         self.clock_sinks: tuple[Callable[[], object], ...] = ()
         """Called when the clock is paused, is resumed or changes its speed, so that timers are set
         again."""
+        self.end_sinks: tuple[Callable[[], object], ...] = ()
+        """Called when the driver ends."""
         self._held: list[Callable[[], object]] = []
         """Actions of sockets that wait until the clock is resumed."""
         self._step: tuple[Callable[[Note], bool], Future[Note]] | None = None
@@ -153,6 +155,8 @@ class LiveDriver(SocketDriver):
         finally:
             self._refuse_commands()
             sweep.kill(block=False)
+            for sink in self.end_sinks:
+                sink()
             for listener in self.open_listeners():
                 listener.close()
             self.listeners.clear()
@@ -444,6 +448,11 @@ class LiveDriver(SocketDriver):
     def next_connection_id(self) -> int:
         self._connection_ids += 1
         return self._connection_ids
+
+    def address(self, node_id: int, at: int) -> tuple[str, int]:
+        """The host and port at which a broker's listener number `at` listens."""
+        port = self.ports[node_id][at]
+        return port.host, port.port
 
     def _acceptor(self, node_id: int, at: int) -> Acceptor:
         return SocketAcceptor(self.ports[node_id][at], self, node_id)

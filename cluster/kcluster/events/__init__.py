@@ -38,6 +38,8 @@ from kcluster.events.clients import (
     GroupMemberJoined,
     GroupMemberLeft,
     GroupRebalanced,
+    MembersEvicted,
+    RebalanceRequested,
     TelemetryPushed,
 )
 from kcluster.events.network import (
@@ -133,6 +135,8 @@ AnyEvent = (
     | GroupMemberJoined
     | GroupMemberLeft
     | GroupMemberExpired
+    | MembersEvicted
+    | RebalanceRequested
     | GroupRebalanced
     | GroupAssigned
     | TransactionEnded
@@ -205,6 +209,7 @@ __all__ = [
     "LinkHealed",
     "LinkReset",
     "LogTruncated",
+    "MembersEvicted",
     "NetworkCut",
     "NetworkHealed",
     "NetworkShaped",
@@ -213,6 +218,7 @@ __all__ = [
     "ReassignmentCancelled",
     "ReassignmentCompleted",
     "ReassignmentStarted",
+    "RebalanceRequested",
     "RecordsLost",
     "RegistrationRefused",
     "RuleAdded",

@@ -97,6 +97,18 @@ class GroupMemberLeft(GroupEvent, frozen=True):
     client_reason: str = ""
 
 
+class MembersEvicted(GroupEvent, frozen=True):
+    """The operator makes members leave, as if they had asked for it.  `member`: the word by which
+    the operator chose them, a client's id or `all`; `members`: their ids."""
+
+    member: str
+    members: tuple[str, ...]
+
+
+class RebalanceRequested(GroupEvent, frozen=True):
+    """The operator began a rebalance, by a member that joined and left at once."""
+
+
 class GroupMemberExpired(GroupEvent, frozen=True):
     """A member sent no heartbeat for its session timeout."""
 

@@ -23,6 +23,8 @@ class Fencing(StrEnum):
     SHUTDOWN_COMPLETE = "shutdown_complete"
     """The broker's controlled shutdown is complete."""
     UNREGISTERED = "unregistered"
+    UNREPORTED = "unreported"
+    """A real Kafka's metadata log does not say why."""
 
 
 class ElectionKind(StrEnum):
@@ -127,6 +129,10 @@ class ReassignmentReverted(Reason, frozen=True):
     """A reassignment was cancelled."""
 
 
+class Unreported(Reason, frozen=True):
+    """A real Kafka's metadata log does not say why."""
+
+
 AnyReason = (
     Fenced
     | Unfenced
@@ -140,4 +146,5 @@ AnyReason = (
     | ConfigUpdated
     | ReassignmentDone
     | ReassignmentReverted
+    | Unreported
 )

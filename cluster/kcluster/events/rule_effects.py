@@ -30,6 +30,13 @@ class CloseTime(StrEnum):
     AFTER = "after"
 
 
+class Corruption(StrEnum):
+    """What a consumer can know of a changed value: the batch's CRC is wrong, or right."""
+
+    CRC = "crc"
+    VALUE = "value"
+
+
 class RuleEffect(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
     """The base of the effects of a rule."""
 
@@ -88,5 +95,57 @@ class Reorder(RuleEffect, frozen=True):
     limit_ms: int = 1_000
 
 
-AnyEffect = AnswerError | Delay | Drop | Close | ThrottleClient | StaleMetadata | Reorder
-EFFECTS: Final = (AnswerError, Delay, Drop, Close, ThrottleClient, StaleMetadata, Reorder)
+class DuplicateRecords(RuleEffect, frozen=True):
+    """Append the batches of a Produce a second time after the broker has appended them, as an
+    application that sends its records twice.  The copies have offsets of their own and no producer
+    id, so that idempotence does not recognize them.  Transactions are left alone."""
+
+
+class CorruptRecords(RuleEffect, frozen=True):
+    """Invert the first byte of one value in the answer to a fetch, for each partition: the last
+    value of the first batch that has a value.  The log stays sound."""
+
+    of: Corruption = Corruption.CRC
+
+
+class EmptyFetch(RuleEffect, frozen=True):
+    """Answer a fetch without records although there are some.  The high watermark is true.  If no
+    partition has records left, the answer comes after the fetch's max_wait_ms."""
+
+
+class ReplaceSchemaId(RuleEffect, frozen=True):
+    """Replace the schema id in the values of a fetch's answer.  Values in another format than
+    Confluent's (a zero byte, the id in 4 bytes) stay as they are.  So does the log."""
+
+    schema_id: int
+
+
+class CapVersion(RuleEffect, frozen=True):
+    """Serve an API like a broker that does not know its versions above `max_version`: ApiVersions
+    leaves them out, and a request in one of them closes its connection."""
+
+    max_version: int
+
+
+AnyEffect = (
+    AnswerError
+    | Delay
+    | Drop
+    | Close
+    | ThrottleClient
+    | StaleMetadata
+    | Reorder
+    | DuplicateRecords
+    | CorruptRecords
+    | EmptyFetch
+    | ReplaceSchemaId
+    | CapVersion
+)
+EFFECTS: Final = (
+    AnswerError, Delay, Drop, Close, ThrottleClient, StaleMetadata, Reorder, DuplicateRecords,
+    CorruptRecords, EmptyFetch, ReplaceSchemaId, CapVersion,
+)  # fmt: skip
+EFFECTS_ON_FETCHED: Final = (CorruptRecords, EmptyFetch, ReplaceSchemaId)
+"""Effects on records in the answer to a fetch."""
+EFFECTS_ON_RECORDS: Final = (DuplicateRecords, *EFFECTS_ON_FETCHED)
+"""Effects that need an answer with records: a rule with one of them matches such exchanges only."""

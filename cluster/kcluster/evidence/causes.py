@@ -191,9 +191,10 @@ class Unexplained(StrEnum):
 
     NO_ERROR = "no error was reported"
     NEVER_APPENDED = "no broker has appended it"
+    APPENDS_NOT_SEEN = "the brokers' appends were not seen"
     NO_LATER_LEADER = "no later leader is known"
 
 
-SendCause = LeaderChange | Unexplained | str
-"""The cause of a finding about a send: an election, or the error that a client got, by Kafka's
-name."""
+SendCause = LeaderChange | RuleHit | Unexplained | str
+"""The cause of a finding about a send: an election, a fault rule, or the error that a client got,
+by Kafka's name."""

@@ -69,10 +69,13 @@ class Exchanges:
         answer does not name it."""
         request, body = reply.request, reply.body
         row = self._new(at_ms, broker, request)
+        api = request.api_key
+        if api == _PRODUCE:
+            row.acks = request.body.acks
         if body is None:
+            self._read_topics(row, request.body)
             return row  # acks=0: nothing is sent
         row.answered_ms = at_ms
-        api = request.api_key
         if api == _PRODUCE:
             self._read_produce(row, body)
         elif api == _FETCH:
@@ -107,14 +110,19 @@ class Exchanges:
         api = self._apis.get(api_key)
         if api is None:
             api = self._apis[api_key] = api_name(api_key)
+        client = self.client(client_id)
+        row = ExchangeRow(at_ms, client, broker, api, request.arrived_ms, -1)
+        self.rows.append(row)
+        return row
+
+    def client(self, client_id: str | None) -> str:
+        """The name of a client."""
         client = self._clients.get(client_id)
         if client is None:
             if len(self._clients) >= MAX_NAMES:
                 self._clients.clear()
             client = self._clients[client_id] = client_name(client_id, self._simulated)
-        row = ExchangeRow(at_ms, client, broker, api, request.arrived_ms, -1)
-        self.rows.append(row)
-        return row
+        return client
 
     # --------------------------------------------------------------------------- answers
 

@@ -38,6 +38,9 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
 
+_OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
+_OF_OFFSETS: Final = frozenset((_OFFSET_COMMIT, int(ApiKey.OFFSET_FETCH)))
+
 LATEST: Final = -1
 EARLIEST: Final = -2
 """The timestamp in a client's ListOffsets that means the start of a log."""
@@ -184,15 +187,18 @@ def offset_answers(
 ) -> Iterator[Commit | FetchedOffset]:
     """Every commit that a broker answered, and every offset that it returned, in order of time; or
     only the commits and offsets in `answers`."""
+    every = recorder.answers if answers is None else answers
+    found = [answer for answer in every if answer[2].request.api_key in _OF_OFFSETS]
+    if not found:
+        return  # as for most readings of a page that watches
     names = {key[0]: observed.topic for key, observed in recorder.partitions.items()}
     names |= controller_image(recorder.dispatcher).topic_names
-    for answer in recorder.answers if answers is None else answers:
-        api_key = answer[2].request.api_key
+    for answer in found:
         if answer[2].body is None:
             continue
-        if api_key == ApiKey.OFFSET_COMMIT:
+        if answer[2].request.api_key == _OFFSET_COMMIT:
             yield from _commits(recorder, answer, names)
-        elif api_key == ApiKey.OFFSET_FETCH:
+        else:
             yield from _fetched(answer, names)
 
 

@@ -32,6 +32,8 @@ from kcluster.events.network import (
     RuleHit,
 )
 from kcluster.events.partitions import PartitionEvent
+from kcluster.events.rule_effects import EFFECTS_ON_FETCHED
+from kcluster.evidence.client_names import client_name
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
@@ -275,6 +277,19 @@ class Facts:
             ):
                 return note
         return None
+
+    def altered_fetch(self, client: str, until_ms: int) -> Note | None:
+        """The note of the last hit of a fault rule that changed the records that a client had
+        fetched by this time."""
+        simulated = self.recorder.plan.fabric.clients
+        hits = [
+            note
+            for note, hit in of_type(self.notes, RuleHit)
+            if isinstance(hit.effect, EFFECTS_ON_FETCHED)
+            and note.at_ms <= until_ms
+            and client_name(hit.client_id, simulated) == client
+        ]
+        return hits[-1] if hits else None
 
     def shaped(self, at_ms: int) -> Note | None:
         """The note of the last shaping of links, if it was in force at that time."""

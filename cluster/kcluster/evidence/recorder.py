@@ -137,6 +137,14 @@ class Recorder(Watch):
         self.began_ms = dispatcher.now_ms
         self.checks_steps = True
         """Whether the invariants are checked after each step."""
+        self.sees_requests = True
+        """Whether the requests of clients are seen; not on a real Kafka."""
+        self.ground = ""
+        """What the brokers are, if they are not simulated."""
+        self.patience_ms: int | None = None
+        """The time after which a missing answer counts as an outage; None: as of the profile."""
+        self.sees_appends = True
+        """Whether each append is seen, also one that was never answered."""
         self.merged_before_ms = -1
         """The time before which sends are known only as ranges of offsets; -1 if there are none."""
         self.dropped_notes = 0
@@ -269,6 +277,9 @@ class Recorder(Watch):
         for broker, request, until_ms in self.invariants.replies.unanswered():
             found.unanswered(now_ms if until_ms < 0 else until_ms, broker, request)
         return sorted(found.rows, key=lambda row: row.at_ms)
+
+    def read_logs(self) -> None:
+        """Read the brokers' logs, unless they are on the plan's disks; called before a verdict."""
 
     def read_min_isr(self) -> None:
         """Read min.insync.replicas of all partitions, unless it is read continually."""

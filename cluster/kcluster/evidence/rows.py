@@ -20,9 +20,9 @@ class SendAnomaly(Struct, frozen=True, gc=False):
     """An anomaly of the verdict that concerns a record that was sent: lost-write, duplicate,
     nonmonotonic-send or aborted-read.
 
-    `cause`: the election, or the error that a client got; `allowed`: the setting that allows it, ""
-    for none; `records`: the copies beyond the first, or the reads of a hidden record, else 1;
-    `reader`: the consumer that read a lost record."""
+    `cause`: the election, the fault rule, or the error that a client got; `allowed`: the setting
+    that allows it, "" for none; `records`: the copies beyond the first, or the reads of a hidden
+    record, else 1; `reader`: the consumer that read a lost record."""
 
     name: str
     cause: str
@@ -35,6 +35,18 @@ SendAnomalies = Mapping[tuple[Partition, bytes | None], Sequence[SendAnomaly]]
 """The anomalies of sends by their partition and value."""
 
 
+class WaitingRow(Struct, gc=False):
+    """The records of a producer that have no outcome, at a time.  `oldest_ms`: the time at which
+    the oldest of them was sent."""
+
+    at_ms: int
+    client: str
+    topic: str
+    partition: int
+    count: int
+    oldest_ms: int
+
+
 class ExchangeRow(Struct, gc=False):
     """`exchanges.jsonl`: a request of a client, and the broker's answer.
 
@@ -43,6 +55,7 @@ class ExchangeRow(Struct, gc=False):
     in it, preferably one with an error; `partitions`: their number.  `error`: Kafka's name, "" for
     none.  `first`, `last`: the offsets that were appended, read or acquired, -1 for none.
     `leader`, `leader_epoch`: the leader of that partition in the answer (Metadata, KIP-951), or -1.
+    `acks`: of a Produce, -1 for all and for other APIs.
     """
 
     at_ms: int
@@ -59,6 +72,7 @@ class ExchangeRow(Struct, gc=False):
     last: int = -1
     leader: int = -1
     leader_epoch: int = -1
+    acks: int = -1
 
 
 class BeliefRow(Struct, gc=False):

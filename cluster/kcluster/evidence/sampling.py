@@ -463,7 +463,9 @@ class SamplingRecorder(Recorder):
         """Give each append without an answer a sender, if it is known."""
         for append in self._unclaimed.values():
             client = self._clients.get(append.batch.producer_id, UNKNOWN_CLIENT)
-            if append.request is None or append.request.client_id != client:
+            named = append.request
+            is_named = named is not None and (named.connection_id >= 0 or named.client_id == client)
+            if not is_named:
                 body = m.ProduceRequest(acks=-1, timeout_ms=0, topic_data=[])
                 append.request = Request(-1, _PRODUCE, 3, -1, client, body, "", append.at_ms)
 

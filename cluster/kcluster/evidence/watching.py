@@ -1,7 +1,8 @@
-"""The messages between nodes, and the brokers' sessions at the controller, while a page is open.
+"""The messages between nodes, the brokers' sessions at the controller, and the consumers' fetches
+that wait, while a page is open.
 
-Owns: the choice of messages to show, their rows, the rows of sessions.  Never: records while no
-page is open, decides what is drawn (runs/page/).
+Owns: the choice of messages to show, their rows, the rows of sessions and of waiting fetches.
+Never: records while no page is open, decides what is drawn (runs/page/).
 Kafka: no counterpart; tcpdump between the brokers, and the broker.session.timeout.ms that a
 KRaft controller counts down for each of them (BrokerHeartbeatManager).
 
@@ -14,10 +15,12 @@ messages pass in that time: in slow motion all are shown.  An answer is shown if
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from kcluster.broker.handlers.data.fetch import PendingFetch
 from kcluster.contract import Input, PeerRequest, PeerResponse
 from kcluster.evidence.recorder import Recorder
 from kcluster.network.fabric import Link
@@ -28,7 +31,7 @@ MAX_REQUESTS: Final = 150
 """The most requests that are shown between two readings."""
 MAX_ROWS: Final = 4_000
 MAX_PARTITIONS: Final = 8
-"""The most partitions that a message's row names."""
+"""The most partitions that a row names."""
 FETCHES_PER_READING: Final = 4
 """The fetches of a link that are shown between two readings."""
 UNWATCHED_US: Final = 10_000_000
@@ -39,9 +42,8 @@ class MessageRow(Struct, gc=False):
     """A message from one node to another.
 
     `number`: the request's id, which its answer repeats.  `sent_us`, `arrives_us`: in µs of the
-    cluster's clock; -1 for a message that is lost.  `parts`: of a fetch's request (topic,
-    partition, the offset asked for, -1, -1); of its answer (topic, partition, first and last
-    offset, high watermark), with -1 for no records."""
+    cluster's clock; -1 for a message that is lost.  `parts`: of the answer to a fetch (topic,
+    partition, first and last offset, high watermark), with -1 for no records."""
 
     source: int
     destination: int
@@ -62,11 +64,22 @@ class SessionRow(Struct, gc=False):
     expires_ms: int
 
 
+class AskingRow(Struct, gc=False):
+    """A consumer's fetch that has waited at a broker since `at_ms`.  `partitions`: the names of the
+    partitions in its session, at most MAX_PARTITIONS."""
+
+    at_ms: int
+    client: str
+    broker: int
+    partitions: list[str]
+
+
 class WatchedRows(NamedTuple):
     """What one reading returns, by table of the stream."""
 
     messages: list[MessageRow]
     sessions: list[SessionRow]
+    asking: list[AskingRow]
 
 
 class Watching:
@@ -75,14 +88,14 @@ class Watching:
 
     def __init__(self, recorder: Recorder) -> None:
         dispatcher = self._dispatcher = recorder.dispatcher
-        self._topics = recorder.exchanges().topics
+        self._exchanges = recorder.exchanges()
         self._messages: deque[MessageRow] = deque(maxlen=MAX_ROWS)
         self._sessions: deque[SessionRow] = deque(maxlen=MAX_ROWS)
         self._contacts_ms: dict[int, int] = {}
-        self._shown: dict[tuple[int, int, int], None] = {}
+        self._shown: dict[tuple[int, int, int], bool] = {}
         """The requests that are shown and have no answer yet."""
-        self._busy_until_us: dict[Link, int] = {}
-        """The time up to which a link's share of fetches is used, if each has `_apart_us`."""
+        self._free_us: dict[Link, int] = {}
+        """The time from which a link's next fetch is shown."""
         self._apart_us = 0
         self._left = MAX_REQUESTS
         self._read_us = dispatcher.now_us
@@ -102,7 +115,25 @@ class Watching:
         return WatchedRows(
             [row for row in self._messages if after_us < row.sent_us <= until_us],
             [row for row in self._sessions if after_ms < row.at_ms <= until_ms],
+            self._asking(after_ms, until_ms),
         )
+
+    def _asking(self, after_ms: int, until_ms: int) -> list[AskingRow]:
+        fetches = (
+            (node.node_id, fetch)
+            for node in self._dispatcher.brokers()
+            for connection, fetch in node.parked_fetches.items()
+            if connection >= 0
+            and isinstance(fetch, PendingFetch)
+            and after_ms < fetch.request.arrived_ms <= until_ms
+        )
+        rows = []
+        for broker, fetch in islice(fetches, MAX_REQUESTS):
+            client = self._exchanges.client(fetch.request.client_id)
+            wanted = islice(fetch.partitions.values(), MAX_PARTITIONS)
+            names = [f"{each.topic}-{each.partition}" for each in wanted]
+            rows.append(AskingRow(fetch.request.arrived_ms, client, broker, names))
+        return rows
 
     def _read_sessions(self) -> None:
         for process in self._dispatcher.processes.values():
@@ -118,51 +149,49 @@ class Watching:
                     self._sessions.append(row)
 
     def _on_message(self, source: int, destination: int, event: Input, arrives_us: int) -> None:
-        now_us = self._dispatcher.now_us
+        # This runs for each message of the cluster: the usual ends come first.
         if isinstance(event, PeerRequest):
-            is_answer, body = False, event.body
-            if self._left <= 0:
-                if now_us > self._read_us + UNWATCHED_US:
-                    self._dispatcher.message_sink = None
-                return
-            if isinstance(body, m.FetchRequest):
+            now_us, body = self._dispatcher.now_us, event.body
+            if type(body) is m.FetchRequest:
                 link = (source, destination)
-                busy_us = max(self._busy_until_us.get(link, 0), now_us) + self._apart_us
-                if busy_us > now_us + FETCHES_PER_READING * self._apart_us:
+                free_us = self._free_us.get(link, 0)
+                if now_us < free_us or self._is_full(now_us):
                     return
-                self._busy_until_us[link] = busy_us
+                burst_us = (FETCHES_PER_READING - 1) * self._apart_us
+                self._free_us[link] = max(free_us, now_us - burst_us) + self._apart_us
+            elif self._is_full(now_us):
+                return
             self._left -= 1
             if len(self._shown) > MAX_ROWS:
                 self._shown.clear()
-            self._shown[source, destination, event.request_id & ASKED_BITS] = None
+            self._shown[source, destination, event.request_id & ASKED_BITS] = True
         elif isinstance(event, PeerResponse):
-            is_answer, body = True, event.body
-            key = (destination, source, event.request_id & ASKED_BITS)
-            if key not in self._shown:
+            if not self._shown.pop((destination, source, event.request_id & ASKED_BITS), False):
                 return
-            del self._shown[key]
+            now_us, body = self._dispatcher.now_us, event.body
         else:
             return
         number = event.request_id & ASKED_BITS
         api = type(body).__name__.removesuffix("Request").removesuffix("Response")
-        parts = self._parts(body)
+        parts = self._parts(body) if isinstance(body, m.FetchResponse) else []
+        is_answer = isinstance(event, PeerResponse)
         self._messages.append(
             MessageRow(source, destination, number, is_answer, api, now_us, arrives_us, parts)
         )
 
-    def _parts(self, body: object) -> list[tuple[str, int, int, int, int]]:
-        """The partitions that a message names, as in MessageRow."""
-        if isinstance(body, m.FetchRequest):
-            return [
-                (topic.topic, one.partition, one.fetch_offset, -1, -1)
-                for topic in body.topics[:MAX_PARTITIONS]
-                for one in topic.partitions[:MAX_PARTITIONS]
-            ][:MAX_PARTITIONS]
-        if not isinstance(body, m.FetchResponse):
-            return []
+    def _is_full(self, now_us: int) -> bool:
+        """Whether no more requests are shown before the next reading, which may never come."""
+        if self._left > 0:
+            return False
+        if now_us > self._read_us + UNWATCHED_US:
+            self._dispatcher.message_sink = None
+        return True
+
+    def _parts(self, body: m.FetchResponse) -> list[tuple[str, int, int, int, int]]:
+        """The partitions that an answer names, as in MessageRow."""
         parts = []
         for topic in body.responses[:MAX_PARTITIONS]:
-            name = self._topics.get(topic.topic_id, "")
+            name = self._exchanges.topics.get(topic.topic_id, "")
             for one in topic.partitions[:MAX_PARTITIONS]:
                 batches = one.records
                 is_read = isinstance(batches, list) and batches

@@ -114,7 +114,7 @@ class ClusterAccess:
         credential = known.get((user, SCRAM_CODES.get(mechanism, -1)))
         if credential is None:
             return access.password
-        for password in (access.password, *self._port.plan.passwords.of(user)):
+        for password in (*self._port.plan.passwords.of(user), access.password):
             if password and is_password(mechanism, password, credential):
                 return password
         text = "was set by a client, which sent only its hash; ask for another mechanism"

@@ -24,7 +24,7 @@ from kcluster.drivers.sockets.acceptor import ReservedPort
 from kcluster.drivers.tls.optional import require_stores
 from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.operations.errors import ClusterError, NotInTime
-from kcluster.runtime.build import build
+from kcluster.runtime.build import Plan, build
 
 T = TypeVar("T")
 
@@ -42,6 +42,7 @@ class Cluster(ClusterVerbs):
     """
 
     driver: LiveDriver
+    start_timeout_s = START_TIMEOUT_S
 
     def __init__(
         self,
@@ -51,14 +52,26 @@ class Cluster(ClusterVerbs):
         log: Callable[[str], None] | None = None,
         record: bool = True,
     ) -> None:
-        require_stores(topology)
-        self._ports = _reserve(topology)
-        ports = {id_: [port.port for port in own] for id_, own in self._ports.items()}
         drawn = int.from_bytes(os.urandom(6)) if seed is None else seed
-        plan = build(topology, drawn, ports)
-        super().__init__(topology, drawn, plan, LiveDriver(plan, self._ports, log))
+        self._ports: dict[int, tuple[ReservedPort, ...]] = {}
+        super().__init__(topology, drawn, *self._built(topology, drawn, log))
         self._thread: threading.Thread | None = None
         self._is_recorded = record
+
+    def _built(
+        self, topology: Topology, seed: int, log: Callable[[str], None] | None
+    ) -> tuple[Plan, LiveDriver]:
+        """The plan of the cluster, and its driver."""
+        require_stores(topology)
+        self._ports = reserve_ports(topology)
+        ports = {id_: [port.port for port in own] for id_, own in self._ports.items()}
+        plan = build(topology, seed, ports)
+        return plan, LiveDriver(plan, self._ports, log)
+
+    @property
+    def real_version(self) -> str:
+        """The version of the real Kafka that runs; empty if the brokers are simulated."""
+        return ""
 
     # ------------------------------------------------------------------------------- life
 
@@ -73,7 +86,7 @@ class Cluster(ClusterVerbs):
                 f"a bug in the simulator: {self.driver.bugs[0]!r}; the traceback is above"
             ) from self.driver.bugs[0]
 
-    def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
+    def open(self, timeout_s: float | None = None) -> None:
         """Start the cluster in its own thread; returns when all brokers serve clients and every
         topic of the topology exists.  Raises ClusterError if that is impossible; then nothing
         runs."""
@@ -92,6 +105,10 @@ class Cluster(ClusterVerbs):
                 if ready.done() or error.errno not in NO_DESCRIPTOR:
                     raise
                 ready.set_exception(ClusterError(too_few_descriptors(len(self.broker_ids))))
+            except ClusterError as error:
+                if ready.done():
+                    raise
+                ready.set_exception(error)
             finally:
                 if not ready.done():
                     ready.set_exception(ClusterError("the cluster did not start"))
@@ -102,7 +119,8 @@ class Cluster(ClusterVerbs):
         self._thread.start()
         try:
             ready.result()
-            self.wait_until(self.verbs.settled.has_started, timeout_s, "not all brokers started")
+            limit_s = self.start_timeout_s if timeout_s is None else timeout_s
+            self.wait_until(self.verbs.settled.has_started, limit_s, "not all brokers started")
         except ClusterError:
             self.close()
             raise
@@ -124,6 +142,9 @@ class Cluster(ClusterVerbs):
     def _release(self) -> None:
         if self.driver.tls is not None:
             self.driver.tls.close()
+        self._release_ports()
+
+    def _release_ports(self) -> None:
         for ports in self._ports.values():
             for port in ports:
                 port.release()
@@ -167,7 +188,7 @@ def too_few_descriptors(brokers: int) -> str:
     )
 
 
-def _reserve(topology: Topology) -> dict[int, tuple[ReservedPort, ...]]:
+def reserve_ports(topology: Topology) -> dict[int, tuple[ReservedPort, ...]]:
     """Reserve the ports of the brokers' listeners, by broker id; all of them or none."""
     ports: dict[tuple[int, int], ReservedPort] = {}
     wanted = [

@@ -92,6 +92,7 @@ class ClusterVerbs(UserVerbs, ClusterPort):
     moment = forwarded(_record, ClusterRecord.moment)
     mark = forwarded(_record, ClusterRecord.mark)
     verdict = forwarded(_record, ClusterRecord.verdict)
+    manners = forwarded(_record, ClusterRecord.manners)
     save = forwarded(_record, ClusterRecord.save)
     run_info = forwarded(_record, ClusterRecord.info)
     recorded_since = forwarded(_record, ClusterRecord.rows_since)

@@ -7,15 +7,18 @@ into a broker (evidence/ does).  Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from kcluster.checks.manners import Manner, recorded_manners
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.checks.verdict_facts import VALID, Remedy, RemedyKind
 from kcluster.clients.ledger import Ledger
 from kcluster.deaths import ProcessState
 from kcluster.evidence.outside import FROM_THE_START
 from kcluster.evidence.recorder import Recorder
+from kcluster.handle.since import since_ms_of
 from kcluster.operations.settled import Settled
+from kcluster.operations.status import NoteEntry
 from kcluster.operations.verbs import Verbs
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
@@ -24,10 +27,16 @@ from kcluster.version import __version__
 
 
 def live_verdict(
-    recorder: Recorder, ledger: Ledger, verbs: Verbs, clock: str, since_ms: int | None = None
+    recorder: Recorder,
+    ledger: Ledger,
+    verbs: Verbs,
+    clock: str,
+    since: str | int | None = None,
+    kept: Sequence[NoteEntry] = (),
 ) -> Verdict:
-    """The verdict on everything so far, or on everything since a moment.  To be called in the
-    driver's thread."""
+    """The verdict on everything so far, or on everything since a moment (since.py), which may be
+    that of one of the `kept` events.  To be called in the driver's thread."""
+    since_ms = _since_ms(recorder, since, kept)
     needed = _remedies(verbs.settled, recorder.dispatcher)
     return judge(
         recorder,
@@ -36,8 +45,19 @@ def live_verdict(
         remedies=needed,
         began_ms=recorder.first_ms,
         since_ms=FROM_THE_START if since_ms is None else since_ms,
-        late_ms=LATE_MS if clock == "live" else LATE_VIRTUAL_MS,
+        late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,
     )
+
+
+def live_manners(
+    recorder: Recorder, since: str | int | None, kept: Sequence[NoteEntry]
+) -> list[Manner]:
+    """The bad habits of clients, with the figure of each.  To be called in the driver's thread."""
+    return recorded_manners(recorder, _since_ms(recorder, since, kept))
+
+
+def _since_ms(recorder: Recorder, since: str | int | None, kept: Sequence[NoteEntry]) -> int | None:
+    return None if since is None else since_ms_of(since, recorder.dispatcher.now_ms, kept)
 
 
 def live_info(recorder: Recorder, name: str, seed: int, clock: str) -> RunInfo:
@@ -49,6 +69,7 @@ def live_info(recorder: Recorder, name: str, seed: int, clock: str) -> RunInfo:
         began_ms=recorder.first_ms,
         ended_ms=recorder.dispatcher.now_ms,
         version=__version__,
+        ground=recorder.ground,
     )
 
 

@@ -136,7 +136,7 @@ class ClusterPort(VerbPort):
         self.seed = seed
         self.name = plan.topology.name
         self.ledger = Ledger()
-        self.verbs = Verbs(plan, driver.dispatcher)
+        self.verbs = self._make_verbs()
         self.parts = Parts()
         self._stage: Stage | None = None
         self.last_sequence = 0
@@ -147,6 +147,9 @@ class ClusterPort(VerbPort):
         """The newest events, for use in the driver's thread."""
         self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
         driver.dispatcher.note_sinks = (self._keep,)
+
+    def _make_verbs(self) -> Verbs:
+        return Verbs(self.plan, self.driver.dispatcher)
 
     @property
     def dispatcher(self) -> Dispatcher:

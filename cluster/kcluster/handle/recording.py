@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
+    from kcluster.checks.manners import Manner
     from kcluster.checks.verdict import Verdict
     from kcluster.evidence.recorder import Recorder
-    from kcluster.runs.journal import Rows
     from kcluster.runs.moment import ClusterMoment
-    from kcluster.runs.record import RunInfo, RunRecord
+    from kcluster.runs.record import Rows, RunInfo, RunRecord
+    from kcluster.runs.recorder_rows import Recorded
 
 
 class ClusterRecord:
@@ -45,11 +46,9 @@ class ClusterRecord:
             recorder.notes += [entry.note for entry in port.kept]
             self._recorder = recorder
 
-    def record_every_step(self) -> None:
-        """Record every step from now on, instead of samples; called before the cluster is open."""
-        from kcluster.evidence.recorder import Recorder
-
-        self._recorder = Recorder(self._port.dispatcher, self._port.plan)
+    def record_with(self, recorder: Recorder) -> None:
+        """Record with another recorder than that of samples; called before the cluster is open."""
+        self._recorder = recorder
 
     def moment(self, at_ms: int) -> ClusterMoment:
         """The cluster as it was at `at_ms` of its clock, from its record: brokers, links,
@@ -90,12 +89,17 @@ class ClusterRecord:
     def judge(self, since: str | int | None = None) -> Verdict:
         """The verdict, like `verdict`; called in the driver's thread."""
         from kcluster.handle.live_run import live_verdict
-        from kcluster.handle.since import since_ms_of
 
         port, recorder = self._port, self.recorder
-        now_ms = port.driver.now_ms()
-        since_ms = None if since is None else since_ms_of(since, now_ms, port.kept)
-        return live_verdict(recorder, port.ledger, port.verbs, port.clock_name, since_ms)
+        return live_verdict(recorder, port.ledger, port.verbs, port.clock_name, since, port.kept)
+
+    def manners(self, since: str | int | None = None) -> list[Manner]:
+        """The bad habits of clients, with the figure of each; empty if there are none.  `since`: as
+        for `verdict`."""
+        from kcluster.handle.live_run import live_manners
+
+        port, recorder = self._port, self.recorder
+        return port.call(lambda: live_manners(recorder, since, port.kept))
 
     def save(self, directory: str | os.PathLike[str], *, into: Path | None = None) -> Path:
         """Write the run so far to a new run directory below `directory`, with its verdict and
@@ -128,28 +132,34 @@ class ClusterRecord:
     def rows_since(self, after_ms: int) -> tuple[Rows, int]:
         """The rows after `after_ms` of all tables that are kept while a cluster runs, and the
         moment up to which they are complete."""
-        from kcluster.runs.journal import rows_between
-
-        port, recorder = self._port, self.recorder
 
         def read() -> tuple[Rows, int]:
-            recorder.check_last_step()
-            now_ms = port.driver.now_ms()
-            return rows_between(recorder, after_ms, now_ms), now_ms - 1
+            found, until_ms = self.read_since(after_ms)
+            return found.rows(), until_ms
 
-        return port.call(read)
+        return self._port.call(read)
 
     def rows_now(self) -> Rows:
         """The rows of the present millisecond.  `rows_since` has them only once it is over;
         while the clock is paused, they show the operations during the pause.  More rows may
         follow."""
-        from kcluster.runs.journal import rows_between
+        return self._port.call(lambda: self.read_now().rows())
 
-        port, recorder = self._port, self.recorder
+    def read_since(self, after_ms: int) -> tuple[Recorded, int]:
+        """What was recorded after `after_ms`, as for `rows_since`; called in the driver's
+        thread."""
+        until_ms = self._port.driver.now_ms()
+        return self._read(after_ms, until_ms), until_ms - 1
 
-        def read() -> Rows:
-            recorder.check_last_step()
-            now_ms = port.driver.now_ms()
-            return rows_between(recorder, now_ms - 1, now_ms + 1)
+    def read_now(self) -> Recorded:
+        """What was recorded in the present millisecond, as for `rows_now`; called in the driver's
+        thread."""
+        now_ms = self._port.driver.now_ms()
+        return self._read(now_ms - 1, now_ms + 1)
 
-        return port.call(read)
+    def _read(self, after_ms: int, until_ms: int) -> Recorded:
+        """What was recorded between two moments."""
+        from kcluster.runs.recorder_rows import recorded_between
+
+        self.recorder.check_last_step()
+        return recorded_between(self.recorder, after_ms, until_ms)

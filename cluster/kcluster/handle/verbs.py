@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.deaths import DeathKind
+from kcluster.faults.reports import RuleStatus
 from kcluster.faults.rules import Rule
 from kcluster.handle.network import Network
 from kcluster.handle.port import VerbPort, forwarded
@@ -26,7 +27,6 @@ from kcluster.operations.names import partition_in
 from kcluster.operations.python_values import MAX_INT, number_in, seconds_in, text_in, wrong
 from kcluster.operations.states import Chosen, StateVerb
 from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S
-from kcluster.runtime.gate import RuleStatus
 
 if TYPE_CHECKING:
     from kcluster.actions.stage import Performed
@@ -45,7 +45,10 @@ def _network(cluster: UserVerbs) -> Network:
 
 class UserVerbs(VerbPort):
     """The operations on a cluster.  `wait`: whether a verb waits for its consequences; by default,
-    whether the handle does."""
+    whether the handle does.  `extra_wait_s`: the time beyond Kafka's timeouts for which a verb
+    waits."""
+
+    extra_wait_s = EXTRA_WAIT_S
 
     @cached_property
     def network(self) -> Network:
@@ -193,7 +196,7 @@ class UserVerbs(VerbPort):
         self, brokers: tuple[int, ...], *, timeout_s: float | None = None
     ) -> None:
         """Wait until each partition that these brokers led has another leader or is offline."""
-        limit_s = seconds_in("timeout_s", timeout_s or self.notice_limit_s * 2 + EXTRA_WAIT_S)
+        limit_s = seconds_in("timeout_s", timeout_s or self.notice_limit_s * 2 + self.extra_wait_s)
         for broker_id in self._brokers_in(brokers):
             self.wait_until(
                 partial(self.verbs.settled.is_without, broker_id),
@@ -208,16 +211,15 @@ class UserVerbs(VerbPort):
         chosen = self._brokers_in(brokers)
         for broker_id in chosen:
             failure = f"broker {broker_id} runs and is still fenced"
-            self.wait_until(partial(self.verbs.settled.is_serving, broker_id), timeout_s, failure)
+            self.wait_until(partial(self.verbs.settled.has_come_up, broker_id), timeout_s, failure)
         self.wait_until(lambda: all(map(self.verbs.settled.is_in_sync, chosen)), timeout_s, None)
 
     @property
     def settle_limit_s(self) -> float:
         """The longest time that Kafka's timeouts may take until leaders and ISRs no longer
         change."""
-        return (
-            self.notice_limit_s * 2 + self._config.replica_lag_time_max_ms / 1000 * 2 + EXTRA_WAIT_S
-        )
+        lag_s = self._config.replica_lag_time_max_ms / 1000
+        return self.notice_limit_s * 2 + lag_s * 2 + self.extra_wait_s
 
     def is_settled(self) -> bool:
         """Whether the controller has noticed the state of each broker, and leaders and ISRs no

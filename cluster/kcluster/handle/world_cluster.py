@@ -18,6 +18,7 @@ from kcluster.drivers.memory.addresses import in_memory
 from kcluster.drivers.memory.driver import InMemoryDriver
 from kcluster.drivers.tls.optional import require_stores
 from kcluster.drivers.virtual_time import virtual_ports
+from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.operations.errors import NotInTime
 from kcluster.runtime.build import build
@@ -53,7 +54,7 @@ class WorldCluster(ClusterVerbs):
         plan = build(topology, seed, virtual_ports(topology))
         super().__init__(topology, seed, plan, InMemoryDriver(plan, log, start_ms=start_ms))
         if record:
-            self.record.record_every_step()
+            self.record.record_with(Recorder(self.dispatcher, self.plan))
 
     def open(self) -> None:
         """Start the cluster; returns when all brokers serve clients."""

@@ -1,6 +1,6 @@
 """The course in a browser without a server: the functions that its page calls.
 
-Owns: these four functions, and their answers as JSON.  Never: plays, judges, draws: the
+Owns: these five functions, and their answers as JSON.  Never: plays, judges, draws: the
 answers carry the page of a run (runs/page/), as a run directory does.  Kafka: no counterpart.
 
 tools/course_site/worker.js calls these functions under Pyodide.  Texts of users become problems
@@ -10,6 +10,7 @@ with their places, and bugs of kcluster become the report of a crash, so that no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from textwrap import dedent
 
 import msgspec
@@ -21,7 +22,7 @@ from kcluster.learn.course import all_lessons, lesson_of
 from kcluster.learn.exercises import Exercise, exercise_of
 from kcluster.learn.grading import grade_answer
 from kcluster.learn.lesson import Lesson
-from kcluster.learn.playing import LessonPlayed, play_lesson
+from kcluster.learn.playing import LessonPlayed, PartPlayed, PartSearch, after_search, play_lesson
 from kcluster.learn.telling import seen_lines
 from kcluster.operations.errors import ClusterError
 from kcluster.runs.page.document import page_of_record
@@ -51,8 +52,9 @@ def contents() -> str:
 
 def lesson(number: int) -> str:
     """A lesson with its run: each part with its question, the right choice and the events, the
-    page of the run, and the exercise."""
-    played = play_lesson(lesson_of(str(number)))
+    page of the run, and the exercise.  A part with `searches` lacks the right choice until `search`
+    has played its runs."""
+    played = _played(number)
     keys = played.lesson.keys
     return _json(
         **_heading(played.lesson),
@@ -63,6 +65,33 @@ def lesson(number: int) -> str:
         page=_lesson_page(played),
         exercise=_exercise(exercise_of(str(number))),
     )
+
+
+def search(number: int, part: int) -> str:
+    """Play the next run of the search of a lesson's part, counted from 0: `done` of `of` runs.  The
+    answer to the last one has what `lesson` lacks of the part."""
+    runs = _search(number, part)
+    if runs.done < runs.of:
+        runs.play_next()
+    if runs.done < runs.of:
+        return _json(done=runs.done, of=runs.of)
+    played = _played(number)
+    searched = after_search(played.parts[part], runs.found())
+    return _json(done=runs.done, of=runs.of, **_findings(searched, played.result))
+
+
+@cache
+def _played(number: int) -> LessonPlayed:
+    """A lesson without its searches, so that its picture is shown soon."""
+    return play_lesson(lesson_of(str(number)), with_searches=False)
+
+
+@cache
+def _search(number: int, part: int) -> PartSearch:
+    shown = lesson_of(str(number))
+    search = shown.parts[part].search
+    assert search is not None, "the page asks only for parts with a search"
+    return PartSearch(shown, search)
 
 
 def run(text: str, file: str, seed: int | None = None, report: Report = _no_report) -> str:
@@ -116,12 +145,17 @@ def _parts(played: LessonPlayed) -> Iterator[JsonObject]:
             "text": part.text,
             "question": "" if ask is None else ask.question,
             "choices": [] if ask is None else [choice.text for choice in ask.choices],
-            "right": each.right,
+            "searches": 0 if part.search is None else part.search.runs,
             "because": "" if ask is None else ask.because,
             "after": part.after,
-            "seen": _lines(seen_lines(each, played.result)),
+            **_findings(each, played.result),
         }
         from_ms = part.until_ms
+
+
+def _findings(each: PartPlayed, result: RunResult) -> JsonObject:
+    """What the runs of a part decide."""
+    return {"right": each.right, "seen": _lines(seen_lines(each, result))}
 
 
 def _exercise(exercise: Exercise) -> JsonObject:

@@ -15,6 +15,7 @@ from kcluster.learn.lesson import Lesson, LessonPart
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.play.live import LiveStage
 from kcluster.scenario.play.phases import ScenarioRun
+from kcluster.scenario.started import note_workload
 
 LOOK_S: Final = 0.05
 LATE_S: Final = 30.0
@@ -65,6 +66,7 @@ class LiveLesson:
         stage = self._stage = LiveStage(cluster, seed, cluster.ledger)
         for part in self.lesson.parts:
             stage.at(part.until_ms, cluster.driver.pause_clock)
+        note_workload(cluster, scenario.workload)
         ScenarioRun(scenario, stage, cluster.recorder, seed).begin()
         cluster.driver.pause_clock()
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.config.files.fields import fields_of
@@ -48,11 +49,13 @@ class Searched(Struct, frozen=True):
 
 class PartPlayed(Struct, frozen=True):
     """A part of a lesson in its run.  `right`: the place of the right choice, from 0; None if there
-    is no question.  `counts`: up to the end of the part.  `requests`: the requests of the client
-    that the part names.  `began_ms`: the origin of times."""
+    is no question, or if it is about a search that has not been played.  `held`: whether each
+    choice is right; None for a choice about the search.  `counts`: up to the end of the part.
+    `requests`: the requests of the client that the part names.  `began_ms`: the origin of times."""
 
     part: LessonPart
     right: int | None
+    held: tuple[bool | None, ...]
     notes: tuple[Note, ...]
     logs: tuple[PartitionLogs, ...]
     errors: tuple[ErrorsReceived, ...]
@@ -133,27 +136,54 @@ class _Watcher:
         )
 
 
-def play_lesson(lesson: Lesson, seed: int | None = None) -> LessonPlayed:
-    """Play a lesson's scenario.  AmbiguousQuestionError if a question has no answer, or several."""
+class PartSearch:
+    """The search of a part, run by run: `of` runs, of which `done` have been played."""
+
+    def __init__(self, lesson: Lesson, search: Search) -> None:
+        self._scenario = lesson.searched[search.scenario]
+        self._failing: list[int] = []
+        self._first: RunResult | None = None
+        self.done = 0
+        self.of = search.runs
+
+    def play_next(self) -> None:
+        """Play the run with the next seed, from 1 on; the first failing run is kept."""
+        self.done += 1
+        result = run_virtual(self._scenario, self.done, _no_progress)
+        if not result.passed:
+            self._failing.append(self.done)
+            self._first = self._first or result
+
+    def found(self) -> Searched:
+        """What the runs found; plays the runs that have not been played."""
+        while self.done < self.of:
+            self.play_next()
+        return Searched(self.of, tuple(self._failing), self._first)
+
+
+def play_lesson(
+    lesson: Lesson, seed: int | None = None, *, with_searches: bool = True
+) -> LessonPlayed:
+    """Play a lesson's scenario, and the searches of its parts.  AmbiguousQuestionError if a
+    question has no answer, or several.  Without `with_searches`, `after_search` must complete the
+    parts that have a search."""
     watcher = _Watcher(lesson)
     scenario = lesson.scenario
     result = run_virtual(scenario, scenario.first_seed(seed), _no_progress, watcher.watch)
-    parts = tuple(_parts(lesson, watcher, result))
+    parts = tuple(
+        after_search(part, PartSearch(lesson, part.part.search).found())
+        if with_searches and part.part.search
+        else part
+        for part in _parts(lesson, watcher, result)
+    )
     return LessonPlayed(lesson, parts, result, tuple(watcher.untrue))
 
 
-def _search(lesson: Lesson, search: Search) -> Searched:
-    """Run a part's search; the first failing run is kept."""
-    scenario = lesson.searched[search.scenario]
-    results = (
-        (seed, run_virtual(scenario, seed, _no_progress)) for seed in range(1, search.runs + 1)
+def after_search(played: PartPlayed, searched: Searched) -> PartPlayed:
+    """A part with what its search found."""
+    return replace(
+        played, searched=searched, right=_right_choice(played.part, played.held, searched)
     )
-    first, failing = None, []
-    for seed, result in results:
-        if not result.passed:
-            failing.append(seed)
-            first = first or result
-    return Searched(search.runs, tuple(failing), first)
 
 
 def _no_progress(passed_ms: int, all_ms: int) -> None:
@@ -165,11 +195,11 @@ def _parts(lesson: Lesson, watcher: _Watcher, result: RunResult) -> Iterator[Par
     needs_requests = any(part.requests_of for part in lesson.parts)
     exchanges = result.record().exchanges if needs_requests else []
     for part, moment in zip(lesson.parts, watcher.moments, strict=True):
-        searched = None if part.search is None else _search(lesson, part.search)
+        held = tuple(_held(part, moment, watcher.stage, result))
         yield PartPlayed(
             part=part,
-            searched=searched,
-            right=_right(part, moment, watcher.stage, result, searched),
+            right=None if part.search else _right_choice(part, held),
+            held=held,
             notes=tuple(result.notes[first : moment.last_note]),
             logs=moment.logs,
             errors=_errors(result, from_ms, part.until_ms),
@@ -195,21 +225,31 @@ def _counts(ledger: Ledger) -> Counts:
     }
 
 
-def _right(
-    part: LessonPart,
-    moment: _Moment,
-    stage: ScenarioStage,
-    result: RunResult,
-    searched: Searched | None,
+def _held(
+    part: LessonPart, moment: _Moment, stage: ScenarioStage, result: RunResult
+) -> Iterator[bool | None]:
+    """Whether each choice of a part is right; None for a choice about its search."""
+    for at, choice in enumerate(part.ask.choices if part.ask else ()):
+        if choice.failing:
+            yield None
+        elif choice.checks is None:
+            yield moment.held[at]
+        else:
+            yield _checks_hold(choice, stage, result)
+
+
+def _right_choice(
+    part: LessonPart, held: tuple[bool | None, ...], searched: Searched | None = None
 ) -> int | None:
     if part.ask is None:
         return None
 
     def holds(at: int, choice: Choice) -> bool:
-        if choice.failing:
-            assert searched is not None, "the lesson was checked"
-            return all(count.holds(len(searched.failing)) for count in choice.failing)
-        return moment.held[at] if choice.checks is None else _checks_hold(choice, stage, result)
+        is_right = held[at]
+        if is_right is not None:
+            return is_right
+        assert searched is not None, "the lesson was checked"
+        return all(count.holds(len(searched.failing)) for count in choice.failing)
 
     right = [at for at, choice in enumerate(part.ask.choices) if holds(at, choice)]
     if len(right) != 1:

@@ -10,7 +10,7 @@ each shape is one more layer on its link.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from mypy_extensions import mypyc_attr
@@ -74,24 +74,29 @@ Outcome = Arrives | Cut | Resets
 class Fabric:
     """All links of one cluster.  Every node reaches every other unless the link is cut.
 
-    `node_ids`: brokers and the controller, sorted; `clients`: names by node id.  `rng`: required by
-    links with jitter or loss.
+    `node_ids`: brokers and the controller, sorted; `clients`: names by node id.  `streams`: makes
+    the random numbers of a link with jitter or loss, by the link's name.  So a shape less does not
+    change the luck of other links.
     `is_unimpaired`: no link is cut, delayed or shaped, so every message arrives at once and
     `transmit` need not be called; `has_cuts`: some link is cut.  `changes`: the number of changes
     of links.
     """
 
     __slots__ = (
-        "_cuts", "_default_us", "_latencies_us", "_layers", "_rng", "changes", "clients",
-        "has_cuts", "is_unimpaired", "node_ids",
+        "_cuts", "_default_us", "_latencies_us", "_layers", "_rngs", "_streams", "changes",
+        "clients", "has_cuts", "is_unimpaired", "node_ids",
     )  # fmt: skip
 
     def __init__(
-        self, node_ids: Iterable[int], default_latency_ms: float = 0, rng: Rng | None = None
+        self,
+        node_ids: Iterable[int],
+        default_latency_ms: float = 0,
+        streams: Callable[[str], Rng] | None = None,
     ) -> None:
         self.node_ids: tuple[int, ...] = tuple(sorted(node_ids))
         self.clients: dict[int, str] = {}
-        self._rng = rng
+        self._streams = streams
+        self._rngs: dict[Link, Rng] = {}
         self._layers: dict[Link, list[Layer]] = {}
         self._default_us = _to_us(default_latency_ms)
         self._latencies_us: dict[Link, int] = {}
@@ -110,13 +115,30 @@ class Fabric:
             return CUT
         at_us = now_us + self._latencies_us.get(link, self._default_us)
         if self._layers and link in self._layers:
-            assert self._rng is not None, "a fabric with shaped links needs its rng"
+            rng = self._rng_of(link)
             for layer in self._layers[link]:
-                delay_us = layer.delay_us(at_us, message, self._rng)
+                delay_us = layer.delay_us(at_us, message, rng)
                 if delay_us is None:
                     return Resets(now_us + RESET_US)
                 at_us += delay_us
         return Arrives(at_us)
+
+    def _rng_of(self, link: Link) -> Rng:
+        rng = self._rngs.get(link)
+        if rng is None:
+            assert self._streams is not None, "a fabric with shaped links needs its streams"
+            name = f"{self.node_name(link[0])}>{self.node_name(link[1])}"
+            rng = self._rngs[link] = self._streams(name)
+        return rng
+
+    def node_name(self, node_id: int) -> str:
+        """The name of a node, which does not depend on other clients: `2`, `shop`; `shop#1` for the
+        second client of this name."""
+        name = self.clients.get(node_id)
+        if not name:
+            return str(node_id)
+        before = sum(other < node_id and name == its for other, its in self.clients.items())
+        return f"{name}#{before}" if before else name
 
     def is_cut(self, source: int, destination: int) -> bool:
         """Whether messages from `source` to `destination` vanish."""

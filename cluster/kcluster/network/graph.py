@@ -13,7 +13,8 @@ through other members.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -35,9 +36,7 @@ class Sides(Struct, frozen=True):
 def graph_of(fabric: Fabric, kinds: Mapping[int, str], racks: Mapping[int, str]) -> Any:
     """A networkx.DiGraph: nodes with `kind` and `rack`, an edge for each direction that is not cut,
     with `latency_ms` (without shapes) and `shapes` (as text).  Clients link to brokers only."""
-    import networkx
-
-    graph = networkx.DiGraph()
+    graph = _networkx().DiGraph()
     all_nodes = (*fabric.node_ids, *fabric.clients)
     for node in all_nodes:
         graph.add_node(node, kind=kinds.get(node, "client"), rack=racks.get(node))
@@ -58,12 +57,9 @@ def sides_of(fabric: Fabric) -> Sides:
     """The current sides of the network."""
     if not fabric.cuts:
         return Sides(((*fabric.node_ids, *fabric.clients),))
-    # The import takes 0.15 s, and only a partition needs it.
-    import networkx
-
     servers = fabric.node_ids
     touched = {node for cut in fabric.cuts for node in cut if not fabric.clients.keys() & {*cut}}
-    groups = _groups(networkx, fabric, [node for node in servers if node in touched])
+    groups = _groups(_networkx(), fabric, [node for node in servers if node in touched])
     # Nodes without a cut link join the others, if the others are divided at all.
     joint = tuple(node for node in servers if node not in touched)
     if len(groups) < 2:
@@ -86,12 +82,18 @@ def parts_of(fabric: Fabric) -> list[tuple[int, ...]]:
     """The sides of brokers and the controller alone; sides that a bridge joins count as one."""
     if not fabric.cuts:
         return [fabric.node_ids]
+
+    return _groups(_networkx(), fabric, list(fabric.node_ids))
+
+
+def _networkx() -> ModuleType:
+    """The library; its import takes 0.15 s, and only a partition needs it."""
     import networkx
 
-    return _groups(networkx, fabric, list(fabric.node_ids))
+    return cast("ModuleType", networkx)
 
 
-def _groups(networkx: Any, fabric: Fabric, nodes: list[int]) -> list[tuple[int, ...]]:
+def _groups(networkx: ModuleType, fabric: Fabric, nodes: list[int]) -> list[tuple[int, ...]]:
     graph = networkx.DiGraph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from((a, b) for a in nodes for b in nodes if a != b and not fabric.is_cut(a, b))

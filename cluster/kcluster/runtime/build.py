@@ -137,7 +137,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
             token_settings(topology.config_texts(spec.id)),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
-    fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
+    fabric = _fabric(topology, node_ids, seed)
     return Plan(
         topology,
         seed,
@@ -257,8 +257,9 @@ def _scram_users(topology: Topology) -> list[tuple[UserSpec, str]]:
     return scram_users(topology.security.users, enabled)
 
 
-def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabric:
-    fabric = Fabric(node_ids, topology.network.default_latency_ms, rng)
+def _fabric(topology: Topology, node_ids: tuple[int, ...], seed: int) -> Fabric:
+    latency_ms = topology.network.default_latency_ms
+    fabric = Fabric(node_ids, latency_ms, lambda link: Random(f"{seed}/link {link}"))
     for link in topology.network.links:
         fabric.set_latency(*link.between, link.latency_ms)
     return fabric

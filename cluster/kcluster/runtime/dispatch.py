@@ -515,11 +515,11 @@ class Dispatcher:
 
     # --------------------------------------------------------------------------- the notes
 
-    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
-        """Record an operation on the cluster."""
+    def note(self, event: Event, cause: NoteId | None = None, at_ms: int | None = None) -> NoteId:
+        """Record an operation on the cluster; `at_ms`: its time, if it was not now."""
         self._notes += 1
         note_id = (RUNTIME_ID, self._notes)
-        note = Note(note_id, self.now_ms, event, cause)
+        note = Note(note_id, self.now_ms if at_ms is None else at_ms, event, cause)
         for sink in self.note_sinks:
             sink(note)
         return note_id

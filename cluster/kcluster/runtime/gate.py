@@ -1,24 +1,23 @@
 """Rules at work between clients and brokers, on either clock.
 
 Owns: held requests, silenced connections, replies that must be changed, and the notes about all of
-these.  Never: decides which rule applies (faults/rules.py), builds an error response
-(protocol/error_answers.py), waits (the dispatcher calls back).  Kafka: between SocketServer and
+these.  Never: decides which rule applies (faults/rules.py), changes a message
+(faults/altering.py), waits (the dispatcher calls back).  Kafka: between SocketServer and
 KafkaApis, where requests and responses pass.
 
 A gate exists only while there are rules.  Requests pass it just before the broker gets them, so a
 connection's next request follows the reply to its previous one (contract.py, 6).  A connection
 whose request or reply was dropped stays silent, and is closed when its rule is removed.
 
-A request that writes gets its error from the gate, for the partitions that the rule matches; the
-broker serves the rest, and the two responses are merged.  A request that only reads is served by
-the broker, and the error is put into its response, so that fetch sessions stay consistent.
 Every reply that a client gets, also from the gate, goes to the reply sinks; dropped replies do not.
+
+A rule on records is decided at the broker's reply.  The copy of a Produce is a request of the gate,
+and so is its reply, which no client gets.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -26,30 +25,48 @@ from msgspec import Struct
 
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import Event, Input, NoteId, Reply, Request, Tick
-from kcluster.events.network import RuleAdded, RuleCalls, RuleHit, RuleRemoved
+from kcluster.deaths import ProcessState
+from kcluster.events.network import RuleRemoved
 from kcluster.events.rule_effects import (
+    EFFECTS_ON_RECORDS,
     AnswerError,
     AnyEffect,
+    CapVersion,
     Close,
     CloseTime,
     Delay,
     Drop,
+    DuplicateRecords,
+    EmptyFetch,
     Half,
     Reorder,
     StaleMetadata,
     ThrottleClient,
 )
-from kcluster.faults.calls import StaleImage, call_of, is_answered, named, with_error
+from kcluster.faults import reports
+from kcluster.faults.altering import (
+    Altered,
+    AnswerChange,
+    ProducedBatch,
+    batches_of,
+    drawn_us,
+    duplicate_of,
+    has_records,
+    throttled,
+    with_altered_records,
+    with_caps,
+    with_error,
+)
+from kcluster.faults.brokers import KnownByBroker, StaleImage
+from kcluster.faults.calls import call_of, served_call_of
 from kcluster.faults.rules import ActiveRule, Rule, RuleBook
-from kcluster.protocol.apis import APIS, ApiKey
-from kcluster.protocol.error_answers import ErrorAnswers, is_read
+from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.messages import Message
 from kcluster.runtime.process import Process
 
-MAX_NOTES: Final = 20
-"""The most hits of a rule that get their own notes; later hits are counted, and reported when the
-rule is removed."""
 MAX_SILENCED: Final = 10_000
+NO_CONNECTION: Final = 0
+"""The connection of the gate's own requests; drivers number connections from 1."""
 
 ReplyChange = Callable[[int, Reply], Reply | None]
 """Makes the reply for the client: (broker id, reply) -> reply; None if the client gets none now."""
@@ -97,16 +114,6 @@ class Delivery(Protocol):
         """Record an action of a rule; returns the note's id, for later notes that it causes."""
 
 
-class RuleStatus(Struct, frozen=True):
-    """A rule in force.  `calls`: the number of requests that it matched; `hits`: the number of
-    calls to which it applied."""
-
-    name: str
-    effect: AnyEffect
-    calls: int
-    hits: int
-
-
 class _Held(Struct):
     """A request that waits until another one overtakes it."""
 
@@ -132,6 +139,10 @@ class FaultGate:
         self._held: list[_Held] = []
         self._stale: dict[str, dict[int, StaleImage]] = {}
         """The old metadata by rule and broker."""
+        self._batches: dict[int, list[ProducedBatch]] = {}
+        """The batches of each connection's present Produce, while a rule may copy them."""
+        self._copies = 0
+        """The number of copies that are to be appended at this moment."""
 
     # -------------------------------------------------------------------------------- the rules
 
@@ -139,7 +150,7 @@ class FaultGate:
         """Add a rule after the others; RuleError if its name is taken."""
         delivery = self._delivery
         name = self.book.add(rule, delivery.now_ms)
-        self._notes[name] = delivery.note(_added(name, rule))
+        self._notes[name] = delivery.note(reports.added(name, rule))
         if isinstance(rule.effect, StaleMetadata):
             self._stale[name] = {
                 node_id: StaleImage(node)
@@ -158,23 +169,18 @@ class FaultGate:
         for node_id, connection_id in self._silenced.pop(name, ()):
             if self._delivery.processes[node_id].node is not None:
                 self._close(node_id, connection_id, name)
+        if not self.book.has((DuplicateRecords,)):
+            self._batches.clear()
         cause = self._notes.pop(name)
         self._delivery.note(RuleRemoved(name, entry.hits, entry.calls), cause)
 
     @property
     def is_idle(self) -> bool:
         """Whether there are no rules, and no effect of a rule is in progress."""
-        if self.book.entries or self._changes:
+        if self.book.entries or self._changes or self._copies:
             return False
         now_ms = self._delivery.now_ms
         return all(until_ms <= now_ms for until_ms in self._silent_until_ms.values())
-
-    def status(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, in their order."""
-        return tuple(
-            RuleStatus(name, entry.rule.effect, entry.calls, entry.hits)
-            for name, entry in self.book.entries.items()
-        )
 
     # --------------------------------------------------------------------------------- requests
 
@@ -193,7 +199,7 @@ class FaultGate:
         node = self._delivery.processes[node_id].broker
         if node is None:
             return True
-        call = call_of(node, request)
+        call = call_of(KnownByBroker(node), request)
         now_ms = self._delivery.now_ms
         for held in self._held:
             if (
@@ -203,6 +209,8 @@ class FaultGate:
             ):
                 self._delivery.later(self._delivery.now_us, partial(self._release, held))
                 return True
+        if request.api_key == ApiKey.PRODUCE and self.book.has((DuplicateRecords,)):
+            self._batches[request.connection_id] = batches_of(request.body)
         decided = self.book.decide(call, now_ms)
         return decided is None or self._apply(*decided, node, request)
 
@@ -211,9 +219,14 @@ class FaultGate:
         self._note(name, entry, node_id, request)
         match effect:
             case AnswerError():
-                return self._answer(entry.rule, effect, node, request)
+                altered = with_error(entry.rule, effect, KnownByBroker(node), request)
+                return self._serve(altered, node_id, request)
+            case CapVersion():
+                call = call_of(KnownByBroker(node), request)
+                caps = self.book.caps(call, self._delivery.now_ms)
+                return self._serve(with_caps(caps, request), node_id, request)
             case Delay(of=Half.REQUEST):
-                self._later(now_us + _drawn_us(effect, entry), node_id, request, is_new=False)
+                self._later(now_us + drawn_us(effect, entry.rng), node_id, request, is_new=False)
             case Drop(of=Half.REQUEST):
                 self._silence(name, node_id, request, effect.close)
             case Close(when=CloseTime.BEFORE):
@@ -252,38 +265,21 @@ class FaultGate:
 
     # -------------------------------------------------------------------- replies from the gate
 
-    def _answer(
-        self, rule: Rule, effect: AnswerError, node: BrokerNodeView, request: Request
-    ) -> bool:
-        wanted = rule.wants if rule.picks_partitions and named(node, request) else None
-        names = node.image.topic_names
-        answers = ErrorAnswers(request.api_key, request.api_version, effect.code, names.get, wanted)
-        if effect.after or is_read(request.api_key):
-            self._changes[request.connection_id] = partial(with_error, answers, node, rule, request)
-            if request.api_key == ApiKey.FETCH and not effect.after:
-                # An error is returned at once, even if the fetch would wait for data.
-                request.body = copy.copy(request.body)
-                request.body.max_wait_ms = 0
+    def _serve(self, altered: Altered, node_id: int, request: Request) -> bool:
+        """Whether the broker gets the request, altered as an effect requires."""
+        if altered.request is not None:
+            request.body, change = altered.request, altered.change
+            if change is not None:
+                self._changes[request.connection_id] = partial(_changed, change)
             return True
-        error_body = answers.answer(request.body)
-        if not is_answered(request):
-            # With acks=0 a broker has no other way to report an error.
-            reason = f"{effect.error} for a request that gets no answer"
-            self._delivery.close_connection(node.node_id, request.connection_id, reason)
-            return False
-        if error_body is None:
-            return True
-        rest = None if wanted is None else answers.rest(request.body)
-        if rest is None:
-            self._answer_for(node.node_id, request, error_body)
-            return False
-        request.body = rest
-
-        def merge(_node_id: int, reply: Reply) -> Reply:
-            return Reply(reply.request, answers.merged(reply.body, error_body))
-
-        self._changes[request.connection_id] = merge
-        return True
+        if altered.close_reason:
+            connection_id = request.connection_id
+            self._delivery.close_connection(node_id, connection_id, altered.close_reason)
+        else:
+            if altered.answer_version is not None:
+                request.api_version = altered.answer_version
+            self._answer_for(node_id, request, altered.answer)
+        return False
 
     def _answer_stale(self, image: StaleImage, node: BrokerNodeView, request: Request) -> bool:
         delivery, node_id = self._delivery, node.node_id
@@ -303,13 +299,86 @@ class FaultGate:
 
     def on_reply(self, node_id: int, reply: Reply) -> None:
         """Pass a broker's reply on, changed or delayed if a rule requires it, or drop it."""
-        change = self._changes.pop(reply.request.connection_id, None)
-        changed = reply if change is None else change(node_id, reply)
+        connection_id = reply.request.connection_id
+        changed: Reply | None = None
+        if connection_id != NO_CONNECTION:
+            change = self._changes.pop(connection_id, None)
+            batches = self._batches.pop(connection_id, ())
+            if change is None:
+                changed = self._change_of_records(node_id, reply, batches)
+            else:
+                changed = change(node_id, reply)
         if changed is not None:
             self._delivery.send_reply(node_id, changed)
             return
         for sink in self._delivery.withheld_sinks:
             sink(reply)
+
+    def _change_of_records(
+        self, node_id: int, reply: Reply, batches: Sequence[ProducedBatch]
+    ) -> Reply | None:
+        """The reply with the effect of a rule on records, if one applies."""
+        request, body, delivery = reply.request, reply.body, self._delivery
+        node = delivery.processes[node_id].broker
+        if body is None or node is None or not self.book.has(EFFECTS_ON_RECORDS):
+            return reply
+        known = KnownByBroker(node)
+        call = served_call_of(known, request, body)
+        decided = None if call is None else self.book.decide(call, delivery.now_ms)
+        if decided is None:
+            return reply
+        name, entry = decided
+        self._note(name, entry, node_id, request)
+        if isinstance(entry.rule.effect, DuplicateRecords):
+            copy = duplicate_of(entry.rule, known, batches, body)
+            if copy is None:
+                return reply
+            self._append_copy(node_id, reply, copy)
+            return None
+        changed = Reply(request, with_altered_records(entry.rule, known, body), reply.close_reason)
+        if isinstance(entry.rule.effect, EmptyFetch) and not has_records(changed.body):
+            self._send_later(max(0, request.body.max_wait_ms) * 1000, node_id, changed)
+            return None
+        return changed
+
+    def _append_copy(self, node_id: int, reply: Reply, body: Message) -> None:
+        """Have a broker append copies of a request's batches, as a request of the same client; then
+        send the reply, so that the client's next batches come after the copies."""
+        request = reply.request
+        copy = Request(
+            NO_CONNECTION,
+            request.api_key,
+            request.api_version,
+            request.correlation_id,
+            request.client_id,
+            body,
+            request.client_host,
+            self._delivery.now_ms,
+            request.identity,
+        )
+        self._copies += 1
+        life = self._delivery.processes[node_id].life
+
+        def append() -> None:
+            self._copies -= 1
+            process = self._delivery.processes[node_id]
+            if process.life == life:
+                if process.state is ProcessState.UP:
+                    self._delivery.dispatch(node_id, copy)
+                self._delivery.send_reply(node_id, reply)
+
+        self._delivery.later(self._delivery.now_us, append)
+
+    def _send_later(self, after_us: int, node_id: int, reply: Reply) -> None:
+        """Send a reply after this time, unless its broker ends before."""
+        delivery = self._delivery
+        life = delivery.processes[node_id].life
+
+        def send() -> None:
+            if delivery.processes[node_id].life == life:
+                delivery.send_reply(node_id, reply)
+
+        delivery.later(delivery.now_us + after_us, send)
 
     def _change(
         self, name: str, entry: ActiveRule, effect: AnyEffect, node_id: int, reply: Reply
@@ -318,19 +387,9 @@ class FaultGate:
         match effect:
             case ThrottleClient(throttle_ms=ms):
                 self._silent_until_ms[request.connection_id] = delivery.now_ms + ms
-                if not hasattr(reply.body, "throttle_time_ms"):
-                    return reply
-                body = copy.copy(reply.body)
-                body.throttle_time_ms = ms
-                return Reply(request, body)
+                return Reply(request, throttled(reply.body, ms))
             case Delay():
-                life = delivery.processes[node_id].life
-
-                def send() -> None:
-                    if delivery.processes[node_id].life == life:
-                        delivery.send_reply(node_id, reply)
-
-                delivery.later(delivery.now_us + _drawn_us(effect, entry), send)
+                self._send_later(drawn_us(effect, entry.rng), node_id, reply)
             case Drop(close=False):
                 self._silence(name, node_id, request, False)
             case _:
@@ -349,41 +408,10 @@ class FaultGate:
         self._delivery.close_connection(node_id, connection_id, f"rule {name}")
 
     def _note(self, name: str, entry: ActiveRule, node_id: int, request: Request) -> None:
-        if entry.hits > MAX_NOTES:
-            return
-        hit = RuleHit(
-            rule=name,
-            broker=node_id,
-            api=APIS[request.api_key].name,
-            client_id=request.client_id or "",
-            connection_id=request.connection_id,
-            correlation_id=request.correlation_id,
-            effect=entry.rule.effect,
-            hit=entry.hits,
-            is_last_noted=entry.hits == MAX_NOTES,
-        )
-        self._delivery.note(hit, self._notes[name])
+        hit = reports.hit(name, entry, node_id, request)
+        if hit is not None:
+            self._delivery.note(hit, self._notes[name])
 
 
-_ALL_CALLS: Final = RuleCalls((), 0, 1, 0, 0, 1.0)
-
-
-def _added(name: str, rule: Rule) -> RuleAdded:
-    """The event of a rule's addition: the requests that the rule matches, and its effect."""
-    calls = RuleCalls(
-        tuple(rule.versions or ()), rule.nth, rule.every, rule.first, rule.times, rule.probability
-    )
-    return RuleAdded(
-        rule=name,
-        effect=rule.effect,
-        apis=tuple(APIS[key].name for key in rule.apis),
-        topic=(rule.topic or "*") if rule.picks_partitions else None,
-        partitions=tuple(rule.partitions) if rule.picks_partitions else (),
-        client=rule.client,
-        brokers=tuple(rule.brokers),
-        applies_to=None if calls == _ALL_CALLS else calls,
-    )
-
-
-def _drawn_us(delay: Delay, entry: ActiveRule) -> int:
-    return delay.delay_ms * 1000 + (entry.rng.randrange(delay.jitter_ms * 1000 + 1))
+def _changed(change: AnswerChange, _node_id: int, reply: Reply) -> Reply:
+    return reply if reply.body is None else Reply(reply.request, change(reply.body))

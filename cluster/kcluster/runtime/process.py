@@ -10,10 +10,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kcluster.broker.node import BrokerNode
 from kcluster.broker.node_view import BrokerNodeView
-from kcluster.contract import Input, Node, Reply
-from kcluster.controller.node import ControllerNode
+from kcluster.contract import CONTROLLER_ID, Input, Node, Reply
 from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.events.brokers import LostRange
@@ -30,7 +28,9 @@ class Process:
     """A node, its state, and the events that wait for it.
 
     `life`: 0 at first, increased by 1 at each death; messages to an earlier life are not delivered.
-    `build_node`: makes the node of the next life, on the same disk.
+    `build_node`: makes the node of the next life, on the same disk.  The node of the controller's
+    process is a ControllerNodeView, any other a BrokerNodeView: simulated ones, or mirrors of a
+    real Kafka's.
     """
 
     __slots__ = (
@@ -62,26 +62,22 @@ class Process:
     @property
     def broker(self) -> BrokerNodeView | None:
         """The broker that runs in this process; None while it is down."""
-        node = self.node
-        return node if isinstance(node, BrokerNode) else None
+        return None if self.node_id == CONTROLLER_ID else self.node  # type: ignore[return-value]  # a node of its kind
 
     @property
     def last_broker(self) -> BrokerNodeView | None:
         """The broker that runs in this process, or ran last."""
-        node = self.last_node
-        return node if isinstance(node, BrokerNode) else None
+        return None if self.node_id == CONTROLLER_ID else self.last_node  # type: ignore[return-value]  # a node of its kind
 
     @property
     def controller(self) -> ControllerNodeView | None:
         """The controller that runs in this process; None while it is down."""
-        node = self.node
-        return node if isinstance(node, ControllerNode) else None
+        return self.node if self.node_id == CONTROLLER_ID else None  # type: ignore[return-value]  # a node of its kind
 
     @property
     def last_controller(self) -> ControllerNodeView | None:
         """The controller that runs in this process, or ran last."""
-        node = self.last_node
-        return node if isinstance(node, ControllerNode) else None
+        return self.last_node if self.node_id == CONTROLLER_ID else None  # type: ignore[return-value]  # a node of its kind
 
 
 class Outlet(Protocol):

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kcluster.clients.ledger import Outcome
 from kcluster.events.words.base import counted
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import RunRecord, SendFate, SendRow
 
 LEAST_DELAY_MS: Final = 20
@@ -129,7 +130,7 @@ def _leaders(here: RunRecord, there: RunRecord, until_ms: int) -> Iterator[Leade
     )
     for name in sorted(before | after):
         leaders = before.get(name, -1), after.get(name, -1)
-        if leaders[0] != leaders[1] and not name[0].startswith("__"):
+        if leaders[0] != leaders[1] and not has_internal_prefix(name[0]):
             yield LeaderPair(*name, *leaders)
 
 
@@ -137,7 +138,7 @@ def _leaders(here: RunRecord, there: RunRecord, until_ms: int) -> Iterator[Leade
 
 
 def _sentence(found: FutureDifference) -> str:
-    parts = [*_of_records(found), *_of_acks(found)]
+    parts = [*records_words(found.lost, found.duplicated, found.failed), *_of_acks(found)]
     leaders = list(_of_leaders(found))
     if not parts and not leaders:
         return "Clients notice no difference."
@@ -146,18 +147,19 @@ def _sentence(found: FutureDifference) -> str:
         parts.insert(0, "nothing is lost")
     elif found.acks and found.lost.there == found.lost.here:
         parts.insert(0, "no further records are lost")
-    text = _joined([*parts, *leaders])
+    text = joined([*parts, *leaders])
     text = f"with {acks}, {text}" if acks else text
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _of_records(found: FutureDifference) -> Iterator[str]:
+def records_words(lost: InBoth, duplicated: InBoth, failed: InBoth) -> Iterator[str]:
+    """The counts of records that differ, in words: `3 acknowledged records are lost`."""
     for pair, noun, one, several in (
-        (found.lost, "acknowledged record", "is lost", "are lost"),
-        (found.duplicated, "record", "is written twice", "are written twice"),
-        (found.failed, "send", "fails", "fail"),
+        (lost, "acknowledged record", "is lost", "are lost"),
+        (duplicated, "record", "is written twice", "are written twice"),
+        (failed, "send", "fails", "fail"),
     ):
-        if pair.there == pair.here or (pair is found.lost and not pair.there):
+        if pair.there == pair.here or (pair is lost and not pair.there):
             continue
         instead = f" instead of {pair.here}" if pair.here else ""
         number = counted(pair.there, noun) if pair.there else f"no {noun}"
@@ -172,13 +174,13 @@ def _of_acks(found: FutureDifference) -> Iterator[str]:
     more = len(found.first_acks) - 1
     others = f" (and {counted(more, 'other partition')})" if more else ""
     if worst.there_ms is None:
-        yield f"no record of {name}{others} is acknowledged for {_seconds(found.for_ms)}"
+        yield f"no record of {name}{others} is acknowledged for {seconds(found.for_ms)}"
     elif worst.here_ms is None:
-        yield f"records of {name}{others} are acknowledged after {_seconds(worst.there_ms)}"
+        yield f"records of {name}{others} are acknowledged after {seconds(worst.there_ms)}"
     else:
         delay_ms = worst.there_ms - worst.here_ms
         when = "later" if delay_ms > 0 else "earlier"
-        yield f"the first ack of {name}{others} comes {_seconds(abs(delay_ms))} {when}"
+        yield f"the first ack of {name}{others} comes {seconds(abs(delay_ms))} {when}"
 
 
 def _of_leaders(found: FutureDifference) -> Iterator[str]:
@@ -196,10 +198,12 @@ def _acks_words(acks: tuple[int, ...]) -> str:
     return f"acks={'all' if acks[0] < 0 else acks[0]}" if len(acks) == 1 else ""
 
 
-def _seconds(ms: int) -> str:
+def seconds(ms: int) -> str:
+    """`8.2 s`, or `20 ms` if it is short."""
     return f"{ms / 1000:.1f} s" if ms >= 100 else f"{ms} ms"
 
 
-def _joined(parts: list[str]) -> str:
+def joined(parts: list[str]) -> str:
+    """`a`, `a and b`, `a, b, and c`."""
     *first, last = parts
     return f"{', '.join(first)}, and {last}" if len(first) > 1 else " and ".join(parts)

@@ -25,17 +25,18 @@ from msgspec.structs import replace
 
 from kcluster.actions.recording import RecordedStep
 from kcluster.config.topology.model import Topology
+from kcluster.events.words.base import counted
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import RunRecord
-from kcluster.scenario.language.model import Step
+from kcluster.scenario.language.model import Step, WorkloadSpec
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.fork import Futures, fork
 from kcluster.scenario.recorded import RecordedClient, scenario_text, steps_of, without_auto_created
 from kcluster.scenario.seen_clients import MAX_RATE_PER_S, PAUSE_MS, SeenClient, seen_clients
-from kcluster.scenario.started import StartedClient, clients_started
+from kcluster.scenario.started import StartedClient, clients_started, workload_since
 
 Led = tuple[int, tuple[int, ...]]
 """The leader of a partition, -1 for none, and its ISR in order of ids."""
@@ -56,7 +57,9 @@ class _Past(Struct):
     """A cluster's past until a moment, as a scenario.  Times count from the moment at which clients
     could connect.  `at_ms`: the moment in the cluster; `moment_ms`: in the scenario, `skipped_ms`
     earlier.  `unknown_s`: the number of the last seconds for which the record has the clients'
-    requests; 0 if it has them all."""
+    requests; 0 if it has them all.  `workload`: the clients of a scenario that is played on the
+    cluster; the text does not have them.  `has_clients`: whether the text has any; if there are no
+    clients at all, it has a producer for each topic."""
 
     text: str
     moment_ms: int
@@ -66,6 +69,54 @@ class _Past(Struct):
     at_ms: int
     dropped_events: int
     unknown_s: int
+    has_clients: bool
+    workload: WorkloadSpec
+
+
+class ClusterPast(Struct, frozen=True):
+    """A cluster's past until a moment, as a scenario.  `at_ms`: the moment on the scenario's clock,
+    which begins with the scenario."""
+
+    scenario: Scenario
+    seed: int
+    at_ms: int
+    _past: _Past
+
+    def assumptions(self, record: RunRecord, problems: Sequence[str]) -> tuple[str, ...]:
+        """The reasons why the played past differs from the real one, one line each.  `record`: of a
+        run of the scenario; `problems`: what was not possible in it until the moment.  ClusterError
+        if it has another leader or ISR at the moment."""
+        past = self._past
+        found = differences(past.leaders, past.at_ms, _history_played(record), self.at_ms)
+        others = [each for each in found if not each.is_timing]
+        if others:
+            reasons = "; ".join([*problems, *difference_texts(others)])
+            raise ClusterError(
+                f"the past cannot be played again as it was: {reasons}; choose another moment"
+            )
+        return (*problems, *_assumptions(past), *difference_texts(found))
+
+
+def past_of(cluster: Cluster, at_ms: int | None) -> ClusterPast:
+    """The past of a live cluster until `at_ms` on its clock, by default now.  ClusterError for a
+    moment that is not in the cluster's record."""
+    started = clients_started(cluster)
+    past = cluster.call(lambda: _past(cluster, at_ms, started))
+    scenario = Scenario.parse(past.text, "the past of the cluster")
+    if past.workload != WorkloadSpec():
+        workload = _together(scenario.workload if past.has_clients else None, past.workload)
+        scenario = replace(scenario, workload=workload)
+    return ClusterPast(scenario, cluster.seed, past.moment_ms, past)
+
+
+def _together(one: WorkloadSpec | None, other: WorkloadSpec) -> WorkloadSpec:
+    if one is None:
+        return other
+    return WorkloadSpec(
+        (*one.producers, *other.producers),
+        (*one.consumers, *other.consumers),
+        (*one.processors, *other.processors),
+    )
 
 
 def fork_cluster(
@@ -74,21 +125,11 @@ def fork_cluster(
     """Both futures of a live cluster from `at_ms` on its clock, by default now, each `for_ms` long.
     The times in the answer are times of the run in virtual time.  ClusterError for a moment that is
     not in the cluster's record, and for a past that cannot be played again as it was."""
-    started = clients_started(cluster)
-    past = cluster.call(lambda: _past(cluster, at_ms, started))
-    scenario = Scenario.parse(past.text, "the past of the cluster")
-    futures = fork(scenario, cluster.seed, past.moment_ms, actions, for_ms)
-    record = futures.here.record
-    played = _history_played(record)
-    differing = differences(past.leaders, past.at_ms, played, futures.at_ms - record.info.began_ms)
-    others = [each for each in differing if not each.is_timing]
-    if others:
-        reasons = "; ".join([*futures.assumptions, *map(_difference_text, others)])
-        raise ClusterError(
-            f"the past cannot be played again as it was: {reasons}; choose another moment"
-        )
-    late = (_difference_text(each) for each in differing[:MAX_DIFFERENCES])
-    assumptions = (*futures.assumptions, *_assumptions(past), *late)
+    if cluster.real_version:
+        raise ClusterError("a real Kafka has one future: its brokers cannot be copied from outside")
+    past = past_of(cluster, at_ms)
+    futures = fork(past.scenario, past.seed, past.at_ms, actions, for_ms)
+    assumptions = past.assumptions(futures.here.record, futures.assumptions)
     return replace(futures, assumptions=assumptions)
 
 
@@ -127,6 +168,8 @@ def _past(cluster: Cluster, at_ms: int | None, started: list[StartedClient]) -> 
         leaders=_history_live(recorder, began_ms),
         at_ms=at_ms,
         dropped_events=recorder.dropped_notes,
+        has_clients=bool(clients),
+        workload=workload_since(cluster, began_ms),
         unknown_s=(now_ms - recorder.merged_before_ms) // 1000
         if recorder.merged_before_ms > 0
         else 0,
@@ -265,6 +308,8 @@ def _history_played(record: RunRecord) -> LeaderHistory:
 
 def _assumptions(past: _Past) -> Iterator[str]:
     """The reasons why the played past differs from the real one, one line each."""
+    if not past.has_clients and past.workload == WorkloadSpec():
+        yield "no client was there: a producer of 50 records/s stands in for each topic"
     for client in past.seen:
         keys = client.keys
         if client.kind == "producers":
@@ -282,6 +327,13 @@ def _assumptions(past: _Past) -> Iterator[str]:
         yield f"who sent what is known of the last {past.unknown_s} s only"
     if past.dropped_events:
         yield f"the oldest {past.dropped_events} events are not kept, nor the actions in them"
+
+
+def difference_texts(found: Sequence[PastDifference]) -> Iterator[str]:
+    """The first differences, one line each, and the number of the others."""
+    yield from map(_difference_text, found[:MAX_DIFFERENCES])
+    if len(found) > MAX_DIFFERENCES:
+        yield f"{counted(len(found) - MAX_DIFFERENCES, 'more partition')} differ"
 
 
 def _difference_text(found: PastDifference) -> str:

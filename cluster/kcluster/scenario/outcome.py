@@ -59,8 +59,8 @@ def failed_checks(
         *_events(checks, notes),
         *_degraded(checks, verdict),
         *(FailedCheck("at_end", text) for text in _at_end(checks, stage)),
-        *_counts(checks, verdict),
-        *_resumed(checks, verdict),
+        *_counts(checks, verdict, stage.pace),
+        *_resumed(checks, verdict, stage.pace),
     ]
 
 
@@ -68,11 +68,11 @@ def expected_verdict(checks: Checks) -> str:
     """The expected verdict: from the file, else invalid if anomalies are expected, else valid."""
     if checks.verdict is not None:
         return checks.verdict
-    must_be = any(not count.holds(0) for count in checks.anomalies.values())
-    return INVALID if must_be else VALID
+    counts = (*checks.anomalies.values(), *checks.violations.values())
+    return INVALID if any(not count.holds(0) for count in counts) else VALID
 
 
-def _may_occur(checks: Checks, anomaly: Anomaly) -> bool:
+def may_occur(checks: Checks, anomaly: Anomaly) -> bool:
     """Whether the checks expect an anomaly, in any number."""
     name = anomaly.name
     return name in checks.anomalies or bool(anomaly.allowed and name in checks.allowed_anomalies)
@@ -80,7 +80,8 @@ def _may_occur(checks: Checks, anomaly: Anomaly) -> bool:
 
 def _verdict(checks: Checks, verdict: Verdict) -> Iterator[str]:
     expected = expected_verdict(checks)
-    may_be = checks.allowed_anomalies or any(x.holds(0) for x in checks.anomalies.values())
+    counts = (*checks.anomalies.values(), *checks.violations.values())
+    may_be = checks.allowed_anomalies or any(count.holds(0) for count in counts)
     if verdict.outcome != expected and not (
         may_be and checks.verdict is None and verdict.outcome in (VALID, INVALID)
     ):
@@ -95,14 +96,24 @@ def _anomalies(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
             yield FailedCheck("anomalies", text)
     unexpected: Counter[str] = Counter()
     for anomaly in verdict.anomalies:
-        if not _may_occur(checks, anomaly):
+        if not may_occur(checks, anomaly):
             unexpected[anomaly.name] += anomaly.count
     for name in sorted(unexpected):
         may_be = name in checks.allowed_anomalies
         why = "that nothing allows" if may_be else "that were not expected"
         yield FailedCheck(VERDICT, f"{unexpected[name]} {name} {why}")
+    yield from _violations(checks, verdict)
+
+
+def _violations(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
+    broken = Counter(violation.name for violation in verdict.violations)
+    for name, wanted in checks.violations.items():
+        if not wanted.holds(broken[name]):
+            text = f"violations.{name}: there are {broken[name]}, not {wanted}"
+            yield FailedCheck("violations", text)
     for violation in verdict.violations:
-        yield FailedCheck(VERDICT, f"an invariant is broken: {violation}")
+        if violation.name not in checks.violations:
+            yield FailedCheck(VERDICT, f"an invariant is broken: {violation}")
 
 
 def unexplained(checks: Checks, verdict: Verdict) -> Iterator[str]:
@@ -168,15 +179,15 @@ def _at_end(checks: Checks, stage: ScenarioStage) -> Iterator[str]:
             yield f"at_end: {condition} does not hold{stage.value_text(condition)}"
 
 
-def _counts(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
+def _counts(checks: Checks, verdict: Verdict, pace: int) -> Iterator[FailedCheck]:
     numbers = {
         "sent": verdict.sent,
         "acked": verdict.acked,
         "failed": verdict.failed,
         "unknown": verdict.unknown,
         "read": verdict.read,
-        "writes_unavailable_ms": verdict.unavailable_ms("writes"),
-        "reads_unavailable_ms": verdict.unavailable_ms("reads"),
+        "writes_unavailable_ms": verdict.unavailable_ms("writes") // pace,
+        "reads_unavailable_ms": verdict.unavailable_ms("reads") // pace,
     }
     for name, number in numbers.items():
         wanted = getattr(checks, name)
@@ -185,7 +196,7 @@ def _counts(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
             yield FailedCheck(key, f"{key}: {number}, not {wanted}")
 
 
-def _resumed(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
+def _resumed(checks: Checks, verdict: Verdict, pace: int) -> Iterator[FailedCheck]:
     """The failures of checks on resumed service, at most one for each kind: the longest window, or
     a window that never ended."""
     kinds = (("writes", checks.writes_resume_ms), ("reads", checks.reads_resume_ms))
@@ -199,6 +210,6 @@ def _resumed(checks: Checks, verdict: Verdict) -> Iterator[FailedCheck]:
             topic, number = open_.partition
             yield FailedCheck(key, f"{key}: {kind} of {topic}-{number} did not resume")
             continue
-        longest_ms = max((window.duration_ms for window in windows), default=0)
+        longest_ms = max((window.duration_ms for window in windows), default=0) // pace
         if not wanted.holds(longest_ms):
             yield FailedCheck(key, f"{key}: after {longest_ms} ms, not {wanted}")

@@ -46,7 +46,7 @@ def questions_on(stage: ScenarioStage, step: Step) -> list[Prediction]:
 
 
 def question_values(question: Prediction) -> JsonObject:
-    """The values of a question for JSON, with its words."""
+    """A question as values for JSON, with its text and the texts of its choices."""
     return {
         "kind": question.kind,
         "partition": question.partition,

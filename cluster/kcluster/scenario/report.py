@@ -68,6 +68,8 @@ def result_lines(result: RunResult, verbose: bool = False, quiet: bool = False) 
     if not quiet:
         yield from (f"  {line}" for line in result.verdict.lines(verbose=verbose))
     yield from (f"  FAILED {failure}" for failure in result.failures)
+    if result.not_judged:
+        yield f"  not judged, only the inside of brokers shows it: {', '.join(result.not_judged)}"
     if not result.passed:
         yield f"  replay: {result.replay}{'' if verbose else ' -v'}"
     yield head_line(result)

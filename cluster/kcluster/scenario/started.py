@@ -1,6 +1,7 @@
 """The project's own clients that are started on a running cluster, and stopped.
 
-Owns: start_client, stop_client, the list of clients that were started.  Never: knows what a client
+Owns: start_client, stop_client, the list of clients that were started, the workload of a scenario
+that is played on a cluster.  Never: knows what a client
 does (clients/), reads a file.  Kafka: kafka-console-producer.sh and kafka-console-consumer.sh.
 
     start_client(cluster, {"producer": {"topic": "orders", "rate": "10/s", "acks": "all"}})
@@ -22,6 +23,7 @@ from kcluster.clients.producer.producer import Producer
 from kcluster.config.files.problems import Problem, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
+from kcluster.evidence.rows import WaitingRow
 from kcluster.handle.cluster_verbs import ClusterVerbs
 from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
@@ -65,18 +67,6 @@ class StartedClient(Struct):
     def is_running(self) -> bool:
         """Whether the client has not been stopped."""
         return self.stopped_ms < 0
-
-
-class WaitingRow(Struct, gc=False):
-    """The records of a producer that have no outcome, at a time.  `oldest_ms`: the time at which
-    the oldest of them was sent."""
-
-    at_ms: int
-    client: str
-    topic: str
-    partition: int
-    count: int
-    oldest_ms: int
 
 
 class _Running(Struct):
@@ -143,6 +133,41 @@ def recorded_clients(cluster: ClusterVerbs, began_ms: int) -> list[RecordedClien
         )
         for one in clients_started(cluster)
     ]
+
+
+class _Workload(Struct, frozen=True):
+    """The clients of a scenario that is played on the cluster since `began_ms`."""
+
+    spec: WorkloadSpec
+    began_ms: int
+
+
+def note_workload(cluster: ClusterVerbs, spec: WorkloadSpec) -> None:
+    """Take note that a scenario's clients start on the cluster now, so that its past has them;
+    called in the driver's thread."""
+    cluster.parts.of(_Workload, lambda: _Workload(spec, cluster.driver.now_ms()))
+
+
+def workload_since(cluster: ClusterVerbs, began_ms: int) -> WorkloadSpec:
+    """The clients of the scenario that is played on the cluster, with times since `began_ms`; none
+    if there is no scenario.  Called in the driver's thread."""
+    noted = cluster.parts.of(_Workload, lambda: _Workload(WorkloadSpec(), began_ms))
+    later_ms, spec = noted.began_ms - began_ms, noted.spec
+
+    def later(stop_ms: int | None) -> int | None:
+        return None if stop_ms is None else stop_ms + later_ms
+
+    return WorkloadSpec(
+        tuple(
+            replace(each, start_ms=each.start_ms + later_ms, stop_ms=later(each.stop_ms))
+            for each in spec.producers
+        ),
+        tuple(
+            replace(each, start_ms=each.start_ms + later_ms, stop_ms=later(each.stop_ms))
+            for each in spec.consumers
+        ),
+        tuple(replace(each, start_ms=each.start_ms + later_ms) for each in spec.processors),
+    )
 
 
 def _started(cluster: ClusterVerbs) -> _Started:

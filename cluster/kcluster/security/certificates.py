@@ -45,8 +45,8 @@ def handshake_text(problem: HandshakeProblem, detail: str) -> str:
 
 
 class BrokerCertificate(Struct, frozen=True):
-    """The certificate that a broker shows to new connections.  `number`: how many it has had before
-    this one."""
+    """The certificate that a broker shows to new connections.  `number`: the number of certificates
+    that it showed earlier."""
 
     state: CertificateState = CertificateState.VALID
     number: int = 0

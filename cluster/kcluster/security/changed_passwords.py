@@ -18,8 +18,11 @@ class ChangedPasswords:
 
     def give(self, user: str, password: str) -> None:
         """Take note of a user's new password."""
-        self._given.setdefault(user, {})[password] = None
+        given = self._given.setdefault(user, {})
+        given.pop(password, None)
+        given[password] = None
 
     def of(self, user: str) -> tuple[str, ...]:
-        """The passwords that a user was given, oldest first."""
-        return tuple(self._given.get(user, ()))
+        """The passwords that a user was given, newest first: the newest is most often in force, and
+        each comparison with a credential takes a millisecond of computing."""
+        return tuple(reversed(self._given.get(user, {})))

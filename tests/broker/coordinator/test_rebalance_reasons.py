@@ -146,6 +146,9 @@ def test_reason__a_loaded_group_is_larger_than_group_max_size() -> None:
     assert reasons(after) == [GroupOverCapacity(2, 1)]
 
 
+LONG_ID = "c-9d6262f5-0f2b-4b0f-8f39-6f5b0a3a8f11"
+
+
 @pytest.mark.parametrize(
     ("reason", "text"),
     [
@@ -156,6 +159,11 @@ def test_reason__a_loaded_group_is_larger_than_group_max_size() -> None:
         (MetadataUpdated("m", "i", "why"), "static member i is back as m; client reason: why"),
         (ProtocolChanged("m", "i"), "as m and changes the group's protocol; client reason: not"),
         (MembersLeft((Leaver("a", "x"), Leaver("b"))), "a left; client reason: x; b left; client"),
+        (
+            MemberAdded(LONG_ID, None, f"need to re-join with the given member-id: {LONG_ID}"),
+            "new member c-9d6262f5 joined; client reason: need to re-join with the given"
+            " member-id: c-9d6262f5",
+        ),
         (HeartbeatExpired("m"), "member m expired: no heartbeat for its session timeout"),
         (PendingSyncExpired(("a", "b")), "no SyncGroup came from a, b"),
         (AssignmentNotStored("NOT_COORDINATOR"), "was not stored: NOT_COORDINATOR"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -35,6 +37,42 @@ def test_up__demo_starts_a_producer_and_a_consumer(
     start_up("--demo", "--brokers", "1", "--name", "demo", "--base-port", "0").line()
     wanted = "high_watermark(orders-0) >= 2"
     assert kcluster("wait", wanted, "--name", "demo")[0] == 0
+
+
+def test_up__open_shows_the_page_in_a_browser_that_stays(
+    start_up: Callable[..., Up],
+    kcluster: Callable[..., tuple[int, str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A browser that runs until it is closed holds up neither the cluster nor its events."""
+    shown, closed, browser = tmp_path / "shown", tmp_path / "closed", tmp_path / "browser"
+    os.mkfifo(shown)
+    os.mkfifo(closed)
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {shown}\nread line < {closed}\n')
+    browser.chmod(0o700)
+    monkeypatch.setenv("BROWSER", str(browser))
+    started = start_up("--open", "--json", "--name", "opened", "--base-port", "0")
+    page = json.loads(started.line())["page"]
+    assert shown.read_text() == page
+    assert kcluster("topic", "create", "orders", "--name", "opened")[0] == 0
+    while "topic_created" not in started.line():
+        pass
+    closed.write_text("\n")
+    code, _, err = started.stop()
+    assert (code, err) == (0, "")
+
+
+def test_up__open_says_that_there_is_no_browser(
+    start_up: Callable[..., Up], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER", "false")
+    monkeypatch.setenv("PATH", "/nowhere")
+    started = start_up("--open", "--json", "--name", "blind", "--base-port", "0")
+    assert "page" in json.loads(started.line())
+    assert started.process.stderr is not None
+    problem = "no browser was found; open the page's address yourself"
+    assert started.process.stderr.readline() == f"kcluster: {problem}\n"
 
 
 def test_up__open_needs_a_record(kcluster: Callable[..., tuple[int, str, str]]) -> None:

@@ -221,6 +221,15 @@ def test_fault__a_late_refusal_by_the_controller_is_reported(lab: Any, kcluster:
 # -------------------------------------------------------------------------------------- wait
 
 
+def test_rule__takes_numbers_and_switches(lab: Any, kcluster: Verb) -> None:
+    code, out, err = kcluster("rule", "--duplicate", "--nth", "2", "--probability", "50%")
+    assert (code, err) == (0, "")
+    assert "appends the records a second time" in out
+    code, _, err = kcluster("rule", "--api", "Fetch", "--max-version", "99")
+    assert code == 1
+    assert "Fetch has versions 0 to 18, so a cap is 0 to 17" in err
+
+
 def test_wait__for_a_condition_and_for_an_event(lab: Any, kcluster: Verb) -> None:
     code, out, _ = kcluster("wait", "isr(orders-0) = 3")
     assert code == 0

@@ -19,11 +19,14 @@ import tarfile
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
+from kcluster.proxy.proxy import ProxySettings
+from kcluster.proxy.running import RunningProxy
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[2]
@@ -199,12 +202,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it all; arguments that are not ours go to pytest (then nothing is compared)."""
     parser = argparse.ArgumentParser(description="kafka-python's own tests against kcluster")
     parser.add_argument("--directory", type=Path, default=ROOT / ".venv" / "compat")
+    parser.add_argument("--bootstrap", help="a broker of another cluster, such as a real Kafka")
+    parser.add_argument("--proxied", action="store_true", help="through an idle kcluster proxy")
     options, others = parser.parse_known_args(arguments)
     unpacked = fetch(options.directory)
     if unpacked is None:
         return 0
-    with Cluster(TOPOLOGY) as cluster:
-        outcome = run(unpacked, cluster.bootstrap.split(",")[0], others)
+    with ExitStack() as running:
+        bootstrap = options.bootstrap
+        if bootstrap is None:
+            bootstrap = running.enter_context(Cluster(TOPOLOGY)).bootstrap.split(",")[0]
+        if options.proxied:
+            host, _, port = bootstrap.rpartition(":")
+            settings = ProxySettings(((host, int(port)),), base_port=0)
+            bootstrap = running.enter_context(RunningProxy(settings)).bootstrap
+        outcome = run(unpacked, bootstrap, others)
     return (1 if outcome.failed else 0) if others else verdict(outcome, allowed())
 
 

@@ -37,7 +37,8 @@ STEPS = st.lists(
 def shaped_net(seed: int) -> Net:
     """Its links draw from a generator of their own."""
     net = Net()
-    net.fabric._rng = Random(seed)
+    rng = Random(seed)
+    net.fabric._streams = lambda name: rng
     return net
 
 
@@ -102,7 +103,7 @@ def test_fabric__draws_random_numbers_only_for_links_that_need_them() -> None:
             return 0.5
 
     rng: Any = Counting()
-    fabric = Fabric((1, 2, 3), rng=rng)
+    fabric = Fabric((1, 2, 3), streams=lambda name: rng)
     fabric.shape(1, 2, LinkShape(1_000))
     fabric.shape(1, 3, LinkShape(1_000, 500, "uniform"))
     assert (fabric.transmit((1, 2)), fabric.transmit((2, 3))) == (Arrives(1_000), Arrives(0))

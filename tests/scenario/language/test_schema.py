@@ -10,6 +10,7 @@ import pytest
 
 from kcluster.config.files.fields import fields_of
 from kcluster.config.topology.keys import TopologyKeys
+from kcluster.conform.findings import conform_schema
 from kcluster.learn.exercises import ExerciseKeys
 from kcluster.learn.lesson import LessonKeys
 from kcluster.runs.schema import run_schema
@@ -25,6 +26,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "schema"
         ("topology", topology_schema),
         ("scenario", scenario_schema),
         ("run", run_schema),
+        ("conform", conform_schema),
         ("lesson", partial(keys_schema, "lesson", LessonKeys)),
         ("exercise", partial(keys_schema, "exercise", ExerciseKeys)),
     ],

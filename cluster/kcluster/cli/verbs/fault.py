@@ -6,6 +6,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -25,14 +26,19 @@ class FaultCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
-        from kcluster.cli.work.fault import help_of, list_lines
-
-        found = help_of(ctx.meta.get(_TYPED, []))
-        if found is not None:
+        found = _help(ctx.meta.get(_TYPED, []))
+        if isinstance(found, str):
             return found
-        lines = (f"  {line}" for line in list_lines())
+        lines = (f"  {line}" for line in found)
         more = "kcluster fault slow --help shows the keys of slow."
         return "\n".join([super().get_help(ctx), "", "Actions:", *lines, "", more])
+
+
+def _help(words: Iterable[str]) -> str | list[str]:
+    """The help of the first action among the words; without one, a line for each action."""
+    from kcluster.cli.work.fault import help_of, list_lines
+
+    return help_of(words) or list(list_lines())
 
 
 @section(Section.FAULTS)
@@ -56,6 +62,4 @@ def command(
     if words:
         act(" ".join(words), name, as_json, wait=wait, duration=duration)
         return
-    from kcluster.cli.work.fault import list_lines
-
-    print("\n".join(list_lines()))
+    print("\n".join(_help(())))

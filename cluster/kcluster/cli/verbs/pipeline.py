@@ -20,7 +20,7 @@ class PipelineGroup(LazyGroup):
 @section(Section.SCENARIOS)
 @click.group("pipeline", cls=PipelineGroup)
 def command() -> None:
-    """Run Spark jobs: ingest, audit, timeline, sweep.
+    """Run Spark jobs: ingest, audit, judge, timeline, sweep.
 
     They need the extra `spark` (kcluster names the command if it is missing), and Java 17 or newer.
     """

@@ -16,7 +16,7 @@ from kcluster.cli.click_tools import HelpfulGroup, Section, fail, print_json, se
 from kcluster.cli.errors import CommandError
 from kcluster.scenario.skeleton import skeleton
 
-CLOCKS: Final = ("virtual", "live", "both")
+CLOCKS: Final = ("virtual", "live", "both", "kafka")
 
 
 @section(Section.SCENARIOS)
@@ -27,14 +27,21 @@ def command() -> None:
 
 @command.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|NAME|DIR...")
-def check(files: tuple[str, ...]) -> None:
+@click.option(
+    "--clock",
+    type=click.Choice(CLOCKS),
+    default="virtual",
+    show_default=True,
+    help="With kafka: also whether a real Kafka can play each step.",
+)
+def check(files: tuple[str, ...], clock: str) -> None:
     """Check scenario files without running them.
 
     Each problem is one line on stderr; the exit code is 2 if there is any.
     """
     from kcluster.cli.work.scenario_files import check_files
 
-    check_files(files)
+    check_files(files, clock)
 
 
 @command.command("run")

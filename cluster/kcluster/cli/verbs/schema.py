@@ -11,20 +11,24 @@ import json
 import click
 
 from kcluster.cli.click_tools import Section, section
+from kcluster.conform.findings import conform_schema
+from kcluster.runs.schema import run_schema
 
 
 @section(Section.TOOLS)
 @click.command("schema")
-@click.argument("kind", type=click.Choice(["topology", "scenario", "lesson", "exercise", "run"]))
+@click.argument(
+    "kind", type=click.Choice(["topology", "scenario", "lesson", "exercise", "run", "conform"])
+)
 def command(kind: str) -> None:
-    """Print the JSON Schema of a kind of file, or of the files of a run directory.
+    """Print the JSON Schema of a kind of file, of a run directory, or of a report.
 
     The same schemas are in docs/schema/.
     """
     if kind == "run":
-        from kcluster.runs.schema import run_schema
-
         schema = run_schema()
+    elif kind == "conform":
+        schema = conform_schema()
     else:
         from kcluster.cli.work.schema import schema_of
 

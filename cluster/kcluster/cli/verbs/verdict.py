@@ -24,17 +24,24 @@ from kcluster.cli.remote import Remote
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show every outage with its reasons.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only the last line, the answer.")
+@click.option("--manners", is_flag=True, help="Judge the habits of clients, too.")
 @control_options
-def command(since: str | None, verbose: bool, quiet: bool, name: str | None, as_json: bool) -> None:
+def command(
+    since: str | None, verbose: bool, quiet: bool, manners: bool, name: str | None, as_json: bool
+) -> None:
     """Judge what clients of the running cluster were promised: valid, invalid or unknown.
 
-    Clients are known by what the brokers saw of them. The exit code is 0 for valid, else 1.
+    Clients are known by what the brokers saw of them. The exit code is 0 for valid, else 1; with
+    --manners also 1 for a bad habit, such as a producer for each record, or requests without a
+    pause.
     """
     refuse_both(verbose, quiet)
     lines = "" if as_json else "all" if verbose else "brief"
-    verdict = Remote(name).get("verdict", {"since": since, "lines": lines})
+    wanted = {"since": since, "lines": lines, "manners": "true" if manners else None}
+    verdict = Remote(name).get("verdict", wanted)
     if as_json:
         print_json(verdict)
     else:
-        print("\n".join(verdict["lines"][-1:] if quiet else verdict["lines"]))
-    sys.exit(0 if verdict["outcome"] == "valid" else 1)
+        told = [] if quiet else verdict.get("manner_lines", [])
+        print("\n".join([*told, *(verdict["lines"][-1:] if quiet else verdict["lines"])]))
+    sys.exit(0 if verdict["outcome"] == "valid" and not verdict.get("manners") else 1)

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.cli.errors import CommandError
+from kcluster.cli.progress_bar import BAR, COUNT, progress_bar
 from kcluster.cli.topology_choice import choose_topology
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.demo.count import DemoCount, DemoLedger, count_lines
@@ -39,7 +40,6 @@ from kcluster.demo.watch import FailoverWatch
 from kcluster.events.render import plain
 from kcluster.events.timeline import timeline_lines
 from kcluster.handle.cluster import Cluster
-from kcluster.plain_output import plain_console
 
 if TYPE_CHECKING:
     from kcluster.config.topology.model import Topology
@@ -230,10 +230,7 @@ def progress(ledger: DemoLedger, quiet: bool) -> Iterator[Callable[[str], None]]
     if quiet or not sys.stdout.isatty():
         yield lambda text: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, transient=True, console=plain_console()) as bar:
+    with progress_bar(BAR, COUNT, "{task.description}", to_stderr=False) as bar:
         task = bar.add_task("", total=len(ledger.lines))
         ended = threading.Event()
 

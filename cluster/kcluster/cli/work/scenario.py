@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 from kcluster.cli.click_tools import fail, print_json, refuse_both
 from kcluster.cli.errors import CommandError
+from kcluster.cli.progress_bar import BAR, progress_bar
 from kcluster.cli.topology_choice import without_effect_line
-from kcluster.cli.work.scenario_files import read_all
+from kcluster.cli.work.scenario_files import playable_on_kafka, read_all
 from kcluster.cli.writing import writing
 from kcluster.collector import collect_after_run
-from kcluster.plain_output import plain_console
 from kcluster.runs.directory import write_run
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunCrash, RunResult
@@ -41,6 +41,10 @@ def run_files(
     for line in dict.fromkeys(without_effect_line(each.topology) for each in scenarios):
         if line is not None:
             print(line, file=sys.stderr)
+    refused = 0
+    if clock == "kafka":
+        playable = playable_on_kafka(scenarios)
+        refused, scenarios = len(scenarios) - len(playable), playable
     plan = [
         (scenario, on, scenario.first_seed(seed) + number)
         for scenario in scenarios
@@ -64,7 +68,7 @@ def run_files(
     if len(plan) > 1 and not as_json:
         crashes = f", {crashed} crashed (a bug in kcluster)" if crashed else ""
         print(f"\n{len(plan)} runs, {failed} not as expected{crashes}")
-    sys.exit(1 if crashed else 2 if inconclusive else 1 if failed else 0)
+    sys.exit(1 if crashed else 2 if inconclusive or refused else 1 if failed else 0)
 
 
 def _one(
@@ -111,11 +115,7 @@ def _progress(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda passed_ms, all_ms: None
         return
-
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.1f} s"))
-    with Progress(*columns, transient=True, console=plain_console(to_stderr=True)) as bar:
+    with progress_bar("{task.description}", BAR, "{task.completed:.1f} s") as bar:
         task = bar.add_task(name)
         yield lambda passed_ms, all_ms: bar.update(
             task, completed=passed_ms / 1000, total=all_ms / 1000

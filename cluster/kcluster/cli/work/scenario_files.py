@@ -12,13 +12,25 @@ from collections.abc import Sequence
 from kcluster.cli.errors import CommandError
 from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.on_kafka import refused_steps
 from kcluster.scenario.search import scenario_files
 
 
-def check_files(files: tuple[str, ...]) -> None:
-    """Check the scenarios of these files."""
+def check_files(files: tuple[str, ...], clock: str) -> None:
+    """Check the scenarios of these files; with the clock `kafka`, also whether a real Kafka can
+    play them."""
     scenarios = read_all(files)
+    if clock == "kafka" and len(playable_on_kafka(scenarios)) < len(scenarios):
+        sys.exit(2)
     print(f"{len(scenarios)} scenario{'s' if len(scenarios) > 1 else ''}: no problems")
+
+
+def playable_on_kafka(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """The scenarios that a real Kafka can play; the steps that it refuses go to stderr."""
+    refused = {scenario.source: [*refused_steps(scenario)] for scenario in scenarios}
+    for steps in refused.values():
+        print("\n".join(map(str, steps)), end="\n" if steps else "", file=sys.stderr)
+    return [scenario for scenario in scenarios if not refused[scenario.source]]
 
 
 def read_all(words: Sequence[str]) -> list[Scenario]:

@@ -39,6 +39,7 @@ MAX_PARTITIONS: Final = 100_000
 """The most partitions of one topic, and of all topics of a topology together."""
 
 ID: Final = Whole()
+MAX_CONTROLLERS: Final = 9
 _PORT: Final = Whole(0, MAX_PORT, "port")
 _LATENCY: Final = Milliseconds(MAX_LATENCY_MS)
 _VERSION: Final = Text("release such as 2.8", release_of)
@@ -231,6 +232,12 @@ class TopologyKeys(Struct, frozen=True, kw_only=True):
     network: Annotated[Node | None, Later("mapping", _network), "Latency between brokers."] = None
     kafka_version: Annotated[
         str | None, _VERSION, "The release as which brokers serve clients; without it, the newest."
+    ] = None
+    controllers: Annotated[
+        int | None,
+        Whole(1, MAX_CONTROLLERS),
+        "The number of controllers of a real Kafka, which elect one (--ground kafka).  A simulated"
+        " cluster has one.  [default: 1]",
     ] = None
     write_back_ms: Annotated[
         int | None,

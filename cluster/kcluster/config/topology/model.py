@@ -75,6 +75,8 @@ class Topology(Struct, frozen=True):
     security: SecuritySpec = SecuritySpec()
     kafka_version: str | None = None
     """The release of Kafka that the brokers simulate, such as `2.8`; None: the newest known one."""
+    controllers: int = 1
+    """The number of controllers of a real Kafka; a simulated cluster has one."""
     write_back_ms: int = 0
     """The age at which the operating system writes the pages of the page cache to the disk; 0:
     never."""
@@ -284,6 +286,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         listeners=listeners,
         security=security,
         kafka_version=version,
+        controllers=values.get("controllers") or 1,
         write_back_ms=values.get("write_back_ms") or 0,
         source=source,
         places=reading.places,

@@ -58,6 +58,10 @@ class ReservedPort:
         finally:
             self._share(False)
 
+    def lend(self) -> None:
+        """Let a process listen on the port that sets SO_REUSEADDR, as Java does on Linux."""
+        self._share(True)
+
     def _share(self, allowed: bool) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 

@@ -33,7 +33,7 @@ from kcluster.drivers.tls.authority import Authority
 from kcluster.drivers.tls.certificate_folder import CertificateFolder, kept_authority
 from kcluster.drivers.tls.client_socket import TlsClientSocket
 from kcluster.drivers.tls.contexts import server_context
-from kcluster.drivers.tls.credentials import Credentials, KeystoreError
+from kcluster.drivers.tls.credentials import Credentials, KeystoreError, certificates_pem
 from kcluster.drivers.tls.listener_stores import ListenerStores, TlsConfigError, open_stores
 from kcluster.drivers.tls.tls_acceptor import TlsAcceptor
 from kcluster.metadata.records import BROKER_RESOURCE
@@ -108,7 +108,15 @@ class ClusterTls:
 
     def made_for(self, view: BrokerView, state: CertificateState) -> Credentials:
         """A certificate for a broker, with all names by which clients may connect to it."""
-        hosts = (endpoint.host for endpoint in view.endpoints)
+        return self._made_for((endpoint.host for endpoint in view.endpoints), state)
+
+    def pem_for(self, hosts: Iterable[str]) -> tuple[bytes, bytes]:
+        """PEM files for a broker of another program with these hosts: its key with its certificate,
+        and the CA."""
+        made = self._made_for(hosts, CertificateState.VALID)
+        return made.pem(), certificates_pem((self.authority.certificate,))
+
+    def _made_for(self, hosts: Iterable[str], state: CertificateState) -> Credentials:
         names = (*hosts, self.topology.host, *_THIS_MACHINE, *self._names())
         return self.authority.for_broker(
             [name for name in names if name not in EVERYWHERE or name in _THIS_MACHINE], state

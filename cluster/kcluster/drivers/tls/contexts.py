@@ -67,7 +67,7 @@ def server_context(
         context.load_verify_locations(cadata=certificates_pem(trusted).decode())
     elif settings.client_auth is not ClientAuth.NONE:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-    _load(context, credentials)
+    load_credentials(context, credentials)
     return context
 
 
@@ -102,7 +102,7 @@ def openssl_name(suite: str) -> str:
     return named.replace("_", "-")
 
 
-def _load(context: ssl.SSLContext, credentials: Credentials) -> None:
+def load_credentials(context: ssl.SSLContext, credentials: Credentials) -> None:
     """Load a key by a file, which is the only way of Python's ssl.  The key in it is encrypted by
     a password that nobody else has, and only this user may read it."""
     password = secrets.token_hex(16)

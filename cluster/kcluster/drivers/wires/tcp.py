@@ -89,6 +89,7 @@ class LiveClients:
         )
         driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
         driver.clock_sinks = (*driver.clock_sinks, self._arm)
+        driver.end_sinks = (*driver.end_sinks, self.close)
 
     def add_client(
         self, client: ClientStateMachine, kafka_id: str = "", access: ClientAccess | None = None
@@ -358,8 +359,8 @@ class ClientSocket(CarriedConnection):
     def _connect(self) -> None:
         clients = self._clients
         at = clients.driver.plan.listeners_of(self.broker_id).index(self._access.listener)
-        port = clients.driver.ports[self.broker_id][at]
-        host = self.host = ANY_ADDRESS.get(port.host, port.host)
+        listens_at, port = clients.driver.address(self.broker_id, at)
+        host = self.host = ANY_ADDRESS.get(listens_at, listens_at)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = self._socket = _PlainSocket(family, socket.SOCK_STREAM)
         clients.sockets[self] = None
@@ -369,7 +370,7 @@ class ClientSocket(CarriedConnection):
         self._readable = loop.io(sock.fileno(), _READ)
         self._writable = loop.io(sock.fileno(), _WRITE)
         # The outcome shows when the socket becomes writable.
-        sock.connect_ex((host, port.port))
+        sock.connect_ex((host, port))
         self._writable.start(self._on_writable)
 
     def _on_writable(self) -> None:

@@ -14,6 +14,8 @@ from kcluster.events.clients import (
     GroupMemberJoined,
     GroupMemberLeft,
     GroupRebalanced,
+    MembersEvicted,
+    RebalanceRequested,
 )
 from kcluster.events.rebalance_reasons import (
     AnyRebalanceReason,
@@ -21,6 +23,7 @@ from kcluster.events.rebalance_reasons import (
     GroupOverCapacity,
     HeartbeatExpired,
     LeaderRejoined,
+    Leaver,
     MemberAdded,
     MembersLeft,
     MetadataUpdated,
@@ -49,38 +52,50 @@ def _(event: GroupRebalanced) -> str:
 def rebalance_text(reason: AnyRebalanceReason) -> str:
     """The reason for a rebalance, in words."""
     match reason:
-        case MemberAdded(member=member, instance_id=None, client_reason=why):
-            return f"new member {member} joined; {_client_reason(why)}"
-        case MemberAdded(member=member, instance_id=instance_id, client_reason=why):
-            return f"new static member {instance_id} joined as {member}; {_client_reason(why)}"
-        case LeaderRejoined(member=member, client_reason=why):
-            return f"leader {member} joined again; {_client_reason(why)}"
-        case MetadataUpdated(member=member, instance_id=None, client_reason=why):
-            return f"member {member} joined again with new metadata; {_client_reason(why)}"
-        case MetadataUpdated(member=member, instance_id=instance_id, client_reason=why):
-            return f"static member {instance_id} is back as {member}; {_client_reason(why)}"
-        case ProtocolChanged(member=member, instance_id=instance_id, client_reason=why):
-            back = f"static member {instance_id} is back as {member}"
-            return f"{back} and changes the group's protocol; {_client_reason(why)}"
+        case MemberAdded() | LeaderRejoined() | MetadataUpdated() | ProtocolChanged():
+            return f"{_joined(reason)}; {_client_reason(reason.client_reason, reason.member)}"
         case MembersLeft(leavers=leavers):
-            return "; ".join(f"{x.member} left; {_client_reason(x.client_reason)}" for x in leavers)
+            return "; ".join(map(_left, leavers))
         case HeartbeatExpired(member=member):
-            return f"member {member} expired: no heartbeat for its session timeout"
+            return f"member {member_name(member)} expired: no heartbeat for its session timeout"
         case PendingSyncExpired(members=members):
-            return f"no SyncGroup came from {', '.join(members)}"
+            return f"no SyncGroup came from {', '.join(map(member_name, members))}"
         case AssignmentNotStored(error=error):
             return f"the assignment was not stored: {error}"
         case GroupOverCapacity(size=size, max_size=max_size):
             return f"the loaded group has {size} members, group.max.size is {max_size}"
 
 
-def _client_reason(text: str) -> str:
-    return f"client reason: {text or 'not provided'}"
+def _joined(reason: MemberAdded | LeaderRejoined | MetadataUpdated | ProtocolChanged) -> str:
+    """The member that joined, or joined again."""
+    name = member_name(reason.member)
+    match reason:
+        case MemberAdded(instance_id=None):
+            return f"new member {name} joined"
+        case MemberAdded(instance_id=instance_id):
+            return f"new static member {instance_id} joined as {name}"
+        case LeaderRejoined():
+            return f"leader {name} joined again"
+        case MetadataUpdated(instance_id=None):
+            return f"member {name} joined again with new metadata"
+        case MetadataUpdated(instance_id=instance_id):
+            return f"static member {instance_id} is back as {name}"
+    return f"static member {reason.instance_id} is back as {name} and changes the group's protocol"
+
+
+def _left(leaver: Leaver) -> str:
+    reason = _client_reason(leaver.client_reason, leaver.member)
+    return f"{member_name(leaver.member)} left; {reason}"
+
+
+def _client_reason(text: str, member: str) -> str:
+    """The reason that a client gives, with its own member id shortened."""
+    return f"client reason: {text.replace(member, member_name(member)) or 'not provided'}"
 
 
 @text_of.register
 def _(event: GroupMemberExpired) -> str:
-    return f"member {event.member} sent no heartbeat for {event.session_timeout_ms} ms"
+    return f"member {member_name(event.member)} sent no heartbeat for {event.session_timeout_ms} ms"
 
 
 @text_of.register
@@ -99,6 +114,16 @@ _DEPARTURES: Final = {
     Departure.NOT_REVOKED: "removed: it did not revoke its partitions within the rebalance timeout",
     Departure.REPLACED: "removed: the same static member joined under another id",
 }
+
+
+@text_of.register
+def _(event: MembersEvicted) -> str:
+    return f"{counted(len(event.members), 'member')} evicted: {', '.join(event.members)}"
+
+
+@text_of.register
+def _(event: RebalanceRequested) -> str:
+    return "a rebalance was requested: a member joined and left again"
 
 
 def departure_text(event: GroupMemberLeft) -> str:

@@ -23,10 +23,16 @@ from kcluster.events.network import (
 from kcluster.events.rule_effects import (
     AnswerError,
     AnyEffect,
+    CapVersion,
     Close,
+    Corruption,
+    CorruptRecords,
     Delay,
     Drop,
+    DuplicateRecords,
+    EmptyFetch,
     Reorder,
+    ReplaceSchemaId,
     StaleMetadata,
     ThrottleClient,
 )
@@ -159,6 +165,17 @@ def effect_text(effect: AnyEffect) -> str:
             return "answers from old metadata"
         case Reorder(limit_ms=limit_ms):
             return f"lets another pass first, for {limit_ms} ms at most"
+        case DuplicateRecords():
+            return "appends the records a second time"
+        case CorruptRecords(of=of):
+            crc = "wrong" if of is Corruption.CRC else "right"
+            return f"changes a value in the answer, with a {crc} CRC"
+        case EmptyFetch():
+            return "leaves the records out of the answer"
+        case ReplaceSchemaId(schema_id=schema_id):
+            return f"puts schema id {schema_id} into the values of the answer"
+        case CapVersion(max_version=max_version):
+            return f"caps the version at {max_version}"
 
 
 @text_of.register

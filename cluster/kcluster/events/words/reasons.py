@@ -22,13 +22,16 @@ from kcluster.events.reasons import (
     Restarted,
     ShuttingDown,
     Unfenced,
+    Unreported,
 )
 
 BY_OPERATOR: Final = "requested by the operator"
+UNREPORTED: Final = "reason unknown"
 _FENCINGS: Final = {
     Fencing.REQUESTED: "fenced at its own request",
     Fencing.SHUTDOWN_COMPLETE: "fenced: controlled shutdown complete",
     Fencing.UNREGISTERED: "unregistered",
+    Fencing.UNREPORTED: f"fenced: {UNREPORTED}",
 }
 _PERIODIC: Final = {
     "preferred": "periodic check: the preferred leader is in sync again",
@@ -63,6 +66,8 @@ def reason_text(reason: AnyReason) -> str:
             return "the reassignment is complete"
         case ReassignmentReverted():
             return "the reassignment was cancelled"
+        case Unreported():
+            return UNREPORTED
 
 
 def fenced_text(broker: int, fencing: Fencing, silent_ms: int) -> str:

@@ -7,7 +7,7 @@ Owns: the names, their reading, the defaults of each profile.  Never: creates a 
 from __future__ import annotations
 
 from types import NoneType
-from typing import Final, get_args, get_type_hints
+from typing import Final, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct, structs
 
@@ -19,6 +19,11 @@ from kcluster.config.kafka.spelling import config_name
 
 FAST_FACTOR: Final = 100
 """Profile fast divides Kafka's time constants by this, the clients' too."""
+TENTH: Final = "tenth"
+WHOLE: Final = "whole"
+PACES: Final = {TENTH: 10, WHOLE: FAST_FACTOR}
+"""Profiles of the clients of a file for `fast` where the brokers' times are a tenth of Kafka's, or
+Kafka's: all times of the clients, also those that the file sets, are those of `fast` times this."""
 _KEPT: Final = frozenset({"linger_ms", "socket_connection_setup_timeout_ms"})
 """Times that are not scaled: they have no effect on the detection of a failure, or on recovery."""
 _FLAGS: Final = {"true": True, "false": False}
@@ -45,8 +50,8 @@ ClientSettings = dict[str, object]
 
 
 def defaults_of(struct: type[Struct], profile: str) -> ClientSettings:
-    """The values that a profile changes: the times, in profile `fast`."""
-    if profile != "fast":
+    """The values that a profile changes: the times, in the profile `fast` and those of PACES."""
+    if profile != "fast" and profile not in PACES:
         return {}
     return {
         field.name: max(1, field.default // FAST_FACTOR)
@@ -56,6 +61,28 @@ def defaults_of(struct: type[Struct], profile: str) -> ClientSettings:
         and isinstance(field.default, int)
         and field.default > 0
     }
+
+
+def pace_of(profile: str) -> int:
+    """The factor of all times of a workload, also of those that a file sets."""
+    return PACES.get(profile, 1)
+
+
+Settings = TypeVar("Settings", bound=Struct)
+
+
+def paced(settings: Settings, profile: str) -> Settings:
+    """The settings of a client with the times of its profile's pace."""
+    pace = pace_of(profile)
+    if pace == 1:
+        return settings
+    values = {
+        field.name: getattr(settings, field.name)
+        for field in structs.fields(settings)
+        if field.name.endswith("_ms") and field.name not in _KEPT
+    }
+    longer = {name: ms * pace for name, ms in values.items() if isinstance(ms, int) and ms > 0}
+    return structs.replace(settings, **longer)
 
 
 class ClientConfigs(Struct, frozen=True):

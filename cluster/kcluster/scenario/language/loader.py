@@ -230,6 +230,8 @@ def read_action(node: Node, source: str) -> Step:
         reading.wrong(
             node, "", "a single action is performed now; it takes no at, after, when, every"
         )
+    if step is not None and (step.options.only_if is not None or step.options.if_possible):
+        reading.wrong(node, "", "a single action takes no only_if and no if_possible")
     if reading.problems or step is None:
         raise ScenarioError(reading.problems)
     return step

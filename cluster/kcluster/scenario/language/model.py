@@ -32,6 +32,7 @@ from kcluster.config.files.fields import (
 )
 from kcluster.config.files.problems import Place, unknown
 from kcluster.evidence.causes import MEANINGS
+from kcluster.invariants.violations import VIOLATIONS
 from kcluster.operations.conditions import EVENTS, Condition
 from kcluster.operations.names import PartitionName, partition_name
 from kcluster.operations.targets import AnyTarget
@@ -294,6 +295,15 @@ class StepOptions(Struct, frozen=True):
 
     for_: Annotated[MomentRange | None, MOMENT, "Undo the action after this time."] = None
     as_: Annotated[str, text(), "A name for the affected brokers, for later steps."] = ""
+    only_if: Annotated[
+        Condition | None, CONDITION, "Skip the step if this condition does not hold at its moment."
+    ] = None
+    if_possible: Annotated[
+        bool,
+        Flag(),
+        "Skip the step if it cannot be performed at its moment, such as the kill of a dead broker;"
+        " without it, the run then proves nothing.",
+    ] = False
 
     @property
     def undone_after_ms(self) -> int | None:
@@ -311,6 +321,12 @@ class Step(Struct, frozen=True):
     place: Place = Place(0, 0)
     path: str = ""
     """The step's place in the file, for messages: `steps[3]`."""
+
+    @property
+    def may_be_skipped(self) -> bool:
+        """Whether the step may turn out to be impossible: the file allows it, or the seed decides
+        on the time of the step or on its nodes."""
+        return self.options.if_possible or self.is_drawn
 
     @property
     def is_drawn(self) -> bool:
@@ -349,6 +365,20 @@ class Checks(Struct, frozen=True):
         "These may occur where a setting or a step allows them, which the verdict names; where"
         " nothing does, they fail the run.",
     ] = ()
+    violations: Annotated[
+        dict[str, CountCheck],
+        MapOf(
+            COUNT,
+            "counts by invariant, such as {committed-lost: some}",
+            _name_of("invariant", VIOLATIONS),
+        ),
+        "How often each invariant is broken; an invariant that is not named must hold.",
+    ] = {}
+    comes_to_rest: Annotated[
+        bool,
+        Flag(),
+        "Whether everything in flight completes after the last step; false: some of it must not.",
+    ] = True
     causes: Annotated[
         tuple[str, ...],
         ListOf(_CAUSE, "causes"),

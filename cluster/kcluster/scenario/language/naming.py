@@ -102,7 +102,7 @@ def check_names(
 def _step_problems(names: Names, step: Step) -> Iterator[str]:
     """The problems with the names of one step.  A client's name is a problem where brokers are
     required."""
-    for part in (step.action, step.trigger):
+    for part in (step.action, step.trigger, step.options):
         for field in fields_of(type(part)):
             for value in _values(getattr(part, field.name)):
                 if field.kind is BROKERS and isinstance(value, Target):
@@ -149,7 +149,7 @@ def _workload_problems(
             if problem := names.partition_problem(*partition):
                 yield f"{path}.partitions", problem
         settings = consumer_settings(consumer, topology.profile)
-        plan = consumer_plan(consumer, settings)
+        plan = consumer_plan(consumer, settings, topology.profile)
         for problem in (*settings.problems(), *plan.problems(settings)):
             yield path, problem
         if consumer.share and not consumer.group:

@@ -67,6 +67,19 @@ def find_profile(name: str, directory: str) -> str | None:
     return None if shipped is None else str(shipped)
 
 
+def shipped_profile(name: str) -> Profile:
+    """A profile that ships with kcluster."""
+    path = library_path(LibraryKind.PROFILE, name)
+    assert path is not None, name
+    reading = TreeReader(str(path))
+    root, problems = from_yaml(path.read_text("utf-8"), str(path))
+    assert root is not None
+    profile = read_profile(reading, root, "")
+    assert profile is not None, reading.problems
+    assert not problems, problems
+    return profile
+
+
 def read_profile(reading: TreeReader, node: Node, path: str) -> Profile | None:
     """A profile from a mapping of its keys; `kinds` is a list of actions, each with its weight."""
     if not isinstance(node, Map):

@@ -19,6 +19,7 @@ from kcluster.config.files.fields import (
     ListOf,
     OneOf,
     StoryText,
+    StructOf,
     Whole,
     duration,
     fields_of,
@@ -30,6 +31,7 @@ from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.source import FileKind
 from kcluster.config.files.tree import Map, Node, Scalar, from_python
 from kcluster.config.topology.model import Topology, check_topology
+from kcluster.scenario.language.certified import Certified
 from kcluster.scenario.language.loader import Claims, ScenarioError, read_steps, read_workload
 from kcluster.scenario.language.model import Checks, Step, WorkloadSpec
 from kcluster.scenario.language.naming import check_names
@@ -65,6 +67,11 @@ class ScenarioKeys(Struct, frozen=True):
         "In an exercise: what a student may change, such as topology.topics.orders.config, with"
         " all that is below it.",
     ] = ()
+    certified: Annotated[
+        Certified | None,
+        StructOf(Certified, "key of certified"),
+        "What Apache Kafka was seen to do with the file, which `make certify` writes.",
+    ] = None
 
 
 KEYS: Final = {field.key: field for field in fields_of(ScenarioKeys)}
@@ -88,6 +95,8 @@ class Scenario(Struct, frozen=True):
     """The clocks on which the scenario may run."""
     may_edit: tuple[str, ...] = ()
     """The paths that a student may change in an exercise; a run does not use them."""
+    certified: Certified | None = None
+    """What Apache Kafka was seen to do with the file; a run does not use it."""
     source: str = ""
     text: str = ""
     """The file's text, for run directories."""
@@ -161,6 +170,7 @@ def read_scenario(
         seed=values.get("seed"),
         clocks=values.get("clocks") or default.clocks,
         may_edit=values.get("may_edit") or (),
+        certified=values.get("certified"),
     )
 
 

@@ -138,8 +138,7 @@ class StreamsHeartbeat(Heartbeat[StreamsGroup, StreamsMember, Tasks]):
         return CoordinatorResult(self.records, answer, written, committed)
 
     def _keep(self, configured: ConfiguredTopology) -> None:
-        """Keep the part of the group's state that is not in the log, for a group that existed
-        before."""
+        """Update the part of an existing group's state that is not in the log."""
         group, body = self.group, self.body
         group.configured = configured
         group.endpoint_epoch = self._endpoint_epoch

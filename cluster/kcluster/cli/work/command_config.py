@@ -1,0 +1,117 @@
+"""A client's properties, as Kafka's tools take them with --command-config: how the proxy connects.
+
+Owns: reading the security settings from the properties, and every problem with them.  Never: shows
+a password.  Kafka: CommonClientConfigs, SaslConfigs, SslConfigs, ConfigDef.
+
+Without `sasl.mechanism` and a login module the proxy does not log in, and clients' own logins pass.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Final
+
+from kcluster.cli.errors import CommandError
+from kcluster.config.files.problems import nearest
+from kcluster.config.kafka.jaas import MODULES, parse_jaas
+from kcluster.config.kafka.tls import TLS_DEFAULTS, TlsTexts
+from kcluster.drivers.tls.contexts import load_credentials
+from kcluster.drivers.tls.credentials import certificates_pem
+from kcluster.drivers.tls.listener_stores import TlsConfigError, open_stores
+from kcluster.importing.properties import pairs
+from kcluster.importing.tool_output import ToolText
+from kcluster.principals import SecurityProtocol
+from kcluster.proxy.upstream import UpstreamSecurity
+from kcluster.security.client_access import ClientAccess
+from kcluster.security.sasl.mechanisms import OAUTHBEARER
+
+PROTOCOL: Final = "security.protocol"
+MECHANISM: Final = "sasl.mechanism"
+JAAS: Final = "sasl.jaas.config"
+NAME_CHECK: Final = "ssl.endpoint.identification.algorithm"
+_KNOWN: Final = (PROTOCOL, MECHANISM, JAAS, NAME_CHECK, *TLS_DEFAULTS)
+_SECURITY: Final = ("security.", "sasl.", "ssl.")
+_SUBJECT: Final = "unsecuredLoginStringClaim_sub"
+
+
+def read_command_config(path: Path) -> UpstreamSecurity:
+    """How a file of properties connects; CommandError with every problem."""
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}", 2) from None
+    file = ToolText(str(path), text)
+    places: dict[str, int] = {}
+    values: dict[str, str] = {}
+    for line, name, value in pairs(file):
+        places[name], values[name] = line, value
+        if name.startswith(_SECURITY) and name not in _KNOWN:
+            meant = nearest(name, _KNOWN)
+            hint = f"; did you mean {meant}?" if meant else ""
+            file.wrong(line, 1, f"{name} has no effect on a proxy{hint}")
+    security = _security(file, places, values)
+    if file.problems or security is None:
+        raise CommandError("\n".join(str(problem) for problem in file.problems), 2)
+    return security
+
+
+def _security(
+    file: ToolText, places: dict[str, int], values: dict[str, str]
+) -> UpstreamSecurity | None:
+    name = values.get(PROTOCOL, SecurityProtocol.PLAINTEXT.name).upper()
+    if name not in SecurityProtocol.__members__:
+        known = ", ".join(SecurityProtocol.__members__)
+        file.wrong(places[PROTOCOL], 1, f"{PROTOCOL}={name}: there are {known}")
+        return None
+    protocol = SecurityProtocol[name]
+    login = _login(file, places, values, protocol)
+    context = _context(file, places, values, protocol) if protocol.has_tls else None
+    return UpstreamSecurity(context, login)
+
+
+def _login(
+    file: ToolText, places: dict[str, int], values: dict[str, str], protocol: SecurityProtocol
+) -> ClientAccess | None:
+    if not protocol.has_sasl or JAAS not in values:
+        return None  # clients log in themselves
+    mechanism = values.get(MECHANISM, "GSSAPI")
+    if mechanism not in MODULES:
+        known = ", ".join(MODULES)
+        line = places.get(MECHANISM, places[JAAS])
+        file.wrong(line, 1, f"{MECHANISM}={mechanism}: the proxy logs in with {known}")
+        return None
+    try:
+        module = parse_jaas(values[JAAS])
+    except ValueError as error:
+        file.wrong(places[JAAS], 1, f"{JAAS} {error}")
+        return None
+    if module.name != MODULES[mechanism]:
+        file.wrong(places[JAAS], 1, f"{JAAS}: {mechanism} needs {MODULES[mechanism]}")
+        return None
+    user = module.options.get(_SUBJECT if mechanism == OAUTHBEARER else "username")
+    password = module.options.get("password", "")
+    if user is None:
+        lacks = _SUBJECT if mechanism == OAUTHBEARER else "username"
+        file.wrong(places[JAAS], 1, f"{JAAS} has no {lacks}")
+        return None
+    return ClientAccess(protocol=protocol, mechanism=mechanism, user=user, password=password)
+
+
+def _context(
+    file: ToolText, places: dict[str, int], values: dict[str, str], protocol: SecurityProtocol
+) -> ssl.SSLContext | None:
+    try:
+        stores = open_stores(TlsTexts("", protocol, values, {}))
+    except TlsConfigError as error:
+        file.wrong(places.get(error.name, 1), 1, str(error))
+        return None
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+    if stores.trusted is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=certificates_pem(stores.trusted).decode())
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = bool(values.get(NAME_CHECK, "https").strip())
+    if stores.credentials is not None:
+        load_credentials(context, stores.credentials)
+    return context
