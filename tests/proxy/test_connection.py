@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -125,6 +125,31 @@ def test_connection__an_api_versions_request_from_the_future_is_answered_in_vers
         assert answer.api_keys
 
 
+def test_connection__an_api_versions_request_below_version_0_is_answered_in_version_0(
+    three: Proxied,
+) -> None:
+    with three.client() as client:
+        frame = struct.pack(">hhih", 18, -1, 7, -1)
+        client.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        number, answer = decode_response_frame(ApiKey.API_VERSIONS, 0, client.frame())
+        assert (number, answer.error_code) == (7, 35)
+
+
+def test_connection__a_client_id_that_is_not_utf_8_is_for_the_broker_to_judge() -> None:
+    """Apache Kafka answers, and reads a replacement character; a simulated broker closes."""
+    answer_bytes = b"".join(encode_response_frame(12, 0, 7, m.HeartbeatResponse()))
+    with (
+        answering(answer_bytes) as (bootstrap, got),
+        proxy_before(bootstrap) as found,
+        found.client(1) as client,
+    ):
+        frame = struct.pack(">hhih", 12, 0, 7, 2) + b"a\xff" + bytes(10)
+        client.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        number, answer = decode_response_frame(12, 0, client.frame())
+    assert (number, answer.error_code) == (7, 0)
+    assert any(b"a\xff" in each for each in got)
+
+
 # ---------------------------------------------------------------------- brokers that misbehave
 
 
@@ -184,6 +209,67 @@ def test_connection__a_broker_that_answers_nonsense_ends_one_connection(answer: 
                 while not client.is_closed():
                     pass
         assert len(got) == 3
+
+
+# --------------------------------------------------------------------------- a changing cluster
+
+
+@contextmanager
+def naming(places: dict[int, tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """A broker that answers each request as a Metadata v1, with the brokers of the moment."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def answer(sock: socket.socket) -> None:
+        with sock, suppress(ConnectionError):
+            while request := sock.recv(1 << 16):
+                (number,) = struct.unpack_from(">i", request, 8)
+                brokers = [
+                    m.MetadataResponse.MetadataResponseBroker(key, *place)
+                    for key, place in places.items()
+                ]
+                body = m.MetadataResponse(brokers=brokers)
+                sock.sendall(b"".join(encode_response_frame(3, 1, number, body)))
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield server.getsockname()
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        thread.join(PATIENCE_S)
+
+
+def test_connection__brokers_come_move_and_go() -> None:
+    """A broker keeps its port of the proxy for good, wherever it is in the cluster."""
+    places: dict[int, tuple[str, int]] = {}
+    asked = m.MetadataRequest(topics=None)
+    with naming(places) as first, naming(places) as second:
+        places[1] = first
+        with proxy_before(f"{first[0]}:{first[1]}") as found, found.client() as client:
+            assert [x.node_id for x in client.ask(asked, 1).brokers] == [1]
+            places[2] = second
+            assert {x.node_id: x.port for x in client.ask(asked, 1).brokers} == {
+                1: found.broker(1)[1],
+                2: found.broker(2)[1],
+            }
+            before = found.broker(2)
+            server = socket.create_server(("127.0.0.1", 0))
+            places[2] = server.getsockname()
+            client.ask(asked, 1)
+            assert found.broker(2) == before
+            with found.client(2), server:
+                server.settimeout(PATIENCE_S)
+                server.accept()[0].close()  # the client of port 2 comes to the new place
+            del places[2]
+            assert [x.node_id for x in client.ask(asked, 1).brokers] == [1]
+            with found.client(2) as late:
+                assert late.is_closed()
 
 
 # ------------------------------------------------------------------------------ start and end

@@ -152,8 +152,9 @@ class FrameReader:
 # -------------------------------------------------------------------------------- broker's side
 
 
-def decode_request_header(frame: Buffer) -> RequestHeader:
-    """The header of a request frame; the header of an unknown API is read as version 1."""
+def decode_request_header(frame: Buffer, errors: str = "strict") -> RequestHeader:
+    """The header of a request frame; the header of an unknown API is read as version 1.  `errors`:
+    what becomes of a client id that is not UTF-8, as in bytes.decode."""
     try:
         api_key, api_version, correlation_id, size = _unpack_header(frame, 0)
         client_id = None
@@ -162,7 +163,7 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
             return RequestHeader(api_key, api_version, correlation_id, None, 8)
         if size >= 0:
             position += size
-            client_id = str(frame[10:position], "utf-8")
+            client_id = str(frame[10:position], "utf-8", errors)
         if api_version >= _FLEXIBLE_FROM.get(api_key, 32768):
             count = frame[position]
             position += 1

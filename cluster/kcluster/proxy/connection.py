@@ -221,8 +221,9 @@ class ProxiedConnection:
             return None
         key, version = exchange.api_key, exchange.api_version
         if key == ApiKey.API_VERSIONS and not is_known(key, version):
-            exchange.api_version = 0
-            make_too_new(frame)
+            if version > 0:
+                make_too_new(frame)
+            exchange.api_version = 0  # that of the broker's answer
         elif key == ApiKey.SASL_HANDSHAKE:
             refusal = refusal_of_mechanism(exchange, frame)
             if refusal is not None:

@@ -1,4 +1,4 @@
-"""A client's properties, as Kafka's tools take them with --command-config: how the proxy connects.
+"""A client's properties, as Kafka's tools take them with --command-config, for proxy and conform.
 
 Owns: reading the security settings from the properties, and every problem with them.  Never: shows
 a password.  Kafka: CommonClientConfigs, SaslConfigs, SslConfigs, ConfigDef.
@@ -49,7 +49,7 @@ def read_command_config(path: Path) -> UpstreamSecurity:
         if name.startswith(_SECURITY) and name not in _KNOWN:
             meant = nearest(name, _KNOWN)
             hint = f"; did you mean {meant}?" if meant else ""
-            file.wrong(line, 1, f"{name} has no effect on a proxy{hint}")
+            file.wrong(line, 1, f"{name} has no effect here{hint}")
     security = _security(file, places, values)
     if file.problems or security is None:
         raise CommandError("\n".join(str(problem) for problem in file.problems), 2)
@@ -79,7 +79,7 @@ def _login(
     if mechanism not in MODULES:
         known = ", ".join(MODULES)
         line = places.get(MECHANISM, places[JAAS])
-        file.wrong(line, 1, f"{MECHANISM}={mechanism}: the proxy logs in with {known}")
+        file.wrong(line, 1, f"{MECHANISM}={mechanism}: there are {known}")
         return None
     try:
         module = parse_jaas(values[JAAS])
