@@ -43,7 +43,8 @@ COMPILED := build/compiled
 # Tests of one xdist group share a worker (tests/conftest.py); groups and slow tests come first. More
 # workers than cores: live tests and JVMs' starts wait for half of their time.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) + 1)')
-PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# A worker that ends, as at faulthandler's timeout, ends the run: a new one would run the same test again.
+PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --max-worker-restart=0
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
   tests/property tests/fuzz tests/scenario/play tests/actions tests/foreign_clients tests/cli \
