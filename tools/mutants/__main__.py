@@ -133,7 +133,7 @@ def main(arguments: Sequence[str]) -> None:
         found[task] = one
         print(line_of(one), flush=True)
     if options.page is not None:
-        options.page.write_text(page_of(list(found.values())), "utf-8")
+        options.page.write_text(page_of(list(found.values()), limits), "utf-8")
 
 
 if __name__ == "__main__":

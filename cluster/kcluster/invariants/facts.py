@@ -133,6 +133,31 @@ class ProducerDiffers(Observed, frozen=True):
     log: ProducerEnd | None
 
 
+class TransactionSpan(Struct, frozen=True):
+    """A transaction in a log: its first offset, and that of the marker that aborted it; -1 while it
+    is open."""
+
+    first_offset: int
+    marker_offset: int = -1
+
+
+class TransactionDiffers(Observed, frozen=True):
+    """The producer's transaction, open or aborted, in the table and in the log; None: it is not
+    there."""
+
+    producer_id: int
+    table: TransactionSpan | None
+    log: TransactionSpan | None
+
+
+class NewestRemoved(Observed, frozen=True):
+    """Records that are the newest of their keys, and are not in a compacted log; `offset`: of the
+    first."""
+
+    offset: int
+    count: int
+
+
 class AnsweredTwice(Observed, frozen=True):
     """A request was answered again."""
 

@@ -22,6 +22,7 @@ from kcluster.contract import Note, NoteId, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
+from kcluster.invariants.compacted import newest_removed
 from kcluster.invariants.facts import (
     AnsweredTwice,
     BeganWithout,
@@ -172,6 +173,21 @@ class Invariants:
         for key, stall in stalls:
             observed = self.partition(stall.topic, key)
             self._report(now_ms, observed, [("watermark-stalled", stall)], stall.leader)
+
+    def check_compacted(self, now_ms: int) -> None:
+        """Report the newest records of keys that compaction has removed from logs of in-sync
+        replicas; called at the end of the run."""
+        for observed in self.partitions.values():
+            registration = observed.registration
+            if registration is None or observed.deleted_ms >= 0 or not observed.clean_offset():
+                continue
+            for broker in registration.isr:
+                replica = observed.replicas.get(broker)
+                if replica is None or observed.unclean_epoch >= 0:
+                    continue
+                removed = newest_removed(observed.committed, replica.log)
+                if removed is not None:
+                    self._report(now_ms, replica, [("newest-compacted", removed)])
 
     def report_overdue(self, found: Iterable[tuple[PartitionKey, OverdueTransaction]]) -> None:
         """Report transactions that were not ended for too long."""

@@ -35,6 +35,9 @@ VIOLATIONS: Final = {
     "joined-lacking": "a replica joined the ISR without having all committed records",
     "producers-differ": "a log's table of idempotent producers is not the one that its records"
     " give",
+    "transactions-differ": "a log's open and aborted transactions are not those that its records"
+    " give",
+    "newest-compacted": "compaction removed the newest committed record of a key",
     "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
     " of them, had more and could fetch",
     "transaction-overdue": "a transaction was not aborted after its timeout, or got no markers"

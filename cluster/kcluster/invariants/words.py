@@ -39,6 +39,12 @@ def observed_text(fact: f.Observed) -> str:
         case f.ProducerDiffers(producer_id=own):
             in_table, in_log = _end_text(fact.table), _end_text(fact.log)
             return f"producer {own}: the table has {in_table}, the log {in_log}"
+        case f.TransactionDiffers(producer_id=own):
+            in_table, in_log = _span_text(fact.table), _span_text(fact.log)
+            return f"producer {own}: the table has {in_table}, the log {in_log}"
+        case f.NewestRemoved(count=count):
+            which = f"offset {fact.offset}" if count == 1 else f"offset {fact.offset} and {count - 1} more"
+            return f"the newest record of its key is gone: {which}"
         case f.AnsweredTwice():
             return f"request {fact.correlation_id} of connection {fact.connection_id}"
         case f.Unanswered():
@@ -63,3 +69,11 @@ def _end_text(end: f.ProducerEnd | None) -> str:
     if end.offset < 0:
         return f"epoch {end.epoch} without batches"
     return f"epoch {end.epoch}, sequences up to {end.sequence} at offset {end.offset}"
+
+
+def _span_text(span: f.TransactionSpan | None) -> str:
+    if span is None:
+        return "none"
+    if span.marker_offset < 0:
+        return f"one open since offset {span.first_offset}"
+    return f"one from {span.first_offset}, aborted at {span.marker_offset}"

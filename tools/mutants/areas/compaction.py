@@ -24,7 +24,7 @@ MUTATIONS: Final = (
             "        stable = log.log_end_offset\n",
         ),
         on="compaction",
-        expects="compaction-lost lost-write torn-transaction committed-differs",
+        expects="newest-compacted lost-write torn-transaction committed-differs",
     ),
     mutation(
         "compacts_uncommitted",
@@ -37,7 +37,7 @@ MUTATIONS: Final = (
             "    stable = log.log_end_offset\n",
         ),
         on="compaction",
-        expects="compaction-lost lost-write committed-differs",
+        expects="newest-compacted lost-write committed-differs",
     ),
     mutation(
         "aborted_record_hides_older",
@@ -48,7 +48,7 @@ MUTATIONS: Final = (
             "",
         ),
         on="compaction",
-        expects="compaction-lost lost-write",
+        expects="newest-compacted lost-write",
     ),
     mutation(
         "aborted_range_open_ended",
@@ -59,7 +59,7 @@ MUTATIONS: Final = (
             "        and one.first_offset <= batch.base_offset\n",
         ),
         on="compaction",
-        expects="compaction-lost lost-write torn-transaction",
+        expects="newest-compacted lost-write torn-transaction",
     ),
     mutation(
         "newest_is_dropped",
@@ -70,7 +70,7 @@ MUTATIONS: Final = (
             "    return record.offset > work.newest.get(record.key, -1) or record.offset % 7 > 0\n",
         ),
         on="compaction",
-        expects="compaction-lost lost-write committed-differs",
+        expects="newest-compacted lost-write committed-differs",
     ),
     mutation(
         "empty_batch_of_producer_dropped",
@@ -94,7 +94,7 @@ MUTATIONS: Final = (
             "",
         ),
         on="compaction",
-        expects="compaction-lost crash",
+        expects="newest-compacted crash",
     ),
     mutation(
         "markers_compacted",
@@ -105,7 +105,7 @@ MUTATIONS: Final = (
             "    if batch.is_control:\n        return None\n",
         ),
         on="compaction",
-        expects="producers-differ hanging-transaction torn-transaction crash compaction-lost"
+        expects="producers-differ hanging-transaction torn-transaction crash newest-compacted"
         " lost-write aborted-read",
     ),
     mutation(
