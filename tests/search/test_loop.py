@@ -14,7 +14,7 @@ from tests.search.spaces import FAULTS, space
 def trial(
     schedule: Schedule, signatures: Sequence[int], findings: Sequence[SearchFinding] = ()
 ) -> Trial:
-    return Trial(schedule, tuple(findings), frozenset(signatures), {}, "valid")
+    return Trial(schedule, tuple(findings), dict.fromkeys(signatures, 2_000), {}, "valid")
 
 
 def test_search__equal_trials_lead_to_equal_schedules() -> None:
@@ -40,7 +40,7 @@ def test_search__the_rarer_and_the_less_varied_schedule_is_worth_more() -> None:
     search.learn(trial(one, [0]) for one in search.batch())
     often, *rare = search.corpus
     weights = [search._weight(entry) for entry in search.corpus]
-    assert often.novel[0] == 0
+    assert list(often.novel)[0] == 0
     assert weights[0] < max(weights[1:])
     rare[0].chosen += 100
     assert search._weight(rare[0]) < weights[1]

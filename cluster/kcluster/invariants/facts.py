@@ -27,6 +27,8 @@ class Measure(StrEnum):
     COMMITTED_END = "committed up to"
     ACKED = "acked offset"
     READ = "read offset"
+    GENERATION = "generation"
+    MEMBER_EPOCH = "member epoch"
 
 
 class Fault(StrEnum):
@@ -156,6 +158,40 @@ class NewestRemoved(Observed, frozen=True):
 
     offset: int
     count: int
+
+
+class GroupWentBack(Observed, frozen=True):
+    """A group's generation, or the epoch of its `member`, became smaller."""
+
+    what: Measure
+    before: int
+    after: int
+    member: str = ""
+
+
+class AssignedTwice(Observed, frozen=True):
+    """A member got another assignment in the same generation."""
+
+    member: str
+    generation: int
+
+
+class StaleCommit(Observed, frozen=True):
+    """A commit of a generation (or member epoch) was accepted after another member's commit of a
+    later one."""
+
+    member: str
+    generation: int
+    other: str
+    later: int
+
+
+class FencedAlone(Observed, frozen=True):
+    """A producer got an error of fenced producers; `error`: Kafka's name of it."""
+
+    producer_id: int
+    producer_epoch: int
+    error: str
 
 
 class AnsweredTwice(Observed, frozen=True):

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from kcluster.contract import Note, NoteId, Request
+from kcluster.contract import Note, NoteId, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
+from kcluster.events.transactions import TransactionEnded
 from kcluster.invariants.compacted import newest_removed
 from kcluster.invariants.facts import (
     AnsweredTwice,
@@ -42,6 +43,7 @@ from kcluster.invariants.observed import (
     ObservedReplica,
     PartitionKey,
 )
+from kcluster.invariants.promises import LeaderEpoch, Promises
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
     Broken,
@@ -65,7 +67,7 @@ from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
 from kcluster.protocol import messages as m
-from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kcluster.timers import NEVER_MS
 
 _LEADER: Final = Role.LEADER
@@ -90,6 +92,7 @@ class Invariants:
         self.forbidden_elections: dict[NoteId, None] = {}
         """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
+        self.promises = Promises()
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
 
@@ -117,6 +120,10 @@ class Invariants:
             # A cancelled reassignment, too, can end in an unclean election.
             if not event.clean:
                 self._on_unclean(note, event, unclean_enabled)
+                if event.topic == GROUP_METADATA_TOPIC:
+                    self.promises.forget_groups()
+        elif isinstance(event, TransactionEnded):
+            self.promises.on_ended(event)
         elif isinstance(event, BrokerPaused):
             self.replies.on_pause(event.broker, note.at_ms)
         elif isinstance(event, BrokerResumed):
@@ -154,11 +161,19 @@ class Invariants:
             twice = AnsweredTwice(request.correlation_id, request.connection_id)
             self._report(now_ms, None, [("two-replies", twice)], broker)
 
+    def check_promises(
+        self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> None:
+        """Check a coordinator's answer against its earlier ones."""
+        for name, subject, fact in self.promises.on_reply(broker, reply, leader_epoch):
+            self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
+
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
         """Record the death of a broker's process with this broker epoch.  From now on the process
         owes no replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
+            self.promises.forget_groups()
             for observed in self.partitions.values():
                 observed.clean_offset()  # before the disk changes
                 observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))

@@ -42,6 +42,12 @@ VIOLATIONS: Final = {
     " of them, had more and could fetch",
     "transaction-overdue": "a transaction was not aborted after its timeout, or got no markers"
     " after its decision, though nothing was in the way",
+    "generation-back": "a classic group began a generation that is older than one whose assignment"
+    " its members have",
+    "assignment-differs": "a member of a classic group got two assignments in one generation",
+    "member-epoch-back": "a member of a consumer group was given an epoch older than its own",
+    "stale-commit": "a commit was accepted after another member's commit of a later generation",
+    "fenced-alone": "a transactional producer was fenced, though nobody took its place",
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
     "leader-truncated": "a leader's log became shorter within its epoch",
     "two-replies": "a request was answered twice",

@@ -1,0 +1,206 @@
+"""The promises of coordinators, as their answers show them: generations, epochs, commits, fences.
+
+Owns: what answers have promised so far, and each answer that breaks a promise.  Never: looks into a
+coordinator, sees an answer that is not sent.  Kafka: GroupMetadataManager, TransactionCoordinator;
+KIP-345, KIP-360, KIP-848.
+
+    generation-back      JoinGroup begins a generation below one whose assignment was handed out
+    assignment-differs   a member gets two assignments in one generation
+    member-epoch-back    a member's heartbeat is answered with an epoch below its own
+    stale-commit         a commit is accepted, though a later generation, or a member with a later
+                         epoch, has committed the partition
+    fenced-alone         a transactional producer is fenced, though no other one has its id, and
+                         no transaction of it was aborted but by itself
+
+A classic coordinator that does not know yet of its successor may begin generations; it cannot store
+an assignment or a commit.  So a JoinGroup counts only if its broker leads in the newest epoch.  All
+of this is void after a disk has lost records of the coordinators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from kcluster.contract import Reply, Request
+from kcluster.events.transactions import AbortReason, TransactionEnded
+from kcluster.invariants.facts import (
+    AssignedTwice,
+    FencedAlone,
+    GroupWentBack,
+    Measure,
+    Observed,
+    StaleCommit,
+)
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+
+_FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+_FIRST: Final = 1
+"""The first generation, or epoch, of a group."""
+LeaderEpoch = Callable[[int, str], int | None]
+"""(broker, group) -> the leader epoch in which a broker coordinates a group; None: it does not."""
+Broken = tuple[str, str, Observed]
+"""(name of the violation, its subject, what was observed)."""
+_CommitKey = tuple[str, str, bytes, int]
+
+
+class Promises:
+    """What the coordinators of one cluster have promised."""
+
+    def __init__(self) -> None:
+        self._assigned: dict[str, tuple[int, int]] = {}
+        """(the newest generation whose assignment was handed out, its leader epoch), by group."""
+        self._assignments: dict[tuple[str, int, str], bytes] = {}
+        """The assignment of each member, by group, generation and member."""
+        self._commits: dict[_CommitKey, tuple[str, int]] = {}
+        """(member, generation) of the last commit, by group, topic name, topic id, partition."""
+        self._clients: dict[str, dict[str | None, None]] = {}
+        """The clients that have used a transactional id."""
+        self._aborted: dict[str, None] = {}
+        """The transactional ids of which a coordinator has aborted a transaction."""
+        self._closed: dict[int, None] = {}
+        self._readers: dict[int, Callable[[int, Request, Any, LeaderEpoch], Iterator[Broken]]] = {
+            ApiKey.JOIN_GROUP: self._join,
+            ApiKey.SYNC_GROUP: self._sync,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: self._heartbeat,
+            ApiKey.OFFSET_COMMIT: self._commit,
+            ApiKey.INIT_PRODUCER_ID: self._producer,
+            ApiKey.ADD_OFFSETS_TO_TXN: self._producer,
+            ApiKey.END_TXN: self._producer,
+        }
+
+    def forget_groups(self) -> None:
+        """Forget what groups were promised, because a disk has lost records."""
+        self._assigned = {}
+        self._assignments = {}
+        self._commits = {}
+
+    def on_request(self, request: Request) -> None:
+        """Record that a client uses a transactional id."""
+        if request.api_key == ApiKey.INIT_PRODUCER_ID:
+            transactional_id = request.body.transactional_id
+            if transactional_id is not None:
+                self._clients.setdefault(transactional_id, {})[request.client_id] = None
+
+    def on_ended(self, event: TransactionEnded) -> None:
+        """Record the end of a transaction."""
+        if event.abort_reason not in (None, AbortReason.PRODUCER):
+            self._aborted[event.transactional_id] = None
+
+    def on_closed(self, connection_id: int) -> None:
+        """Record that nobody waits for a connection's answers any more."""
+        self._closed[connection_id] = None
+
+    def on_reply(self, broker: int, reply: Reply, leader_epoch: LeaderEpoch) -> Iterator[Broken]:
+        """The promises that an answer breaks; `leader_epoch`: see the type."""
+        read = self._readers.get(reply.request.api_key)
+        if read is not None and reply.body is not None:
+            yield from read(broker, reply.request, reply.body, leader_epoch)
+
+    # ---------------------------------------------------------------------------- groups
+
+    def _forget(self, group: str) -> None:
+        """Forget a group that begins anew: it was deleted, by an administrator or because it was
+        empty."""
+        self._assigned.pop(group, None)
+        for key in [key for key in self._commits if key[0] == group]:
+            del self._commits[key]
+        for member in [member for member in self._assignments if member[0] == group]:
+            del self._assignments[member]
+
+    def _join(
+        self,
+        broker: int,
+        request: Request,
+        answer: m.JoinGroupResponse,
+        leader_epoch: LeaderEpoch,
+    ) -> Iterator[Broken]:
+        group = request.body.group_id
+        if answer.generation_id == _FIRST:
+            self._forget(group)
+        known = self._assigned.get(group)
+        if answer.error_code or known is None or answer.generation_id >= known[0]:
+            return
+        epoch = leader_epoch(broker, group)
+        if epoch is not None and epoch >= known[1]:
+            back = GroupWentBack(Measure.GENERATION, known[0], answer.generation_id)
+            yield "generation-back", f"group {group}", back
+
+    def _sync(
+        self,
+        broker: int,
+        request: Request,
+        answer: m.SyncGroupResponse,
+        leader_epoch: LeaderEpoch,
+    ) -> Iterator[Broken]:
+        if answer.error_code:
+            return
+        body: m.SyncGroupRequest = request.body
+        group, generation = body.group_id, body.generation_id
+        epoch = leader_epoch(broker, group)
+        if generation >= self._assigned.get(group, (-1, -1))[0] and epoch is not None:
+            self._assigned[group] = (generation, epoch)
+        assignment = bytes(answer.assignment)
+        before = self._assignments.setdefault((group, generation, body.member_id), assignment)
+        if before != assignment:
+            self._assignments[group, generation, body.member_id] = assignment
+            twice = AssignedTwice(body.member_id, generation)
+            yield "assignment-differs", f"group {group}", twice
+
+    def _heartbeat(
+        self,
+        _broker: int,
+        request: Request,
+        answer: m.ConsumerGroupHeartbeatResponse,
+        _leader_epoch: LeaderEpoch,
+    ) -> Iterator[Broken]:
+        asked = request.body.member_epoch
+        if answer.member_epoch == _FIRST:
+            self._forget(request.body.group_id)
+        if not answer.error_code and asked > answer.member_epoch >= 0:
+            back = GroupWentBack(Measure.MEMBER_EPOCH, asked, answer.member_epoch, answer.member_id)
+            yield "member-epoch-back", f"group {request.body.group_id}", back
+
+    def _commit(
+        self,
+        _broker: int,
+        request: Request,
+        answer: m.OffsetCommitResponse,
+        _leader_epoch: LeaderEpoch,
+    ) -> Iterator[Broken]:
+        body: m.OffsetCommitRequest = request.body
+        generation, member = body.generation_id_or_member_epoch, body.member_id
+        if generation < 0:
+            return
+        group = body.group_id
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                if partition.error_code:
+                    continue
+                key = (group, topic.name, topic.topic_id, partition.partition_index)
+                before = self._commits.get(key)
+                if before is not None and before[0] != member and before[1] > generation:
+                    stale = StaleCommit(member, generation, before[0], before[1])
+                    yield "stale-commit", f"group {group}", stale
+                    continue
+                self._commits[key] = (member, generation)
+
+    # ------------------------------------------------------------------------- producers
+
+    def _producer(
+        self, _broker: int, request: Request, answer: Any, _leader_epoch: LeaderEpoch
+    ) -> Iterator[Broken]:
+        transactional_id = request.body.transactional_id
+        error = error_of(answer.error_code)
+        if error not in _FENCED or transactional_id is None:
+            return
+        is_alone = len(self._clients.get(transactional_id, ())) <= 1
+        if is_alone and transactional_id not in self._aborted and not self._is_given_up(request):
+            fenced = FencedAlone(request.body.producer_id, request.body.producer_epoch, error.name)
+            yield "fenced-alone", f"transaction {transactional_id}", fenced
+
+    def _is_given_up(self, request: Request) -> bool:
+        """Whether the client has given up, and asked again elsewhere."""
+        return request.connection_id in self._closed
