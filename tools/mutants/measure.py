@@ -35,8 +35,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 class Limits(Struct, frozen=True):
     """The limits of one search: runs, and seconds of CPU time of the runs with the mutated core."""
 
-    runs: int = 48
-    cpu_s: float = 25.0
+    runs: int = 32
+    cpu_s: float = 12.0
 
 
 class Measured(Struct, frozen=True, kw_only=True):

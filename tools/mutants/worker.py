@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 MAX_RUN_CPU_S: Final = 20.0
 """A run that takes longer hangs; most take a twentieth of this."""
-TRIES: Final = 80
+TRIES: Final = 40
 """The most runs for shrinking: enough for the number of steps, not for the roundest moments."""
-TRIES_CPU_S: Final = 40.0
 
 
 class HangError(RuntimeError):

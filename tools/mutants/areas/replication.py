@@ -351,7 +351,8 @@ MUTATIONS: Final = (
     ),
     mutation(
         "kip392_reads_past_hw",
-        "KIP-392: a follower serves consumers past its high watermark",
+        "KIP-392: a follower serves consumers past its high watermark; no client of a workload reads"
+        " from a follower, as tests/property/ do",
         Edit(
             _READING,
             "end_offset = log_end_offset if reader.is_follower else high_watermark",
@@ -359,7 +360,7 @@ MUTATIONS: Final = (
             "    if reader.is_follower or not replica.is_leader:\n"
             "        end_offset = log_end_offset",
         ),
-        on="racks",
+        on="data",
         expects="read-uncommitted",
     ),
 )
