@@ -10,10 +10,7 @@ from tools.mutants.mutation import Edit, mutation
 
 pytestmark = pytest.mark.pure_python  # the text of a compiled module cannot be replaced
 
-QUICK = {
-    "hw_counts_non_isr": "watermark-above-isr",
-    "kip841_fenced_joins": "fenced-in-isr",
-}
+QUICK = {"hw_counts_non_isr": "watermark-above-isr", "kip841_fenced_joins": "fenced-in-isr"}
 
 
 @pytest.mark.parametrize(("name", "finding"), QUICK.items(), ids=QUICK)

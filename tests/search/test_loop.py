@@ -40,7 +40,7 @@ def test_search__the_rarer_and_the_less_varied_schedule_is_worth_more() -> None:
     search.learn(trial(one, [0]) for one in search.batch())
     often, *rare = search.corpus
     weights = [search._weight(entry) for entry in search.corpus]
-    assert list(often.novel)[0] == 0
+    assert next(iter(often.novel)) == 0
     assert weights[0] < max(weights[1:])
     rare[0].chosen += 100
     assert search._weight(rare[0]) < weights[1]

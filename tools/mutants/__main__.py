@@ -68,9 +68,7 @@ def all_tasks(limits: Limits) -> list[Task]:
     return every + sample
 
 
-def measured(
-    tasks: Sequence[Task], results: Results, jobs: int
-) -> Iterator[tuple[Task, Measured]]:
+def measured(tasks: Sequence[Task], results: Results, jobs: int) -> Iterator[tuple[Task, Measured]]:
     """The results of tasks, the kept ones first, the others in the order in which they end."""
     left = []
     for task in tasks:

@@ -3,8 +3,9 @@
 Owns: the file of results, and which of them are still true.  Never: measures, words a result
 (page.py does).  Kafka: no counterpart.
 
-A result is true for one text of the mutation and of its workloads: if either changes, it is measured
-again.  A change of the core does not make results void, since each would: `--again` does.
+A result is true for one text of the mutation and of its workloads: if either changes, it is
+measured again.  A change of the core does not make results void, since each would: `--again`
+does.
 """
 
 from __future__ import annotations

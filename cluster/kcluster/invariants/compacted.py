@@ -1,7 +1,7 @@
 """The newest committed record of each key, which compaction must leave in every log.
 
 Owns: which records these are, and which of them a log lacks.  Never: cleans a log
-(partition/log/compaction.py does), or looks how that is done.  Kafka: no counterpart; the promise of
+(partition/log/compaction.py does), looks how that is done.  Kafka: no counterpart; the promise of
 cleanup.policy=compact.
 
 Records of aborted and of open transactions do not count: they make no older record of their key

@@ -111,11 +111,7 @@ class Promises:
             del self._assignments[member]
 
     def _join(
-        self,
-        broker: int,
-        request: Request,
-        answer: m.JoinGroupResponse,
-        leader_epoch: LeaderEpoch,
+        self, broker: int, request: Request, answer: m.JoinGroupResponse, leader_epoch: LeaderEpoch
     ) -> Iterator[Broken]:
         group = request.body.group_id
         if answer.generation_id == _FIRST:
@@ -129,11 +125,7 @@ class Promises:
             yield "generation-back", f"group {group}", back
 
     def _sync(
-        self,
-        broker: int,
-        request: Request,
-        answer: m.SyncGroupResponse,
-        leader_epoch: LeaderEpoch,
+        self, broker: int, request: Request, answer: m.SyncGroupResponse, leader_epoch: LeaderEpoch
     ) -> Iterator[Broken]:
         if answer.error_code:
             return

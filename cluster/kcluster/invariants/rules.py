@@ -214,9 +214,9 @@ def joins_lacking(
 
 
 def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
-    """Differences between the table of producers, with its transactions, and a replay of the log.  Deleted
-    records may still be known; producers that were silent for `expiration_ms` need not be.  A
-    compacted log is not replayed."""
+    """Differences between the table of producers, with its transactions, and a replay of the log.
+    Deleted records may still be known; producers that were silent for `expiration_ms` need not be.
+    A compacted log is not replayed."""
     producers = log.producer_table
     if producers is None or log.first_dirty_offset > log.log_start_offset:
         return
@@ -240,9 +240,7 @@ def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
     yield from _transaction_violations(producers, replayed, start)
 
 
-def _transaction_violations(
-    known: ProducerStates, replayed: ProducerStates, start: int
-) -> Broken:
+def _transaction_violations(known: ProducerStates, replayed: ProducerStates, start: int) -> Broken:
     """Differences between the transactions of a table and those of a replayed log.  A transaction
     that began before the log's `start` is known whole, but replayed in part."""
     table, log = _spans(known), _spans(replayed)

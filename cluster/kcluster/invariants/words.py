@@ -43,19 +43,14 @@ def observed_text(fact: f.Observed) -> str:
             in_table, in_log = _span_text(fact.table), _span_text(fact.log)
             return f"producer {own}: the table has {in_table}, the log {in_log}"
         case f.NewestRemoved(count=count):
-            which = f"offset {fact.offset}" if count == 1 else f"offset {fact.offset} and {count - 1} more"
+            which = (
+                f"offset {fact.offset}"
+                if count == 1
+                else f"offset {fact.offset} and {count - 1} more"
+            )
             return f"the newest record of its key is gone: {which}"
-        case f.GroupWentBack(member=member):
-            of = f" of {member}" if member else ""
-            return f"{fact.what}{of} {fact.before} -> {fact.after}"
-        case f.AssignedTwice():
-            return f"{fact.member} got two assignments in generation {fact.generation}"
-        case f.StaleCommit():
-            stale = f"a commit of {fact.member} in generation {fact.generation}"
-            return f"{stale}, after one of {fact.other} in generation {fact.later}"
-        case f.FencedAlone():
-            producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
-            return f"{fact.error} to {producer}, whose transactional id no other producer has"
+        case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit() | f.FencedAlone():
+            return _promise_text(fact)
         case f.AnsweredTwice():
             return f"request {fact.correlation_id} of connection {fact.connection_id}"
         case f.Unanswered():
@@ -72,6 +67,21 @@ def observed_text(fact: f.Observed) -> str:
         case f.TimeStoodStill():
             return fact.steps
     raise AssertionError(f"no words for {fact}")
+
+
+def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit | f.FencedAlone) -> str:
+    match fact:
+        case f.GroupWentBack(member=member):
+            of = f" of {member}" if member else ""
+            return f"{fact.what}{of} {fact.before} -> {fact.after}"
+        case f.AssignedTwice():
+            return f"{fact.member} got two assignments in generation {fact.generation}"
+        case f.StaleCommit():
+            stale = f"a commit of {fact.member} in generation {fact.generation}"
+            return f"{stale}, after one of {fact.other} in generation {fact.later}"
+        case f.FencedAlone():
+            producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
+            return f"{fact.error} to {producer}, whose transactional id no other producer has"
 
 
 def _end_text(end: f.ProducerEnd | None) -> str:

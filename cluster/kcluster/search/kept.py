@@ -113,8 +113,7 @@ def read_into(search: ScheduleSearch, text: bytes) -> None:
     search.seen = kept.seen
     search.swarms = kept.swarms
     search.corpus = [
-        Entry(_read(each.schedule), each.moments, each.novel, each.chosen)
-        for each in kept.corpus
+        Entry(_read(each.schedule), each.moments, each.novel, each.chosen) for each in kept.corpus
     ]
     for one in kept.found:
         schedule = _read(one.schedule)

@@ -26,7 +26,7 @@ BATCH: Final = 8
 FRESH_SHARE: Final = 0.4
 """The share of schedules that are drawn anew, once there is a corpus."""
 GO_ON_SHARE: Final = 0.6
-"""The share of the others that go on from a rare state with other faults, instead of a variation."""
+"""The share of the others that go on from a rare state with other faults; the rest is varied."""
 MAX_CORPUS: Final = 500
 
 

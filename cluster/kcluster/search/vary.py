@@ -1,7 +1,8 @@
 """Variations of a schedule: steps are added, dropped, moved, aimed at other nodes, made longer.
 
-Owns: one variation of a schedule, its continuation from a moment on, and moments near events.  Never: knows why a schedule is worth a
-variation (loop.py), runs one.  Kafka: no counterpart; the mutations of fuzzers such as AFL.
+Owns: one variation of a schedule, its continuation from a moment on, moments near events.  Never:
+knows why a schedule is worth a variation (loop.py), runs one.  Kafka: no counterpart; the mutations
+of fuzzers such as AFL.
 """
 
 from __future__ import annotations

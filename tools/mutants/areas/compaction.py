@@ -88,11 +88,7 @@ MUTATIONS: Final = (
     mutation(
         "dirty_part_only_from_newest",
         "KAFKA-6834 in kind: after a truncation the cleaner starts where it had ended before",
-        Edit(
-            _LOG,
-            "        self.first_dirty_offset = min(self.first_dirty_offset, offset)\n",
-            "",
-        ),
+        Edit(_LOG, "        self.first_dirty_offset = min(self.first_dirty_offset, offset)\n", ""),
         on="compaction",
         expects="newest-compacted crash",
     ),
@@ -112,9 +108,7 @@ MUTATIONS: Final = (
         "rebuilt_batch_has_no_epoch",
         "KAFKA-8185 in kind: a batch that was cleaned loses its leader epoch",
         Edit(
-            _COMPACTION,
-            "        leader_epoch=batch.leader_epoch,\n",
-            "        leader_epoch=0,\n",
+            _COMPACTION, "        leader_epoch=batch.leader_epoch,\n", "        leader_epoch=0,\n"
         ),
         on="compaction",
         expects="committed-differs crash committed-lost",
@@ -184,8 +178,7 @@ MUTATIONS: Final = (
         Edit(
             _ELECTIONS,
             "    excluded = (*target, *newcomers, unclean_shutdown)\n",
-            "    excluded = (*target, unclean_shutdown)\n"
-            "    assert newcomers is not None\n",
+            "    excluded = (*target, unclean_shutdown)\n    assert newcomers is not None\n",
         ),
         on="moves compaction",
         expects="committed-lost lost-write committed-differs",

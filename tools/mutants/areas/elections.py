@@ -135,8 +135,7 @@ MUTATIONS: Final = (
         Edit(
             _MEMBERSHIP,
             "        records = self._partitions.on_broker_restarted(restarted, cause)\n",
-            "        records: list[MetadataRecord] = []\n"
-            "        assert restarted is not None\n",
+            "        records: list[MetadataRecord] = []\n        assert restarted is not None\n",
         ),
         on="power data",
         expects="fenced-in-isr committed-lost lost-write committed-differs not-at-rest"

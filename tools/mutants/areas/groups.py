@@ -234,11 +234,7 @@ MUTATIONS: Final = (
     mutation(
         "offsets_expire_in_use",
         "KAFKA-4682: offsets of a group with members expire",
-        Edit(
-            _OFFSETS,
-            "                    or group.is_subscribed_to(topic)\n",
-            "",
-        ),
+        Edit(_OFFSETS, "                    or group.is_subscribed_to(topic)\n", ""),
         on="expiry",
         expects="committed-offset-back",
     ),
@@ -350,11 +346,7 @@ MUTATIONS: Final = (
     mutation(
         "unrevoked_never_fenced",
         "KIP-848: a member that gives nothing up is not fenced after its rebalance timeout",
-        Edit(
-            _MODERN,
-            "            self.remove(member, Departure.NOT_REVOKED, at_ms)\n",
-            "",
-        ),
+        Edit(_MODERN, "            self.remove(member, Departure.NOT_REVOKED, at_ms)\n", ""),
         on="groups",
         expects="unsettled-group livelock",
     ),

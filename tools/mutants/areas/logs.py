@@ -59,8 +59,7 @@ MUTATIONS: Final = (
         "KAFKA-5793 in kind: a producer that repeats its second last batch is out of order",
         Edit(_PRODUCERS, "state.batches[1 - BATCHES_KEPT :]", "state.batches[:0]"),
         on="pipelined",
-        expects="producers-differ lost-write nonmonotonic-send"
-        " aborted-read duplicate",
+        expects="producers-differ lost-write nonmonotonic-send aborted-read duplicate",
     ),
     mutation(
         "duplicate_appended",

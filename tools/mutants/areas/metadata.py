@@ -103,11 +103,7 @@ MUTATIONS: Final = (
     mutation(
         "ineligible_stays_pending",
         "KAFKA-15021 in kind: a proposal that was refused as ineligible stays pending",
-        Edit(
-            _ISR,
-            "            replica.drop_proposal(proposal)\n",
-            "",
-        ),
+        Edit(_ISR, "            replica.drop_proposal(proposal)\n", ""),
         on="data controller",
         expects="not-at-rest watermark-stalled",
     ),

@@ -234,11 +234,7 @@ MUTATIONS: Final = (
     mutation(
         "kafka17754_stale_append",
         "KAFKA-17754: a follower appends what it fetched in an earlier leader epoch",
-        Edit(
-            _FETCHER,
-            "            and asked.leader_epoch == replica.leader_epoch\n",
-            "",
-        ),
+        Edit(_FETCHER, "            and asked.leader_epoch == replica.leader_epoch\n", ""),
         Edit(
             _LOG,
             "            if batch.leader_epoch > leader_epoch_hint >= 0:\n                return\n",

@@ -162,8 +162,7 @@ MUTATIONS: Final = (
     ),
     mutation(
         "gaps_not_delivered",
-        "KAFKA-18494: records between stored ones, that the last leader had delivered, are"
-        " skipped",
+        "KAFKA-18494: records between stored ones, that the last leader had delivered, are skipped",
         Edit(
             _WINDOW,
             "        return self.gap_start_offset != NO_GAP"

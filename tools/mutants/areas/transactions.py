@@ -264,11 +264,7 @@ MUTATIONS: Final = (
     mutation(
         "aborted_offsets_applied",
         "the offsets of an aborted transaction are applied",
-        Edit(
-            _OFFSETS,
-            "if record is not None and is_commit]",
-            "if record is not None]",
-        ),
+        Edit(_OFFSETS, "if record is not None and is_commit]", "if record is not None]"),
         on="transactions",
         expects="never-processed committed-offset-back lost-write",
     ),
@@ -334,11 +330,7 @@ MUTATIONS: Final = (
     mutation(
         "timed_out_write_dropped",
         "a coordinator's write that was late never takes effect, though its log has it",
-        Edit(
-            _LOG_SHARD,
-            "        if error not in _MAY_BE_IN_LOG:\n",
-            "        if error:\n",
-        ),
+        Edit(_LOG_SHARD, "        if error not in _MAY_BE_IN_LOG:\n", "        if error:\n"),
         on="transactions groups",
         expects="transaction-overdue hanging-transaction committed-offset-back stuck-transaction"
         " torn-transaction swapped-transaction processed-twice",
