@@ -65,7 +65,7 @@ def all_tasks(limits: Limits) -> list[Task]:
         for seed in SEEDS
         for guided in (True, False)
     ]
-    return every + sample
+    return list(dict.fromkeys((*sample, *every)))
 
 
 def measured(tasks: Sequence[Task], results: Results, jobs: int) -> Iterator[tuple[Task, Measured]]:

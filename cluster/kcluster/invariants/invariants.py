@@ -22,7 +22,7 @@ from kcluster.contract import Note, NoteId, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
-from kcluster.events.transactions import TransactionEnded
+from kcluster.events.transactions import TransactionEvent
 from kcluster.invariants.compacted import newest_removed
 from kcluster.invariants.facts import (
     AnsweredTwice,
@@ -122,8 +122,8 @@ class Invariants:
                 self._on_unclean(note, event, unclean_enabled)
                 if event.topic == GROUP_METADATA_TOPIC:
                     self.promises.forget_groups()
-        elif isinstance(event, TransactionEnded):
-            self.promises.on_ended(event)
+        elif isinstance(event, TransactionEvent):
+            self.promises.on_transaction(event)
         elif isinstance(event, BrokerPaused):
             self.replies.on_pause(event.broker, note.at_ms)
         elif isinstance(event, BrokerResumed):
@@ -165,7 +165,7 @@ class Invariants:
         self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
     ) -> None:
         """Check a coordinator's answer against its earlier ones."""
-        for name, subject, fact in self.promises.on_reply(broker, reply, leader_epoch):
+        for name, subject, fact in self.promises.on_reply(broker, reply, leader_epoch, now_ms):
             self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
 
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
@@ -188,6 +188,12 @@ class Invariants:
         for key, stall in stalls:
             observed = self.partition(stall.topic, key)
             self._report(now_ms, observed, [("watermark-stalled", stall)], stall.leader)
+
+    def check_fenced(self) -> None:
+        """Report producers that were fenced without a rival; called at the end of the run."""
+        for at_ms, broker, transactional_id, fact in self.promises.fenced_alone():
+            subject = f"transaction {transactional_id}"
+            self.violations.append(Violation("fenced-alone", at_ms, subject, fact, broker=broker))
 
     def check_compacted(self, now_ms: int) -> None:
         """Report the newest records of keys that compaction has removed from logs of in-sync

@@ -10,7 +10,8 @@ KIP-345, KIP-360, KIP-848.
     stale-commit         a commit is accepted, though a later generation, or a member with a later
                          epoch, has committed the partition
     fenced-alone         a transactional producer is fenced, though no other one has its id, and
-                         no transaction of it was aborted but by itself
+                         no transaction of it was aborted with a later epoch; this is known at
+                         the end of the run
 
 A classic coordinator that does not know yet of its successor may begin generations; it cannot store
 an assignment or a commit.  So a JoinGroup counts only if its broker leads in the newest epoch.  All
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kcluster.contract import Reply, Request
-from kcluster.events.transactions import AbortReason, TransactionEnded
+from kcluster.events.transactions import TransactionEvent
 from kcluster.invariants.facts import (
     AssignedTwice,
     FencedAlone,
@@ -36,6 +37,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 
+_OF_PRODUCERS: Final = (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN)
 _FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 _FIRST: Final = 1
 """The first generation, or epoch, of a group."""
@@ -58,17 +60,16 @@ class Promises:
         """(member, generation) of the last commit, by group, topic name, topic id, partition."""
         self._clients: dict[str, dict[str | None, None]] = {}
         """The clients that have used a transactional id."""
-        self._aborted: dict[str, None] = {}
-        """The transactional ids of which a coordinator has aborted a transaction."""
+        self._aborted: dict[str, int] = {}
+        """The latest epoch with which a transaction was aborted, by transactional id."""
+        self._fenced: list[tuple[int, int, str, FencedAlone]] = []
+        """(at_ms, broker, transactional id, what was answered)."""
         self._closed: dict[int, None] = {}
         self._readers: dict[int, Callable[[int, Request, Any, LeaderEpoch], Iterator[Broken]]] = {
             ApiKey.JOIN_GROUP: self._join,
             ApiKey.SYNC_GROUP: self._sync,
             ApiKey.CONSUMER_GROUP_HEARTBEAT: self._heartbeat,
             ApiKey.OFFSET_COMMIT: self._commit,
-            ApiKey.INIT_PRODUCER_ID: self._producer,
-            ApiKey.ADD_OFFSETS_TO_TXN: self._producer,
-            ApiKey.END_TXN: self._producer,
         }
 
     def forget_groups(self) -> None:
@@ -84,20 +85,38 @@ class Promises:
             if transactional_id is not None:
                 self._clients.setdefault(transactional_id, {})[request.client_id] = None
 
-    def on_ended(self, event: TransactionEnded) -> None:
-        """Record the end of a transaction."""
-        if event.abort_reason not in (None, AbortReason.PRODUCER):
-            self._aborted[event.transactional_id] = None
+    def on_transaction(self, event: TransactionEvent) -> None:
+        """Record the end of a transaction.  One that a coordinator has decided and another one has
+        completed is known from its completion only."""
+        if not event.committed:
+            of = event.transactional_id
+            self._aborted[of] = max(event.producer_epoch, self._aborted.get(of, -1))
 
     def on_closed(self, connection_id: int) -> None:
         """Record that nobody waits for a connection's answers any more."""
         self._closed[connection_id] = None
 
-    def on_reply(self, broker: int, reply: Reply, leader_epoch: LeaderEpoch) -> Iterator[Broken]:
+    def on_reply(
+        self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> Iterator[Broken]:
         """The promises that an answer breaks; `leader_epoch`: see the type."""
-        read = self._readers.get(reply.request.api_key)
-        if read is not None and reply.body is not None:
-            yield from read(broker, reply.request, reply.body, leader_epoch)
+        request, body = reply.request, reply.body
+        if body is None:
+            return
+        if request.api_key in _OF_PRODUCERS:
+            self._note_fence(broker, request, error_of(body.error_code), now_ms)
+        read = self._readers.get(request.api_key)
+        if read is not None:
+            yield from read(broker, request, body, leader_epoch)
+
+    def fenced_alone(self) -> Iterator[tuple[int, int, str, FencedAlone]]:
+        """The producers that were fenced without a reason, each once, as (at_ms, broker,
+        transactional id, what was answered); called at the end of the run."""
+        fenced, self._fenced = self._fenced, []
+        for at_ms, broker, of, fact in fenced:
+            is_alone = len(self._clients.get(of, ())) <= 1
+            if is_alone and self._aborted.get(of, -1) <= fact.producer_epoch:
+                yield at_ms, broker, of, fact
 
     # ---------------------------------------------------------------------------- groups
 
@@ -181,18 +200,13 @@ class Promises:
 
     # ------------------------------------------------------------------------- producers
 
-    def _producer(
-        self, _broker: int, request: Request, answer: Any, _leader_epoch: LeaderEpoch
-    ) -> Iterator[Broken]:
-        transactional_id = request.body.transactional_id
-        error = error_of(answer.error_code)
-        if error not in _FENCED or transactional_id is None:
+    def _note_fence(self, broker: int, request: Request, error: ErrorCode, now_ms: int) -> None:
+        """Remember a fence of a client that waits for the answer: one that has given up has asked
+        again, and got further."""
+        body = request.body
+        is_given_up = request.connection_id in self._closed
+        if error not in _FENCED or body.transactional_id is None or is_given_up:
             return
-        is_alone = len(self._clients.get(transactional_id, ())) <= 1
-        if is_alone and transactional_id not in self._aborted and not self._is_given_up(request):
-            fenced = FencedAlone(request.body.producer_id, request.body.producer_epoch, error.name)
-            yield "fenced-alone", f"transaction {transactional_id}", fenced
-
-    def _is_given_up(self, request: Request) -> bool:
-        """Whether the client has given up, and asked again elsewhere."""
-        return request.connection_id in self._closed
+        if body.producer_epoch >= 0:
+            fenced = FencedAlone(body.producer_id, body.producer_epoch, error.name)
+            self._fenced.append((now_ms, broker, body.transactional_id, fenced))

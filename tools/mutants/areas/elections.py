@@ -139,7 +139,7 @@ MUTATIONS: Final = (
         ),
         on="power data",
         expects="fenced-in-isr committed-lost lost-write committed-differs not-at-rest"
-        " watermark-above-isr dead-leader",
+        " watermark-above-isr",
     ),
     mutation(
         "fence_keeps_isr",
