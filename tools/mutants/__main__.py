@@ -52,10 +52,10 @@ def _measure(task: Task) -> Measured:
     )
 
 
-def all_tasks(limits: Limits) -> list[Task]:
-    """All searches of the page."""
+def all_tasks(limits: Limits, shrinks: bool) -> list[Task]:
+    """All searches of the page, those of the sample first."""
     every = [
-        Task(name, SEED, True, limits, True)
+        Task(name, SEED, True, limits, shrinks)
         for name, mutation in MUTATIONS.items()
         if not mutation.equivalent
     ]
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--cpu-seconds", type=float, default=Limits().cpu_s)
     parser.add_argument("--seeds", default=str(SEED), help="with names: such as 1,2,3")
     parser.add_argument("--plain", action="store_true", help="with names: by chance")
-    parser.add_argument("--no-shrink", action="store_true", help="with names: do not shrink")
+    parser.add_argument("--no-shrink", action="store_true", help="do not shrink")
     parser.add_argument("--again", action="store_true", help="forget the results that are kept")
     parser.add_argument("--page", type=Path, help="write the page")
     options = parser.parse_args(arguments)
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str]) -> None:
     if options.again:
         results.forget()
     limits = Limits(options.runs, options.cpu_seconds)
-    tasks = all_tasks(limits)
+    tasks = all_tasks(limits, not options.no_shrink)
     if options.names:
         tasks = [
             Task(name, int(seed), not options.plain, limits, not options.no_shrink)
