@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tools.mutants.catalog import MUTATIONS
 from tools.mutants.measure import Limits, Measured
 from tools.mutants.page import page_of
-from tools.mutants.results import Results, key_of
+from tools.mutants.results import Results, is_within, key_of
 
 KIP_279 = MUTATIONS["kip279_unknown_epoch"]
 FOUND = Measured(
@@ -29,7 +31,7 @@ FOUND = Measured(
 
 def test_results__are_found_again(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "results.jsonl"
-    key = key_of(KIP_279, 1, Limits(), guided=True)
+    key = key_of(KIP_279, 1, guided=True)
     Results(file).add(key, FOUND)
     again = Results(file)
     assert again.get(key) == FOUND
@@ -39,13 +41,21 @@ def test_results__are_found_again(tmp_path: Path) -> None:
 
 def test_results__of_another_search_are_not_taken() -> None:
     keys = {
-        key_of(KIP_279, 1, Limits(), guided=True),
-        key_of(KIP_279, 2, Limits(), guided=True),
-        key_of(KIP_279, 1, Limits(), guided=False),
-        key_of(KIP_279, 1, Limits(runs=7), guided=True),
-        key_of(MUTATIONS["kip320_no_fencing"], 1, Limits(), guided=True),
+        key_of(KIP_279, 1, guided=True),
+        key_of(KIP_279, 2, guided=True),
+        key_of(KIP_279, 1, guided=False),
+        key_of(MUTATIONS["kip320_no_fencing"], 1, guided=True),
     }
-    assert len(keys) == 5
+    assert len(keys) == 4
+
+
+def test_results__of_a_search_with_other_limits_are_taken_if_they_would_be_the_same() -> None:
+    missed = replace(FOUND, run=0, runs=20, cpu_s=6.0)
+    assert is_within(FOUND, Limits(runs=4))
+    assert not is_within(FOUND, Limits(runs=3))
+    assert is_within(missed, Limits(runs=20))
+    assert is_within(missed, Limits(runs=50, cpu_s=6.0))
+    assert not is_within(missed, Limits(runs=50, cpu_s=9.0))
 
 
 def test_page__has_a_row_for_each_mutation() -> None:

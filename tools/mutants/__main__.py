@@ -26,7 +26,7 @@ from kcluster.config.files.problems import unknown
 from tools.mutants.catalog import MUTATIONS
 from tools.mutants.measure import Limits, Measured, measure
 from tools.mutants.page import page_of
-from tools.mutants.results import Results, key_of
+from tools.mutants.results import Results, is_within, key_of
 from tools.mutants.sample import SAMPLE, SAMPLE_LIMITS, SEEDS
 
 SEED: Final = 1
@@ -43,7 +43,7 @@ class Task(NamedTuple):
 
     @property
     def key(self) -> str:
-        return key_of(MUTATIONS[self.name], self.seed, self.limits, guided=self.guided)
+        return key_of(MUTATIONS[self.name], self.seed, guided=self.guided)
 
 
 def _measure(task: Task) -> Measured:
@@ -73,7 +73,8 @@ def measured(tasks: Sequence[Task], results: Results, jobs: int) -> Iterator[tup
     left = []
     for task in tasks:
         known = results.get(task.key)
-        if known is None or (task.shrinks and known.run and known.steps < 0):
+        is_known = known is not None and is_within(known, task.limits)
+        if known is None or not is_known or (task.shrinks and known.run and known.steps < 0):
             left.append(task)
         else:
             yield task, known

@@ -31,13 +31,21 @@ class Kept(Struct, frozen=True):
     measured: Measured
 
 
-def key_of(mutation: Mutation, seed: int, limits: Limits, *, guided: bool) -> str:
-    """The hash of what a search depends on besides the core: the mutation, its workloads, the
-    limits."""
+def key_of(mutation: Mutation, seed: int, *, guided: bool) -> str:
+    """The hash of what a search depends on besides the core and its limits: the mutation, its
+    workloads."""
     texts = [path_of(name).read_text("utf-8") for name in mutation.workloads]
     edits = [(edit.file, edit.old, edit.new) for edit in mutation.edits]
-    parts = repr((mutation.name, edits, mutation.expects, texts, seed, guided, limits))
+    parts = repr((mutation.name, edits, mutation.expects, texts, seed, guided))
     return hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+
+def is_within(measured: Measured, limits: Limits) -> bool:
+    """Whether a search with these limits has this result: one with other limits is the same search,
+    cut off elsewhere."""
+    if measured.run:
+        return measured.run <= limits.runs
+    return measured.runs >= limits.runs or measured.cpu_s >= limits.cpu_s
 
 
 class Results:
