@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tools.mutants.catalog import MUTATIONS
 from tools.mutants.measure import Limits, Measured
 from tools.mutants.page import page_of
-from tools.mutants.results import Results, is_within, key_of
+from tools.mutants.results import Results, is_within, judged, key_of
 
 KIP_279 = MUTATIONS["kip279_unknown_epoch"]
 FOUND = Measured(
@@ -47,6 +47,13 @@ def test_results__of_another_search_are_not_taken() -> None:
         key_of(MUTATIONS["kip320_no_fencing"], 1, guided=True),
     }
     assert len(keys) == 4
+
+
+def test_results__are_judged_by_the_names_that_are_expected_now() -> None:
+    found = replace(FOUND, names=("crash", "committed-lost"), finding="crash", is_right=False)
+    again = judged(KIP_279, found)
+    assert (again.finding, again.is_right) == ("committed-lost", True)
+    assert not judged(KIP_279, replace(FOUND, names=("crash",))).is_right
 
 
 def test_results__of_a_search_with_other_limits_are_taken_if_they_would_be_the_same() -> None:

@@ -26,7 +26,7 @@ from kcluster.config.files.problems import unknown
 from tools.mutants.catalog import MUTATIONS
 from tools.mutants.measure import Limits, Measured, measure
 from tools.mutants.page import page_of
-from tools.mutants.results import Results, is_within, key_of
+from tools.mutants.results import Results, is_within, judged, key_of
 from tools.mutants.sample import SAMPLE, SAMPLE_LIMITS, SEEDS
 
 SEED: Final = 1
@@ -77,7 +77,7 @@ def measured(tasks: Sequence[Task], results: Results, jobs: int) -> Iterator[tup
         if known is None or not is_known or (task.shrinks and known.run and known.steps < 0):
             left.append(task)
         else:
-            yield task, known
+            yield task, judged(MUTATIONS[task.name], known)
     with ProcessPoolExecutor(jobs, get_context("fork"), collect_rarely) as pool:
         under_way = {pool.submit(_measure, task): task for task in left}
         for future in as_completed(under_way):

@@ -27,9 +27,9 @@ had, or a plausible one like it, put into the simulated core as a change of a fe
 measures the [search](../how-to/search.md) and the checks behind it.
 
 A run counts as a find if it breaks a promise, and the same schedule of faults with the same seed
-breaks none on the core as it is. The *right* cause is one of the names that the mutation was
-expected to show, chosen before it was searched for. *Runs* is the number of runs until then, *CPU*
-their time in pure Python, *steps* the steps of the finding's scenario before and after shrinking.
+breaks none on the core as it is. The *right* cause is a finding whose name says what the mutation
+does; the others are effects of it. *Runs* is the number of runs until then, *CPU* their time in
+pure Python, *steps* the steps of the finding's scenario before and after shrinking.
 """
 _MAX_SENTENCE: Final = 260
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tools.mutants.measure import Limits, Measured
 from tools.mutants.mutation import Mutation
@@ -36,8 +37,16 @@ def key_of(mutation: Mutation, seed: int, *, guided: bool) -> str:
     workloads."""
     texts = [path_of(name).read_text("utf-8") for name in mutation.workloads]
     edits = [(edit.file, edit.old, edit.new) for edit in mutation.edits]
-    parts = repr((mutation.name, edits, mutation.expects, texts, seed, guided))
+    parts = repr((mutation.name, edits, texts, seed, guided))
     return hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+
+def judged(mutation: Mutation, measured: Measured) -> Measured:
+    """A result by the names that its mutation is expected to show now."""
+    right = [name for name in measured.names if name in mutation.expects]
+    if not measured.run:
+        return measured
+    return replace(measured, finding=(right or measured.names)[0], is_right=bool(right))
 
 
 def is_within(measured: Measured, limits: Limits) -> bool:

@@ -136,7 +136,7 @@ MUTATIONS: Final = (
             "            protocol_type=value.protocol_type or None,\n",
         ),
         on="groups",
-        expects="generation-back owned-twice unsettled-group",
+        expects="generation-back assignment-differs owned-twice",
     ),
     mutation(
         "late_members_stay",

@@ -99,7 +99,7 @@ MUTATIONS: Final = (
             "        self.aborted = []\n",
         ),
         on="transactions segments",
-        expects="producers-differ aborted-read torn-transaction",
+        expects="transactions-differ aborted-read torn-transaction",
     ),
     mutation(
         "ongoing_lost_on_rewind",
@@ -111,7 +111,7 @@ MUTATIONS: Final = (
             "        self._ongoing = {}\n",
         ),
         on="transactions segments",
-        expects="producers-differ aborted-read torn-transaction crash",
+        expects="transactions-differ aborted-read torn-transaction crash",
     ),
     mutation(
         "lso_ignores_unreplicated",
