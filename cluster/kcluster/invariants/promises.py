@@ -21,7 +21,7 @@ of this is void after a disk has lost records of the coordinators.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kcluster.contract import Reply, Request
 from kcluster.events.transactions import TransactionEvent
@@ -45,6 +45,10 @@ LeaderEpoch = Callable[[int, str], int | None]
 """(broker, group) -> the leader epoch in which a broker coordinates a group; None: it does not."""
 Broken = tuple[str, str, Observed]
 """(name of the violation, its subject, what was observed)."""
+MAX_KEPT: Final = 10_000
+"""The number of transactional ids, and of closed connections, that are remembered."""
+K = TypeVar("K")
+V = TypeVar("V")
 _CommitKey = tuple[str, str, bytes, int]
 
 
@@ -54,8 +58,8 @@ class Promises:
     def __init__(self) -> None:
         self._assigned: dict[str, tuple[int, int]] = {}
         """(the newest generation whose assignment was handed out, its leader epoch), by group."""
-        self._assignments: dict[tuple[str, int, str], bytes] = {}
-        """The assignment of each member, by group, generation and member."""
+        self._assignments: dict[str, tuple[int, dict[str, bytes]]] = {}
+        """The newest generation, and the assignment of each member in it, by group."""
         self._commits: dict[_CommitKey, tuple[str, int]] = {}
         """(member, generation) of the last commit, by group, topic name, topic id, partition."""
         self._clients: dict[str, dict[str | None, None]] = {}
@@ -84,17 +88,20 @@ class Promises:
             transactional_id = request.body.transactional_id
             if transactional_id is not None:
                 self._clients.setdefault(transactional_id, {})[request.client_id] = None
+                _forget_oldest(self._clients)
 
     def on_transaction(self, event: TransactionEvent) -> None:
         """Record the end of a transaction.  One that a coordinator has decided and another one has
         completed is known from its completion only."""
         if not event.committed:
             of = event.transactional_id
-            self._aborted[of] = max(event.producer_epoch, self._aborted.get(of, -1))
+            self._aborted[of] = max(event.producer_epoch, self._aborted.pop(of, -1))
+            _forget_oldest(self._aborted)
 
     def on_closed(self, connection_id: int) -> None:
         """Record that nobody waits for a connection's answers any more."""
         self._closed[connection_id] = None
+        _forget_oldest(self._closed)
 
     def on_reply(
         self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
@@ -124,10 +131,9 @@ class Promises:
         """Forget a group that begins anew: it was deleted, by an administrator or because it was
         empty."""
         self._assigned.pop(group, None)
+        self._assignments.pop(group, None)
         for key in [key for key in self._commits if key[0] == group]:
             del self._commits[key]
-        for member in [member for member in self._assignments if member[0] == group]:
-            del self._assignments[member]
 
     def _join(
         self, broker: int, request: Request, answer: m.JoinGroupResponse, leader_epoch: LeaderEpoch
@@ -153,12 +159,15 @@ class Promises:
         epoch = leader_epoch(broker, group)
         if generation >= self._assigned.get(group, (-1, -1))[0] and epoch is not None:
             self._assigned[group] = (generation, epoch)
-        assignment = bytes(answer.assignment)
-        before = self._assignments.setdefault((group, generation, body.member_id), assignment)
-        if before != assignment:
-            self._assignments[group, generation, body.member_id] = assignment
-            twice = AssignedTwice(body.member_id, generation)
-            yield "assignment-differs", f"group {group}", twice
+        newest, assignments = self._assignments.get(group, (-1, {}))
+        if generation > newest:
+            newest, assignments = self._assignments[group] = (generation, {})
+        if generation == newest:
+            assignment = bytes(answer.assignment)
+            if assignments.setdefault(body.member_id, assignment) != assignment:
+                assignments[body.member_id] = assignment
+                twice = AssignedTwice(body.member_id, generation)
+                yield "assignment-differs", f"group {group}", twice
 
     def _heartbeat(
         self,
@@ -210,3 +219,10 @@ class Promises:
         if body.producer_epoch >= 0:
             fenced = FencedAlone(body.producer_id, body.producer_epoch, error.name)
             self._fenced.append((now_ms, broker, body.transactional_id, fenced))
+            del self._fenced[:-MAX_KEPT]
+
+
+def _forget_oldest(known: dict[K, V]) -> None:
+    """Keep a long-lived cluster's memory bounded."""
+    if len(known) > MAX_KEPT:
+        del known[next(iter(known))]
