@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.contract import Reply, Request
-from kcluster.events.transactions import TransactionCompleted
+from kcluster.events.transactions import TransactionCompleted, TransactionEnded
 from kcluster.invariants.promises import Promises
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -147,6 +147,18 @@ def test_fence__by_another_producer_or_by_an_abort_is_none(said: Coordinators) -
     said.end(3, ErrorCode.INVALID_PRODUCER_EPOCH)
     said.init("other")
     assert said.fenced() == []
+
+
+def test_fence__while_the_last_transaction_waits_for_its_markers_is_none(
+    said: Coordinators,
+) -> None:
+    said.init("c")
+    said.promises.on_transaction(TransactionEnded("t", 3, 3, True))
+    said.end(3, ErrorCode.PRODUCER_FENCED)
+    said.promises.on_transaction(TransactionCompleted("t", 3, 3, True))
+    assert said.fenced() == []
+    said.end(3, ErrorCode.PRODUCER_FENCED)
+    assert said.fenced() == ["PRODUCER_FENCED"]
 
 
 def test_fence__of_a_client_that_has_given_up_does_not_count(said: Coordinators) -> None:

@@ -21,10 +21,10 @@ of this is void after a disk has lost records of the coordinators.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from kcluster.contract import Reply, Request
-from kcluster.events.transactions import TransactionEvent
+from kcluster.events.transactions import TransactionEnded, TransactionEvent
 from kcluster.invariants.facts import (
     AssignedTwice,
     FencedAlone,
@@ -66,15 +66,12 @@ class Promises:
         """The clients that have used a transactional id."""
         self._aborted: dict[str, int] = {}
         """The latest epoch with which a transaction was aborted, by transactional id."""
+        self._unmarked: dict[str, None] = {}
+        """The transactional ids whose last transaction waits for its markers.  Whoever ends the
+        next one before that is told to be fenced, as in Kafka."""
         self._fenced: list[tuple[int, int, str, FencedAlone]] = []
         """(at_ms, broker, transactional id, what was answered)."""
         self._closed: dict[int, None] = {}
-        self._readers: dict[int, Callable[[int, Request, Any, LeaderEpoch], Iterator[Broken]]] = {
-            ApiKey.JOIN_GROUP: self._join,
-            ApiKey.SYNC_GROUP: self._sync,
-            ApiKey.CONSUMER_GROUP_HEARTBEAT: self._heartbeat,
-            ApiKey.OFFSET_COMMIT: self._commit,
-        }
 
     def forget_groups(self) -> None:
         """Forget what groups were promised, because a disk has lost records."""
@@ -93,6 +90,11 @@ class Promises:
     def on_transaction(self, event: TransactionEvent) -> None:
         """Record the end of a transaction.  One that a coordinator has decided and another one has
         completed is known from its completion only."""
+        if isinstance(event, TransactionEnded):
+            self._unmarked[event.transactional_id] = None
+            _forget_oldest(self._unmarked)
+        else:
+            self._unmarked.pop(event.transactional_id, None)
         if not event.committed:
             of = event.transactional_id
             self._aborted[of] = max(event.producer_epoch, self._aborted.pop(of, -1))
@@ -112,9 +114,14 @@ class Promises:
             return
         if request.api_key in _OF_PRODUCERS:
             self._note_fence(broker, request, error_of(body.error_code), now_ms)
-        read = self._readers.get(request.api_key)
-        if read is not None:
-            yield from read(broker, request, body, leader_epoch)
+        elif isinstance(body, m.JoinGroupResponse):
+            yield from self._join(broker, request, body, leader_epoch)
+        elif isinstance(body, m.SyncGroupResponse):
+            yield from self._sync(broker, request, body, leader_epoch)
+        elif isinstance(body, m.ConsumerGroupHeartbeatResponse):
+            yield from self._heartbeat(request, body)
+        elif isinstance(body, m.OffsetCommitResponse):
+            yield from self._commit(request, body)
 
     def fenced_alone(self) -> Iterator[tuple[int, int, str, FencedAlone]]:
         """The producers that were fenced without a reason, each once, as (at_ms, broker,
@@ -170,11 +177,7 @@ class Promises:
                 yield "assignment-differs", f"group {group}", twice
 
     def _heartbeat(
-        self,
-        _broker: int,
-        request: Request,
-        answer: m.ConsumerGroupHeartbeatResponse,
-        _leader_epoch: LeaderEpoch,
+        self, request: Request, answer: m.ConsumerGroupHeartbeatResponse
     ) -> Iterator[Broken]:
         asked = request.body.member_epoch
         if answer.member_epoch == _FIRST:
@@ -183,13 +186,7 @@ class Promises:
             back = GroupWentBack(Measure.MEMBER_EPOCH, asked, answer.member_epoch, answer.member_id)
             yield "member-epoch-back", f"group {request.body.group_id}", back
 
-    def _commit(
-        self,
-        _broker: int,
-        request: Request,
-        answer: m.OffsetCommitResponse,
-        _leader_epoch: LeaderEpoch,
-    ) -> Iterator[Broken]:
+    def _commit(self, request: Request, answer: m.OffsetCommitResponse) -> Iterator[Broken]:
         body: m.OffsetCommitRequest = request.body
         generation, member = body.generation_id_or_member_epoch, body.member_id
         if generation < 0:
@@ -214,9 +211,9 @@ class Promises:
         again, and got further."""
         body = request.body
         is_given_up = request.connection_id in self._closed
-        if error not in _FENCED or body.transactional_id is None or is_given_up:
+        if error not in _FENCED or is_given_up or body.transactional_id in self._unmarked:
             return
-        if body.producer_epoch >= 0:
+        if body.producer_epoch >= 0 and body.transactional_id is not None:
             fenced = FencedAlone(body.producer_id, body.producer_epoch, error.name)
             self._fenced.append((now_ms, broker, body.transactional_id, fenced))
             del self._fenced[:-MAX_KEPT]

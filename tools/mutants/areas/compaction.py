@@ -134,7 +134,7 @@ MUTATIONS: Final = (
             "    if not any(broker in in_sync for broker in (*adding, *needed)):\n",
         ),
         on="compaction moves",
-        expects="committed-lost lost-write isr-not-replicas joined-lacking under-replicated",
+        expects="committed-lost lost-write isr-not-replicas joined-lacking",
     ),
     mutation(
         "reassigned_without_sync",

@@ -71,7 +71,7 @@ MUTATIONS: Final = (
         Edit(
             _SHARD,
             "    def put_back(self, group_id: str, group: Group | None) -> None:\n",
-            "    def append_batch(  # type: ignore[no-untyped-def]\n"
+            "    def append_batch(\n"
             "        self, batch, apply, on_settled, now_ms, at_once=False\n"
             "    ):\n"
             "        def later(error: ErrorCode, at_ms: int) -> None: ...\n\n"

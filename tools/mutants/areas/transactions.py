@@ -210,7 +210,7 @@ MUTATIONS: Final = (
         ),
         on="transactions",
         expects="torn-transaction swapped-transaction aborted-read hanging-transaction lost-write"
-        " producer-fenced",
+        " fenced-alone",
     ),
     mutation(
         "bump_on_every_try",
