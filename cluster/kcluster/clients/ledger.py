@@ -113,7 +113,9 @@ class SentRecord(Struct):
 
 class ReadRecord(Struct, frozen=True):
     """One record that a consumer's application received.  `restarted`: the first record after the
-    consumer's position was set: to a committed offset, by a reset, or after a truncation."""
+    consumer's position was set: to a committed offset, by a reset, or after a truncation.
+    `rewound_after`: an id of its poll or transaction if the consumer was set back afterwards to
+    where it had been before; 0 if it was not."""
 
     consumer: str
     partition: Partition
@@ -121,6 +123,7 @@ class ReadRecord(Struct, frozen=True):
     value: bytes | None
     restarted: bool = False
     at_ms: int = -1
+    rewound_after: int = 0
 
 
 class SharedRecord(Struct):

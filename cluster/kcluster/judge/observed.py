@@ -18,8 +18,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import ReadRecord, SentRecord, TransactionOutcome
+from kcluster.checks.anomalies.positions import followed
+from kcluster.checks.settings import ACKS_ALL
+from kcluster.clients.ledger import Outcome, ReadRecord, SentRecord, TransactionOutcome
 from kcluster.evidence.history import FinalLog
+from kcluster.judge.history import LogEnd, PartitionFacts
 
 NEVER: Final = -1
 
@@ -39,25 +42,22 @@ class SeenPartition(Struct, frozen=True):
 def seen_partition(
     sends: Sequence[SentRecord],
     reads: Sequence[ReadRecord],
-    read_committed: Collection[str],
-    is_compacted: bool,
-    is_drained: bool,
+    facts: PartitionFacts,
+    log_ends: Sequence[LogEnd] = (),
 ) -> SeenPartition:
-    """The partition of these sends and reads.  `read_committed`: the consumers of this level;
-    `is_compacted`: missing records may have been compacted away; `is_drained`: consumers had the
-    time to read to the end."""
-    seen = _SeenLog(sends, reads)
+    """The partition of these sends and reads, of which clients also got these end offsets."""
+    seen = _SeenLog(sends, reads, facts, log_ends)
     held = {offset: read.value for offset, read in sorted(seen.held.items())}
     values = set(held.values())
     end = max(held, default=-1) + 1
     missing = [
         send
         for send in sends
-        if send.value not in values and (send.is_promised or send.value in seen.stale)
+        if send.value not in values and (_may_be_promised(send) or send.value in seen.stale)
     ]
-    undecided = [*seen.undecided(missing, is_drained, is_compacted)]
+    undecided = [*seen.undecided(missing)]
     unseen: dict[bytes, SentRecord] = {}
-    if is_drained and held:
+    if facts.is_drained and held:
         beyond = {
             send.value: send
             for send in undecided
@@ -79,13 +79,21 @@ def seen_partition(
             start_offset=0,
             # The check for lost records must find the doubtful ones, and no other check may.
             records=[*held.items(), *sorted(at_end.items()), *enumerate(unknown, unused)],
-            clean_offset=end if is_compacted else 0,
+            clean_offset=end if facts.is_compacted else 0,
             end_offset=end,
-            hidden=_hidden(sends, seen.held, reads, read_committed) | dict.fromkeys(at_end),
+            hidden=_hidden(sends, seen.held, reads, facts.read_committed) | dict.fromkeys(at_end),
         ),
         undecided=undecided,
         unseen=[*unseen.values()],
         read_to=end - 1,
+    )
+
+
+def _may_be_promised(send: SentRecord) -> bool:
+    """Whether a record was acked, and its transaction, if any, may have been committed."""
+    transaction = send.transaction
+    return send.outcome is Outcome.ACKED and (
+        transaction is None or transaction.outcome is not TransactionOutcome.ABORTED
     )
 
 
@@ -103,14 +111,21 @@ class _SeenLog:
     `held`: the reads by offset; `stale`: by value, the last reads of records that may have been
     truncated since; `sent_ms`: the time of each send, by value."""
 
-    def __init__(self, sends: Sequence[SentRecord], reads: Sequence[ReadRecord]) -> None:
+    def __init__(
+        self,
+        sends: Sequence[SentRecord],
+        reads: Sequence[ReadRecord],
+        facts: PartitionFacts,
+        log_ends: Sequence[LogEnd],
+    ) -> None:
+        self._facts = facts
+        self._log_ends = log_ends
         self.held: dict[int, ReadRecord] = {}
         self.stale: dict[bytes | None, _Stale] = {}
         self.sent_ms: dict[bytes | None, int] = {send.value: send.sent_ms for send in sends}
-        self._last: dict[str, int] = {}
         self._acked: dict[int, SentRecord] = {}
         """The last ack of each offset."""
-        self._gaps: list[tuple[int, int, int]] = []
+        self._gaps = [*_gaps(reads, facts.is_read_from_start)]
         """(offset, next offset, time) of reads that passed offsets in between."""
         self._conflicts: list[tuple[int, int]] = []
         """(offset, time) of reads and acks of another record than before."""
@@ -131,10 +146,6 @@ class _SeenLog:
 
     def _take(self, read: ReadRecord) -> None:
         self._last_read = self._event
-        before = self._last.get(read.consumer)
-        self._last[read.consumer] = read.offset
-        if before is not None and not read.restarted and before + 1 < read.offset:
-            self._gaps.append((before, read.offset, read.at_ms))
         sent_ms = self.sent_ms.get(read.value, -1)
         held, acked = self.held.get(read.offset), self._acked.get(read.offset)
         if acked is not None and self._is_before(acked.ended_ms, sent_ms):
@@ -195,13 +206,12 @@ class _SeenLog:
                 del self.held[at]
         self._end = max(self.held, default=-1) + 1
 
-    def undecided(
-        self, missing: Sequence[SentRecord], is_drained: bool, is_compacted: bool
-    ) -> Iterator[SentRecord]:
+    def undecided(self, missing: Sequence[SentRecord]) -> Iterator[SentRecord]:
         """The missing records that no consumer passed after their acks, and after all of their
         reads."""
         passed_ms = self._passed_ms(sorted({self._offset_of(send) for send in missing}))
-        is_read_from_start = is_drained and 0 in self.held and not is_compacted
+        is_drained = self._facts.is_drained
+        is_read_from_start = is_drained and 0 in self.held and not self._facts.is_compacted
         for send in missing:
             stale = self.stale.get(send.value)
             offset = self._offset_of(send)
@@ -214,8 +224,15 @@ class _SeenLog:
             else:
                 is_truncated = stale is not None and NEVER < stale.since <= self._last_read
                 is_decided = is_drained and is_truncated and offset >= self._end
-            if not is_decided:
+            if not is_decided and not self._is_behind_the_end(send):
                 yield send
+
+    def _is_behind_the_end(self, send: SentRecord) -> bool:
+        """Whether the log ended below a record's offset after its ack.  With acks below all, the
+        record may be there and not below the high watermark, which is the end for consumers."""
+        return send.acks == ACKS_ALL and any(
+            0 <= send.ended_ms < end.at_ms and end.offset <= send.offset for end in self._log_ends
+        )
 
     def _offset_of(self, send: SentRecord) -> int:
         """The offset of a missing record: of its ack, else of its last read; -1 for none."""
@@ -238,6 +255,14 @@ class _SeenLog:
         wanted = set(offsets)
         for offset in wanted & self.held.keys():
             yield offset, self.held[offset].at_ms
+
+
+def _gaps(reads: Sequence[ReadRecord], is_read_from_start: bool) -> Iterator[tuple[int, int, int]]:
+    """(offset, next offset, time) of reads that passed offsets in between."""
+    for read, number in zip(reads, followed(reads), strict=True):
+        before = reads[number].offset if number >= 0 else -1
+        if (number >= 0 or is_read_from_start) and before + 1 < read.offset:
+            yield before, read.offset, read.at_ms
 
 
 def _skew_ms(sent_ms: Mapping[bytes | None, int], reads: Sequence[ReadRecord]) -> int:

@@ -23,7 +23,7 @@ from kcluster.record.client import (
     RecordedProducerBase,
     TopicPartition,
 )
-from kcluster.record.history_file import HistoryFile
+from kcluster.record.history_file import HistoryFile, now_ms
 
 
 class _AsyncProducer(Protocol):
@@ -52,6 +52,9 @@ class _AsyncConsumer(Protocol):
     async def seek_to_committed(
         self, *partitions: TopicPartition
     ) -> Mapping[TopicPartition, int | None]: ...
+    async def end_offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int]: ...
 
 
 class RecordedAsyncProducer(RecordedProducerBase):
@@ -187,6 +190,14 @@ class RecordedAsyncConsumer(RecordedConsumerBase):
         offsets = await self._consumer.seek_to_committed(*partitions)
         self.moved(partitions)
         return offsets
+
+    async def end_offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
+        asked_ms = now_ms()
+        ends = await self._consumer.end_offsets(partitions)
+        self.write_ends(ends, asked_ms)
+        return ends
 
 
 class _AsyncListener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types

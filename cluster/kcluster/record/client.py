@@ -15,6 +15,7 @@ from kcluster.clients.ledger import Outcome, TransactionOutcome
 from kcluster.judge.history import (
     AssignOperation,
     Isolation,
+    LogEndOperation,
     PollOperation,
     Received,
     SendOperation,
@@ -199,6 +200,13 @@ class RecordedConsumerBase(WrappedClient):
         )
         if read:
             self._history.write(PollOperation(self._name, read, self._isolation, now_ms()))
+
+    def write_ends(self, ends: Mapping[TopicPartition, int], asked_ms: int) -> None:
+        """Write the end offsets of partitions.  A read_committed consumer gets the end of what is
+        stable, behind which there may be records."""
+        if self._isolation is Isolation.READ_UNCOMMITTED:
+            for each, offset in ends.items():
+                self._history.write(LogEndOperation(each.topic, each.partition, offset, asked_ms))
 
     def moved(self, partitions: Iterable[TopicPartition] = ()) -> None:
         """The consumer's positions in these partitions, or in all, were set."""
