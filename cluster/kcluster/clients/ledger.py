@@ -126,6 +126,15 @@ class ReadRecord(Struct, frozen=True):
     rewound_after: int = 0
 
 
+class ReachedPosition(NamedTuple):
+    """A consumer's next offset in a partition at a time: it has received or skipped all below."""
+
+    consumer: str
+    partition: Partition
+    offset: int
+    at_ms: int
+
+
 class SharedRecord(Struct):
     """One record that a share consumer's application received.  `count`: the delivery count that
     the leader gave.  `is_accepted`: whether the application accepts the record; otherwise it
@@ -225,6 +234,8 @@ class Ledger:
     def __init__(self) -> None:
         self.sends: list[SentRecord] = []
         self.reads: list[ReadRecord] = []
+        self.positions: list[ReachedPosition] = []
+        """The positions of consumers when they were closed."""
         self.commits: list[GroupOffset] = []
         """Acked commits and fetched offsets; `add_commit` and `add_fetched` append to it."""
         self._acked: dict[tuple[str, Partition], int] = {}

@@ -120,6 +120,16 @@ class LogEndOperation(Operation, frozen=True, tag="log_end"):
     at_ms: int = -1
 
 
+class PositionOperation(Operation, frozen=True, tag="position"):
+    """A consumer's next offset in a partition: it has received or skipped all below."""
+
+    client: str
+    topic: str
+    partition: int
+    offset: int
+    at_ms: int = -1
+
+
 class ReadFromStartOperation(Operation, frozen=True, tag="read_from_start"):
     """Consumers began at the beginning of the partitions, or where others of their group had been:
     what lies below a read has been received by some of them."""
@@ -144,6 +154,7 @@ AnyOperation = (
     | AssignOperation
     | TopicOperation
     | LogEndOperation
+    | PositionOperation
     | ReadFromStartOperation
     | ReadToEndOperation
     | IncompleteOperation
@@ -179,6 +190,18 @@ class LogEnd(Struct, frozen=True, gc=False):
     origin: OperationPlace
 
 
+class Passed(Struct, frozen=True, gc=False):
+    """What a consumer passed without a record: from behind its last read, or -1 if it has read
+    nothing since it began, to before its position `until`."""
+
+    consumer: str
+    partition: Partition
+    last_read: int
+    until: int
+    at_ms: int
+    origin: OperationPlace
+
+
 class PartitionFacts(Struct, frozen=True):
     """What a history tells of the reads of a partition.  `is_compacted`: missing records may have
     been compacted away; `is_read_from_start`: what lies below a read has been received by some
@@ -202,6 +225,7 @@ class History(Struct):
     compacted: set[str] = field(default_factory=set)
     """The topics whose records may be compacted away."""
     log_ends: list[LogEnd] = field(default_factory=list)
+    passed: list[Passed] = field(default_factory=list)
     is_read_from_start: bool = False
     """Whether what lies below a read has been received by some consumer."""
     is_drained: bool = False
@@ -231,10 +255,15 @@ def history_of(operations: Iterable[tuple[OperationPlace, AnyOperation]]) -> His
 def history_of_ledger(ledger: Ledger, source: str, is_drained: bool) -> History:
     """The history of the clients of a run, without the run's logs."""
     here = OperationPlace(source, 0)
+    last = {(read.consumer, read.partition): read.offset for read in ledger.reads}
     return History(
         ledger=ledger,
         send_origins=[here] * len(ledger.sends),
         read_origins=[here] * len(ledger.reads),
+        passed=[
+            Passed(who, partition, last.get((who, partition), -1), offset, at_ms, here)
+            for who, partition, offset, at_ms in ledger.positions
+        ],
         is_drained=is_drained,
     )
 
@@ -245,8 +274,9 @@ class _Builder:
     def __init__(self) -> None:
         self.history = History()
         self._transactions: dict[tuple[str, int], ClientTransaction] = {}
-        self._positions: dict[str, set[Partition]] = {}
-        """The partitions in which a consumer's next read follows its last one, by consumer."""
+        self._positions: dict[str, dict[Partition, int]] = {}
+        """The last offset that a consumer has read, by consumer, in the partitions in which its
+        next read follows that one."""
 
     def add(self, origin: OperationPlace, operation: AnyOperation) -> None:
         """Add one operation."""
@@ -262,7 +292,8 @@ class _Builder:
             case AssignOperation(partitions=()):
                 self._positions.pop(operation.client, None)
             case AssignOperation():
-                self._positions.get(operation.client, set()).difference_update(operation.partitions)
+                for partition in operation.partitions:
+                    self._positions.get(operation.client, {}).pop(partition, None)
             case TopicOperation():
                 if operation.is_compacted:
                     self.history.compacted.add(operation.topic)
@@ -270,6 +301,8 @@ class _Builder:
                 partition = (operation.topic, operation.partition)
                 end = LogEnd(partition, operation.offset, operation.at_ms, origin)
                 self.history.log_ends.append(end)
+            case PositionOperation():
+                self._add_position(origin, operation)
             case ReadFromStartOperation():
                 self.history.is_read_from_start = True
             case ReadToEndOperation():
@@ -309,13 +342,13 @@ class _Builder:
         ledger = self.history.ledger
         if poll.isolation is Isolation.READ_COMMITTED:
             ledger.read_committed[poll.client] = None
-        known = self._positions.setdefault(poll.client, set())
+        known = self._positions.setdefault(poll.client, {})
         rewound_after = poll.transaction or -origin.line if poll.is_rewound else 0
         for record in poll.records:
             partition, value = (record.topic, record.partition), value_bytes(record.value)
             restarted = partition not in known
             if not poll.is_rewound:
-                known.add(partition)
+                known[partition] = record.offset
             ledger.reads.append(
                 ReadRecord(
                     poll.client, partition, record.offset, value, restarted, poll.at_ms,
@@ -329,6 +362,13 @@ class _Builder:
                         poll.client, poll.transaction, partition, record.offset, value
                     )
                 )
+
+    def _add_position(self, origin: OperationPlace, reached: PositionOperation) -> None:
+        partition = (reached.topic, reached.partition)
+        last_read = self._positions.get(reached.client, {}).get(partition, -1)
+        self.history.passed.append(
+            Passed(reached.client, partition, last_read, reached.offset, reached.at_ms, origin)
+        )
 
     def name_equal_values(self) -> None:
         """Give records of equal values names of their own: `a`, `a #2`, `a #3`, in the order of

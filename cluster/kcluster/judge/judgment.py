@@ -13,14 +13,14 @@ from kcluster.checks.anomalies import Anomaly
 from kcluster.checks.verdict_facts import INVALID, UNKNOWN, VALID
 from kcluster.clients.ledger import Partition, ReadRecord, SentRecord
 from kcluster.judge.cycles import WriteCycle
-from kcluster.judge.history import LogEnd, OperationPlace
+from kcluster.judge.history import LogEnd, OperationPlace, Passed
 
 
 class Proof(Struct, frozen=True):
-    """An operation that proves an anomaly: a send, a read or the end of a log, and its place in a
-    file."""
+    """An operation that proves an anomaly: a send, a read, the end of a log or a position, and its
+    place in a file."""
 
-    operation: SentRecord | ReadRecord | LogEnd
+    operation: SentRecord | ReadRecord | LogEnd | Passed
     origin: OperationPlace
 
 

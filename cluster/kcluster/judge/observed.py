@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from kcluster.checks.anomalies.positions import followed
 from kcluster.checks.settings import ACKS_ALL
 from kcluster.clients.ledger import Outcome, ReadRecord, SentRecord, TransactionOutcome
 from kcluster.evidence.history import FinalLog
-from kcluster.judge.history import LogEnd, PartitionFacts
+from kcluster.judge.history import LogEnd, PartitionFacts, Passed
 
 NEVER: Final = -1
 
@@ -44,9 +44,12 @@ def seen_partition(
     reads: Sequence[ReadRecord],
     facts: PartitionFacts,
     log_ends: Sequence[LogEnd] = (),
+    passed: Sequence[Passed] = (),
 ) -> SeenPartition:
-    """The partition of these sends and reads, of which clients also got these end offsets."""
+    """The partition of these sends and reads, of which clients also got these end offsets, and
+    which they passed so far."""
     seen = _SeenLog(sends, reads, facts, log_ends)
+    seen.gaps += _known_gaps(passed, facts)
     held = {offset: read.value for offset, read in sorted(seen.held.items())}
     values = set(held.values())
     end = max(held, default=-1) + 1
@@ -81,7 +84,7 @@ def seen_partition(
             records=[*held.items(), *sorted(at_end.items()), *enumerate(unknown, unused)],
             clean_offset=end if facts.is_compacted else 0,
             end_offset=end,
-            hidden=_hidden(sends, seen.held, reads, facts.read_committed) | dict.fromkeys(at_end),
+            hidden=_hidden(sends, seen, reads, facts.read_committed) | dict.fromkeys(at_end),
         ),
         undecided=undecided,
         unseen=[*unseen.values()],
@@ -108,8 +111,9 @@ class _Stale(Struct, frozen=True):
 class _SeenLog:
     """The log of a partition, after all reads and acks in the order of time.
 
-    `held`: the reads by offset; `stale`: by value, the last reads of records that may have been
-    truncated since; `sent_ms`: the time of each send, by value."""
+    `gaps`: what consumers passed; `held`: the reads by offset; `stale`: by value, the
+    last reads of records that may have been truncated since; `sent_ms`: the time of each send, by
+    value."""
 
     def __init__(
         self,
@@ -125,8 +129,7 @@ class _SeenLog:
         self.sent_ms: dict[bytes | None, int] = {send.value: send.sent_ms for send in sends}
         self._acked: dict[int, SentRecord] = {}
         """The last ack of each offset."""
-        self._gaps = [*_gaps(reads, facts.is_read_from_start)]
-        """(offset, next offset, time) of reads that passed offsets in between."""
+        self.gaps = [*_gaps(reads, facts.is_read_from_start)]
         self._conflicts: list[tuple[int, int]] = []
         """(offset, time) of reads and acks of another record than before."""
         self._end = 0
@@ -240,29 +243,34 @@ class _SeenLog:
         return stale.read.offset if send.offset < 0 and stale is not None else send.offset
 
     def _passed_ms(self, offsets: Sequence[int]) -> dict[int, int]:
-        """The last time at which a consumer passed an offset, for the offsets that were passed.
-        `offsets`: in order."""
-        passed: dict[int, int] = {}
-        for offset, at_ms in self._passes(offsets):
+        """The last time at which a consumer passed an offset, or another record was there, for the
+        offsets of which this is known.  `offsets`: in order."""
+        passed = _passed_ms(self.gaps, offsets)
+        wanted = set(offsets)
+        others = [each for each in self._conflicts if each[0] in wanted]
+        others += ((offset, self.held[offset].at_ms) for offset in wanted & self.held.keys())
+        for offset, at_ms in others:
             passed[offset] = max(at_ms, passed.get(offset, at_ms))
         return passed
 
-    def _passes(self, offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
-        for before, after, at_ms in self._gaps:
-            for offset in offsets[bisect_right(offsets, before) : bisect_left(offsets, after)]:
-                yield offset, at_ms
-        yield from self._conflicts
-        wanted = set(offsets)
-        for offset in wanted & self.held.keys():
-            yield offset, self.held[offset].at_ms
+
+Gap = tuple[int, int, int, str]
+"""(offset, next offset, time, consumer) of what a consumer passed: the offsets in between."""
 
 
-def _gaps(reads: Sequence[ReadRecord], is_read_from_start: bool) -> Iterator[tuple[int, int, int]]:
-    """(offset, next offset, time) of reads that passed offsets in between."""
+def _gaps(reads: Sequence[ReadRecord], is_read_from_start: bool) -> Iterator[Gap]:
+    """What consumers passed between two reads."""
     for read, number in zip(reads, followed(reads), strict=True):
         before = reads[number].offset if number >= 0 else -1
         if (number >= 0 or is_read_from_start) and before + 1 < read.offset:
-            yield before, read.offset, read.at_ms
+            yield before, read.offset, read.at_ms, read.consumer
+
+
+def _known_gaps(passed: Sequence[Passed], facts: PartitionFacts) -> Iterator[Gap]:
+    """What consumers passed from their last reads to their positions."""
+    for each in passed:
+        if each.last_read >= 0 or facts.is_read_from_start:
+            yield each.last_read, each.until, each.at_ms, each.consumer
 
 
 def _skew_ms(sent_ms: Mapping[bytes | None, int], reads: Sequence[ReadRecord]) -> int:
@@ -274,20 +282,39 @@ def _skew_ms(sent_ms: Mapping[bytes | None, int], reads: Sequence[ReadRecord]) -
 
 def _hidden(
     sends: Sequence[SentRecord],
-    held: Mapping[int, ReadRecord],
+    seen: _SeenLog,
     reads: Sequence[ReadRecord],
     read_committed: Collection[str],
 ) -> dict[int, None]:
-    """The offsets of records that read_committed consumers may skip: their transactions were
-    aborted, or are not known to be committed, and no such consumer received them."""
+    """The offsets of records that read_committed consumers do not get: their transactions were
+    aborted, or are not known to be committed, or such a consumer passed them after the end of their
+    transaction; and no such consumer received them."""
     skipped, doubtful = set[bytes | None](), set[bytes | None]()
+    ended_ms: dict[bytes | None, int] = {}
     for send in sends:
         if send.transaction is not None:
+            ended_ms[send.value] = max(send.ended_ms, send.transaction.ended_ms)
             if send.transaction.outcome is TransactionOutcome.ABORTED:
                 skipped.add(send.value)
             elif send.transaction.outcome is not TransactionOutcome.COMMITTED:
                 doubtful.add(send.value)
-    if doubtful:
-        doubtful -= {read.value for read in reads if read.consumer in read_committed}
-    skipped |= doubtful
-    return {offset: None for offset, read in held.items() if read.value in skipped}
+    if ended_ms:
+        received = {read.value for read in reads if read.consumer in read_committed}
+        offsets = sorted(offset for offset, read in seen.held.items() if read.value in ended_ms)
+        passed_ms = _passed_ms((gap for gap in seen.gaps if gap[3] in read_committed), offsets)
+        for offset, at_ms in passed_ms.items():
+            value = seen.held[offset].value
+            if at_ms > ended_ms[value] >= 0:
+                doubtful.add(value)
+        skipped |= doubtful - received
+    return {offset: None for offset, read in seen.held.items() if read.value in skipped}
+
+
+def _passed_ms(gaps: Iterable[Gap], offsets: Sequence[int]) -> dict[int, int]:
+    """The last time at which a consumer passed an offset, for the offsets that were passed.
+    `offsets`: in order."""
+    passed: dict[int, int] = {}
+    for before, after, at_ms, _ in gaps:
+        for offset in offsets[bisect_right(offsets, before) : bisect_left(offsets, after)]:
+            passed[offset] = max(at_ms, passed.get(offset, at_ms))
+    return passed

@@ -45,6 +45,7 @@ from kcluster.judge.history import (
     LogEnd,
     OperationPlace,
     PartitionFacts,
+    Passed,
     ReadInTransaction,
 )
 from kcluster.judge.judgment import Judgment, Proof, Proven, Undecided
@@ -85,6 +86,7 @@ class PartitionOperations(Struct):
     read_origins: list[OperationPlace] = []
     transaction_reads: list[ReadInTransaction] = []
     log_ends: list[LogEnd] = []
+    passed: list[Passed] = []
 
 
 class PlacedSend(Struct, frozen=True):
@@ -151,12 +153,14 @@ def parts_of(history: History) -> list[PartitionOperations]:
         part_of(each.partition).transaction_reads.append(each)
     for end in history.log_ends:
         part_of(end.partition).log_ends.append(end)
+    for passed in history.passed:
+        part_of(passed.partition).passed.append(passed)
     return [parts[partition] for partition in sorted(parts)]
 
 
 def judge_part(part: PartitionOperations, facts: PartitionFacts) -> PartJudgment:
     """Judge one partition."""
-    seen = seen_partition(part.sends, part.reads, facts, part.log_ends)
+    seen = seen_partition(part.sends, part.reads, facts, part.log_ends, part.passed)
     doubtful = {send.value for send in seen.undecided}
     history = PartitionHistory(
         partition=part.partition,
@@ -346,8 +350,15 @@ class _Proofs:
         reads.sort(key=lambda numbers: numbers[-1])
         proofs = [self.send_at(number) for number in sends[:MAX_PROOFS]]
         proofs += [self._read_at(number) for numbers in reads for number in numbers][:MAX_PROOFS]
-        proofs += self._log_end(anomaly)
+        proofs += [*self._passed(anomaly), *self._log_end(anomaly)]
         return iter(proofs[:MAX_PROOFS])
+
+    def _passed(self, anomaly: Anomaly) -> Iterator[Proof]:
+        """The positions by which consumers are known to have passed the records."""
+        missing = anomaly.other if anomaly.name == TORN else anomaly.first
+        for passed in self._part.passed:
+            if passed.last_read < missing < passed.until:
+                yield Proof(passed, passed.origin)
 
     def _log_end(self, anomaly: Anomaly) -> list[Proof]:
         """The last end of the log that a lost record was not below."""

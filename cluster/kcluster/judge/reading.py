@@ -77,7 +77,7 @@ def _opened(path: str, stack: ExitStack) -> BufferedIOBase:
     if path == STDIN:
         plain = cast(BufferedReader, sys.stdin.buffer)
     else:
-        plain = stack.enter_context(open(path, "rb"))
+        plain = stack.enter_context(open(path, "rb"))  # noqa: SIM115 (of the stack)
     if plain.peek(len(GZIP)).startswith(GZIP):
         return stack.enter_context(gzip.open(plain))
     return plain

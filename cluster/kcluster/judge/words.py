@@ -17,7 +17,7 @@ from kcluster.events.words.base import counted
 from kcluster.evidence.history import shown
 from kcluster.json_types import JsonObject
 from kcluster.judge.cycles import CycleStep, TransactionKey, WriteCycle
-from kcluster.judge.history import LogEnd
+from kcluster.judge.history import LogEnd, Passed
 from kcluster.judge.judgment import Judgment, Proof, Proven, Undecided
 
 MAX_SHOWN: Final = 10
@@ -90,6 +90,10 @@ def proof_text(proof: Proof) -> str:
     elif isinstance(operation, LogEnd):
         topic, number = operation.partition
         what, at_ms = f"{topic}-{number} ended at offset {operation.offset}", operation.at_ms
+    elif isinstance(operation, Passed):
+        topic, number = operation.partition
+        what = f"{operation.consumer} was at offset {operation.until} of {topic}-{number}"
+        at_ms = operation.at_ms
     else:
         what = f"{operation.consumer} read {shown(operation.value)} at offset {operation.offset}"
         at_ms = operation.at_ms

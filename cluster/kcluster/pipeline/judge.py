@@ -217,7 +217,7 @@ def _routed(lines: DataFrame, known: Known) -> DataFrame:
         )
     )
     named = (
-        F.when(op.isin("send", "log_end"), F.array(one))
+        F.when(op.isin("send", "log_end", "position"), F.array(one))
         .when(op == "poll", F.array_distinct("route.records"))
         .when(op == "assign", some)
     )
