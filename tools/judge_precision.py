@@ -225,8 +225,9 @@ def same_records(some: Findings, others: Findings) -> set[Named]:
 
 
 def explained(ledger: Ledger, claimed: Findings, truth: Findings) -> set[Named]:
-    """The records whose anomaly is another side of what the truth names: a lost record of a
-    transaction that is torn, and acks that contradict each other since a record was lost."""
+    """The records whose anomaly is right, although the truth names none for them: promised ones
+    that consumers have passed, by their positions, and nobody has received; those of a torn
+    transaction; acks that contradict each other, since a record was lost."""
     torn = {each[1:3] for each in truth if each[0] == TORN}
     transactions = [
         send.transaction
@@ -239,10 +240,17 @@ def explained(ledger: Ledger, claimed: Findings, truth: Findings) -> set[Named]:
         if any(send.transaction is transaction for transaction in transactions)
     }
     lost = {each[2] for each in truth if each[0] in NOT_RECEIVED}
+    received = {(read.partition, read.value) for read in ledger.reads}
+    ends = {at.partition: at.offset for at in sorted(ledger.positions, key=lambda at: at.offset)}
+    passed = {
+        (send.partition, send.value)
+        for send in ledger.sends
+        if send.is_promised and 0 <= send.offset < ends.get(send.partition, -1)
+    }
     return {
         each
         for each, other in claimed.items()
-        if (each[0] in NOT_RECEIVED and each[1:3] in of_torn)
+        if (each[0] in NOT_RECEIVED and each[1:3] in of_torn | (passed - received))
         or (each[0] in OF_ACKS and (each[2] in lost or other in lost))
     }
 

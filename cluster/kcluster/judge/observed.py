@@ -31,11 +31,13 @@ class SeenPartition(Struct, frozen=True):
     """One partition as its clients saw it.  `log`: the log, as its last readers saw it, with the
     `unseen` records hidden at its end.  `undecided`: the sends of which the history does not show
     whether the log has them; `unseen`: the promised sends beyond the last offset that was read,
-    although consumers read to the end; `read_to`: the last offset that was read, -1 for none."""
+    although consumers read to the end; `withheld`: the records of transactions that read_committed
+    consumers should have received; `read_to`: the last offset that was read, -1 for none."""
 
     log: FinalLog
     undecided: Sequence[SentRecord]
     unseen: Sequence[SentRecord]
+    withheld: Collection[bytes | None]
     read_to: int
 
 
@@ -84,10 +86,11 @@ def seen_partition(
             records=[*held.items(), *sorted(at_end.items()), *enumerate(unknown, unused)],
             clean_offset=end if facts.is_compacted else 0,
             end_offset=end,
-            hidden=_hidden(sends, seen, reads, facts.read_committed) | dict.fromkeys(at_end),
+            hidden=_hidden(sends, seen.held, reads, facts.read_committed) | dict.fromkeys(at_end),
         ),
         undecided=undecided,
         unseen=[*unseen.values()],
+        withheld=_withheld(sends, seen, reads, facts.read_committed),
         read_to=end - 1,
     )
 
@@ -282,32 +285,49 @@ def _skew_ms(sent_ms: Mapping[bytes | None, int], reads: Sequence[ReadRecord]) -
 
 def _hidden(
     sends: Sequence[SentRecord],
-    seen: _SeenLog,
+    held: Mapping[int, ReadRecord],
     reads: Sequence[ReadRecord],
     read_committed: Collection[str],
 ) -> dict[int, None]:
-    """The offsets of records that read_committed consumers do not get: their transactions were
-    aborted, or are not known to be committed, or such a consumer passed them after the end of their
-    transaction; and no such consumer received them."""
+    """The offsets of records that read_committed consumers may skip: their transactions were
+    aborted, or are not known to be committed, and no such consumer received them."""
     skipped, doubtful = set[bytes | None](), set[bytes | None]()
-    ended_ms: dict[bytes | None, int] = {}
     for send in sends:
         if send.transaction is not None:
-            ended_ms[send.value] = max(send.ended_ms, send.transaction.ended_ms)
             if send.transaction.outcome is TransactionOutcome.ABORTED:
                 skipped.add(send.value)
             elif send.transaction.outcome is not TransactionOutcome.COMMITTED:
                 doubtful.add(send.value)
-    if ended_ms:
-        received = {read.value for read in reads if read.consumer in read_committed}
-        offsets = sorted(offset for offset, read in seen.held.items() if read.value in ended_ms)
-        passed_ms = _passed_ms((gap for gap in seen.gaps if gap[3] in read_committed), offsets)
-        for offset, at_ms in passed_ms.items():
-            value = seen.held[offset].value
-            if at_ms > ended_ms[value] >= 0:
-                doubtful.add(value)
-        skipped |= doubtful - received
-    return {offset: None for offset, read in seen.held.items() if read.value in skipped}
+    if doubtful:
+        doubtful -= {read.value for read in reads if read.consumer in read_committed}
+    skipped |= doubtful
+    return {offset: None for offset, read in held.items() if read.value in skipped}
+
+
+def _withheld(
+    sends: Sequence[SentRecord],
+    seen: _SeenLog,
+    reads: Sequence[ReadRecord],
+    read_committed: Collection[str],
+) -> set[bytes | None]:
+    """The records of transactions that others read, and that read_committed consumers passed after
+    the end of the transaction; none of them received the record."""
+    ended_ms: dict[bytes | None, int] = {
+        send.value: max(send.ended_ms, send.transaction.ended_ms)
+        for send in sends
+        if send.transaction is not None
+    }
+    if not ended_ms:
+        return set()
+    received = {read.value for read in reads if read.consumer in read_committed}
+    values = {
+        offset: read.value
+        for offset, read in seen.held.items()
+        if read.value in ended_ms and read.value not in received
+    }
+    gaps = (gap for gap in seen.gaps if gap[3] in read_committed)
+    passed_ms = _passed_ms(gaps, sorted(values))
+    return {values[at] for at, at_ms in passed_ms.items() if at_ms > ended_ms[values[at]] >= 0}
 
 
 def _passed_ms(gaps: Iterable[Gap], offsets: Sequence[int]) -> dict[int, int]:

@@ -11,7 +11,7 @@ A partition needs nothing of the others, so that a long history can be judged by
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -30,7 +30,6 @@ from kcluster.checks.anomalies.positions import followed
 from kcluster.checks.anomalies.search import anomalies_of_partition, places_of
 from kcluster.checks.anomalies.torn_transaction import TornTransaction, is_lacking
 from kcluster.clients.ledger import Outcome, Partition, ReadRecord, SentRecord
-from kcluster.evidence.history import FinalLog
 from kcluster.judge.contradictions import contradicting_acks
 from kcluster.judge.cycles import (
     CycleStep,
@@ -183,7 +182,7 @@ def judge_part(part: PartitionOperations, facts: PartitionFacts) -> PartJudgment
         read=len({(read.offset, read.value) for read in part.reads}),
         proven=[Proven(each, tuple(proofs.of(each))) for each in found],
         undecided=_undecided(part.partition, seen),
-        transactions=[*_transactions(part, history, doubtful, proofs)] if writers else [],
+        transactions=[*_transactions(part, history, seen, proofs)] if writers else [],
         overwrites=[*overwrites_of(part.partition, seen.log, writers)] if writers else [],
         dependencies=[*dependencies_of(part.transaction_reads, writers, facts.read_committed)],
         doubtful=seen.undecided,
@@ -240,19 +239,17 @@ def _order(send: PlacedSend) -> Order:
 
 
 def _transactions(
-    part: PartitionOperations,
-    history: PartitionHistory,
-    doubtful: Collection[bytes],
-    proofs: _Proofs,
+    part: PartitionOperations, history: PartitionHistory, seen: SeenPartition, proofs: _Proofs
 ) -> Iterator[TransactionPart]:
     """The transactions of a partition, each by its first records."""
+    doubtful = {send.value for send in seen.undecided}
     there: dict[TransactionKey, PlacedSend] = {}
     lacking: dict[TransactionKey, PlacedSend] = {}
     for at, send in enumerate(part.sends):
         if send.transaction is None or send.value in doubtful:
             continue
         key = (send.producer, send.transaction.number)
-        placed = _placed(send, history, history.log)
+        placed = _placed(send, history, seen)
         if placed.visible_at >= 0 and key not in there:
             reads = proofs.reads_of(send.value)
             there[key] = PlacedSend(part.orders[at], placed, (proofs.send_at(at), *reads))
@@ -262,10 +259,11 @@ def _transactions(
         yield TransactionPart(key, there.get(key), lacking.get(key))
 
 
-def _placed(send: SentRecord, history: PartitionHistory, log: FinalLog) -> TransactionalSend:
+def _placed(send: SentRecord, history: PartitionHistory, seen: SeenPartition) -> TransactionalSend:
     at = history.places.get(send.value, ())
-    visible_at = next((offset for offset in at if offset not in log.hidden), -1)
-    hidden_at = next((offset for offset in at if offset in log.hidden), -1)
+    hidden = at if send.value in seen.withheld else seen.log.hidden
+    visible_at = next((offset for offset in at if offset not in hidden), -1)
+    hidden_at = next((offset for offset in at if offset in hidden), -1)
     return TransactionalSend(send, visible_at, hidden_at)
 
 
