@@ -4,7 +4,8 @@ Owns: the content of each log as its last readers saw it; the sends about which 
 nothing.  Never: guesses.  Kafka: no counterpart; the version orders of jepsen.tests.kafka.
 
 A promised record that was not read is decided only if a consumer read on past its offset after its
-ack, or another record took its offset.  When two records were read or acked at one offset, the log
+ack, or another record took its offset.  If the record behind it is still there, it is enough that
+it was passed after it had been sent.  When two records were read or acked at one offset, the log
 was truncated in between, and everything that had been read from that offset on may be gone: it
 counts only if it is read again.
 """
@@ -14,7 +15,8 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -52,6 +54,8 @@ def seen_partition(
     which they passed so far."""
     seen = _SeenLog(sends, reads, facts, log_ends)
     seen.gaps += _known_gaps(passed, facts)
+    if facts.is_drained and passed:
+        seen.end_at(max(passed, key=attrgetter("until")))
     held = {offset: read.value for offset, read in sorted(seen.held.items())}
     values = set(held.values())
     end = max(held, default=-1) + 1
@@ -144,6 +148,8 @@ class _SeenLog:
         events: list[tuple[int, ReadRecord | SentRecord]] = [(read.at_ms, read) for read in reads]
         events += [(send.ended_ms, send) for send in acks]
         events.sort(key=lambda event: event[0])
+        self._last_ms = events[-1][0] if events else NEVER
+        self._received = {read.value for read in reads if read.consumer in facts.read_committed}
         for self._event, (_, event) in enumerate(events):
             if isinstance(event, ReadRecord):
                 self._take(event)
@@ -212,10 +218,26 @@ class _SeenLog:
                 del self.held[at]
         self._end = max(self.held, default=-1) + 1
 
+    def end_at(self, last: Passed) -> None:
+        """Take the position of a consumer that has read to the end for the end of the log: what was
+        read behind it is gone.  A read_committed consumer shows this only of what such consumers
+        have received."""
+        if last.at_ms < self._last_ms:
+            return
+        is_stable_end = last.consumer in self._facts.read_committed
+        for offset in [offset for offset in self.held if offset >= last.until]:
+            read = self.held[offset]
+            if 0 <= read.at_ms < last.at_ms and (not is_stable_end or read.value in self._received):
+                self.stale[read.value] = _Stale(read, 0)
+                del self.held[offset]
+        self._end = max(self.held, default=-1) + 1
+
     def undecided(self, missing: Sequence[SentRecord]) -> Iterator[SentRecord]:
         """The missing records that no consumer passed after their acks, and after all of their
         reads."""
-        passed_ms = self._passed_ms(sorted({self._offset_of(send) for send in missing}))
+        offsets = sorted({self._offset_of(send) for send in missing})
+        passed_ms = self._passed_ms(offsets)
+        held_ms = _passed_ms((gap for gap in self.gaps if self._is_held(gap.read)), offsets)
         is_drained = self._facts.is_drained
         is_read_from_start = is_drained and 0 in self.held and not self._facts.is_compacted
         for send in missing:
@@ -227,11 +249,18 @@ class _SeenLog:
                 passed = passed_ms[offset]
                 known_ms = max(send.ended_ms, -1 if stale is None else stale.read.at_ms)
                 is_decided = passed < 0 or known_ms < 0 or passed > known_ms
+                if stale is None and send.sent_ms >= 0:
+                    is_decided |= held_ms.get(offset, NEVER) >= send.sent_ms
             else:
                 is_truncated = stale is not None and NEVER < stale.since <= self._last_read
                 is_decided = is_drained and is_truncated and offset >= self._end
             if not is_decided and not self._is_behind_the_end(send):
                 yield send
+
+    def _is_held(self, read: ReadRecord | None) -> bool:
+        """Whether a record is still where it was read: then all below it was there, too."""
+        held = None if read is None else self.held.get(read.offset)
+        return held is not None and read is not None and held.value == read.value
 
     def _is_behind_the_end(self, send: SentRecord) -> bool:
         """Whether the log ended below a record's offset after its ack.  With acks below all, the
@@ -257,8 +286,15 @@ class _SeenLog:
         return passed
 
 
-Gap = tuple[int, int, int, str]
-"""(offset, next offset, time, consumer) of what a consumer passed: the offsets in between."""
+class Gap(NamedTuple):
+    """What a consumer passed: the offsets between two that it read, or to its position.  `read`:
+    the read behind them, None for a position."""
+
+    before: int
+    after: int
+    at_ms: int
+    consumer: str
+    read: ReadRecord | None = None
 
 
 def _gaps(reads: Sequence[ReadRecord], is_read_from_start: bool) -> Iterator[Gap]:
@@ -266,14 +302,14 @@ def _gaps(reads: Sequence[ReadRecord], is_read_from_start: bool) -> Iterator[Gap
     for read, number in zip(reads, followed(reads), strict=True):
         before = reads[number].offset if number >= 0 else -1
         if (number >= 0 or is_read_from_start) and before + 1 < read.offset:
-            yield before, read.offset, read.at_ms, read.consumer
+            yield Gap(before, read.offset, read.at_ms, read.consumer, read)
 
 
 def _known_gaps(passed: Sequence[Passed], facts: PartitionFacts) -> Iterator[Gap]:
     """What consumers passed from their last reads to their positions."""
     for each in passed:
         if each.last_read >= 0 or facts.is_read_from_start:
-            yield each.last_read, each.until, each.at_ms, each.consumer
+            yield Gap(each.last_read, each.until, each.at_ms, each.consumer)
 
 
 def _skew_ms(sent_ms: Mapping[bytes | None, int], reads: Sequence[ReadRecord]) -> int:
@@ -325,7 +361,7 @@ def _withheld(
         for offset, read in seen.held.items()
         if read.value in ended_ms and read.value not in received
     }
-    gaps = (gap for gap in seen.gaps if gap[3] in read_committed)
+    gaps = (gap for gap in seen.gaps if gap.consumer in read_committed)
     passed_ms = _passed_ms(gaps, sorted(values))
     return {values[at] for at, at_ms in passed_ms.items() if at_ms > ended_ms[values[at]] >= 0}
 
@@ -334,7 +370,8 @@ def _passed_ms(gaps: Iterable[Gap], offsets: Sequence[int]) -> dict[int, int]:
     """The last time at which a consumer passed an offset, for the offsets that were passed.
     `offsets`: in order."""
     passed: dict[int, int] = {}
-    for before, after, at_ms, _ in gaps:
-        for offset in offsets[bisect_right(offsets, before) : bisect_left(offsets, after)]:
-            passed[offset] = max(at_ms, passed.get(offset, at_ms))
+    for gap in gaps:
+        begin, end = bisect_right(offsets, gap.before), bisect_left(offsets, gap.after)
+        for offset in offsets[begin:end]:
+            passed[offset] = max(gap.at_ms, passed.get(offset, gap.at_ms))
     return passed
