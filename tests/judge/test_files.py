@@ -53,7 +53,7 @@ def test_files__every_problem_at_once_with_its_line(tmp_path: Path) -> None:
         "history.jsonl:1:1: op sned: no such operation; did you mean send?",
         "history.jsonl:2:1: send: Expected `int`, got `str` - at `$.partition`",
         "history.jsonl:3:1: not JSON: half of a li (JSON is malformed: invalid character (byte 0))",
-        "history.jsonl:5:1: `op` is missing: one of assign, incomplete, log_end, poll,"
+        "history.jsonl:5:1: `op` is missing: one of assign, incomplete, log_end, poll, position,"
         " read_from_start, read_to_end, send, topic, transaction",
         "history.jsonl:6:1: poll: Object contains unknown field `isolaton`",
     ]

@@ -66,7 +66,7 @@ def seen_partition(
     ]
     undecided = [*seen.undecided(missing)]
     unseen: dict[bytes, SentRecord] = {}
-    if facts.is_drained and held:
+    if facts.is_drained and (held or seen.ends_at >= 0):
         beyond = {
             send.value: send
             for send in undecided
@@ -143,6 +143,8 @@ class _SeenLog:
         """At least the offset after the last record that is held."""
         self._event = self._last_read = 0
         """The numbers of the current event, and of the last read."""
+        self.ends_at = NEVER
+        """The end of the log, as far as a position shows it."""
         self._skew_ms = _skew_ms(self.sent_ms, reads)
         acks = (send for send in sends if send.offset >= 0 and 0 <= send.sent_ms <= send.ended_ms)
         events: list[tuple[int, ReadRecord | SentRecord]] = [(read.at_ms, read) for read in reads]
@@ -224,12 +226,14 @@ class _SeenLog:
         have received."""
         if last.at_ms < self._last_ms:
             return
+        self.ends_at = last.until
         is_stable_end = last.consumer in self._facts.read_committed
-        for offset in [offset for offset in self.held if offset >= last.until]:
-            read = self.held[offset]
-            if 0 <= read.at_ms < last.at_ms and (not is_stable_end or read.value in self._received):
+        for read in [*self.held.values(), *(stale.read for stale in self.stale.values())]:
+            is_behind = read.offset >= last.until and 0 <= read.at_ms < last.at_ms
+            if is_behind and (not is_stable_end or read.value in self._received):
                 self.stale[read.value] = _Stale(read, 0)
-                del self.held[offset]
+                if self._is_held(read):
+                    del self.held[read.offset]
         self._end = max(self.held, default=-1) + 1
 
     def undecided(self, missing: Sequence[SentRecord]) -> Iterator[SentRecord]:
@@ -239,7 +243,8 @@ class _SeenLog:
         passed_ms = self._passed_ms(offsets)
         held_ms = _passed_ms((gap for gap in self.gaps if self._is_held(gap.read)), offsets)
         is_drained = self._facts.is_drained
-        is_read_from_start = is_drained and 0 in self.held and not self._facts.is_compacted
+        is_whole = 0 in self.held or self.ends_at == 0
+        is_read_from_start = is_drained and is_whole and not self._facts.is_compacted
         for send in missing:
             stale = self.stale.get(send.value)
             offset = self._offset_of(send)
