@@ -15,6 +15,7 @@ from kcluster.judge.history import (
     LogEndOperation,
     OperationPlace,
     PollOperation,
+    PositionOperation,
     ReadFromStartOperation,
     ReadToEndOperation,
     Received,
@@ -156,6 +157,60 @@ def test_judge__a_log_that_ends_below_an_acked_record_has_lost_it() -> None:
     # The leader may have the record, above the high watermark.
     weak: list[AnyOperation] = [send("b", 1, acks=1), LogEndOperation("orders", 0, 1, at_ms=30)]
     assert judged(*weak).outcome == "unknown"
+
+
+def at(offset: int, at_ms: int = 50, client: str = "billing") -> PositionOperation:
+    return PositionOperation(client, "orders", 0, offset, at_ms)
+
+
+def test_judge__a_position_shows_what_a_consumer_passed_behind_its_last_read() -> None:
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a")]
+    assert judged(*operations, at(1)).outcome == "unknown"
+    judgment = judged(*operations, at(2))
+    assert list(judgment_lines(judgment))[:4] == [
+        "lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log",
+        "    10 ms: shop sent b: acked at offset 1 (h.jsonl:2)",
+        "    20 ms: billing read a at offset 0 (h.jsonl:3)",
+        "    50 ms: billing was at offset 2 of orders-0 (h.jsonl:4)",
+    ]
+    # It may have begun there.
+    assert judged(*operations, at(2, client="desk")).outcome == "unknown"
+    assert names(judged(ReadFromStartOperation(), *operations, at(2, client="desk"))) == [
+        "lost-write"
+    ]
+
+
+def test_judge__a_last_position_below_a_record_that_was_read_shows_that_it_is_gone() -> None:
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a", "b"), at(1)]
+    assert judged(*operations).outcome == "valid"  # others may have set it back
+    judgment = judged(*operations, ReadToEndOperation())
+    assert names(judgment) == ["lost-write"]
+    assert judgment.proven[0].anomaly.values[0] == b"b"
+    later = poll("a", "b", client="desk", at_ms=60)
+    assert judged(*operations, later, ReadToEndOperation()).outcome == "valid"
+
+
+def test_judge__a_pass_in_the_time_of_the_ack_counts_if_the_record_behind_is_still_there() -> None:
+    reads = [poll("a"), poll("c", start=2)]
+    same_ms = send("b", 1, sent_ms=15, ended_ms=20)
+    assert names(judged(send("a", 0), same_ms, send("c", 2), *reads)) == ["lost-write"]
+    not_yet_sent = send("b", 1, sent_ms=25, ended_ms=30)
+    assert names(judged(send("a", 0), not_yet_sent, send("c", 2), *reads)) == []
+
+
+def test_judge__a_record_withheld_from_read_committed_consumers_tears_its_transaction() -> None:
+    """The marker in the second partition was of an abort; a read_uncommitted consumer sees both."""
+    sends: list[AnyOperation] = [
+        send("a", 0, transaction=1),
+        send("b", 0, topic="bills", transaction=1),
+        TransactionOperation("shop", 1, TransactionOutcome.COMMITTED, 5, 15),
+    ]
+    got = replace(poll("a"), isolation=Isolation.READ_COMMITTED)
+    other = PollOperation("audit", (Received("bills", 0, 0, "b"),), at_ms=20)
+    passed = PositionOperation("billing", "bills", 0, 2, 30)
+    assert judged(*sends, got, other).outcome == "valid"
+    torn = judged(ReadFromStartOperation(), *sends, got, other, passed)
+    assert names(torn) == ["torn-transaction"]
 
 
 def test_judge__acks_contradict_each_other_although_nothing_was_read() -> None:

@@ -52,6 +52,7 @@ class _AsyncConsumer(Protocol):
     async def seek_to_committed(
         self, *partitions: TopicPartition
     ) -> Mapping[TopicPartition, int | None]: ...
+    async def position(self, partition: TopicPartition) -> int: ...
     async def end_offsets(
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int]: ...
@@ -190,6 +191,11 @@ class RecordedAsyncConsumer(RecordedConsumerBase):
         offsets = await self._consumer.seek_to_committed(*partitions)
         self.moved(partitions)
         return offsets
+
+    async def position(self, partition: TopicPartition) -> int:
+        offset = await self._consumer.position(partition)
+        self.write_position(partition, offset)
+        return offset
 
     async def end_offsets(
         self, partitions: Collection[TopicPartition]

@@ -17,6 +17,7 @@ from kcluster.judge.history import (
     Isolation,
     LogEndOperation,
     PollOperation,
+    PositionOperation,
     Received,
     SendOperation,
     TransactionOperation,
@@ -200,6 +201,13 @@ class RecordedConsumerBase(WrappedClient):
         )
         if read:
             self._history.write(PollOperation(self._name, read, self._isolation, now_ms()))
+
+    def write_position(self, place: TopicPartition, offset: int | None) -> None:
+        """Write the consumer's next offset in a partition, if it has one."""
+        if offset is not None and offset >= 0:
+            self._history.write(
+                PositionOperation(self._name, place.topic, place.partition, offset, now_ms())
+            )
 
     def write_ends(self, ends: Mapping[TopicPartition, int], asked_ms: int) -> None:
         """Write the end offsets of partitions.  A read_committed consumer gets the end of what is

@@ -49,6 +49,7 @@ class _PythonConsumer(Protocol):
     def seek(self, partition: TopicPartition, offset: int) -> None: ...
     def seek_to_beginning(self, *partitions: TopicPartition) -> None: ...
     def seek_to_end(self, *partitions: TopicPartition) -> None: ...
+    def position(self, partition: TopicPartition, **settings: object) -> int | None: ...
     def end_offsets(
         self, partitions: Collection[TopicPartition], **settings: object
     ) -> Mapping[TopicPartition, int]: ...
@@ -148,6 +149,11 @@ class RecordedConsumer(RecordedConsumerBase):
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         self._consumer.seek_to_end(*partitions)
         self.moved(partitions)
+
+    def position(self, partition: TopicPartition, **settings: object) -> int | None:
+        offset = self._consumer.position(partition, **settings)
+        self.write_position(partition, offset)
+        return offset
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], **settings: object
