@@ -66,7 +66,7 @@ def seen_partition(
     ]
     undecided = [*seen.undecided(missing)]
     unseen: dict[bytes, SentRecord] = {}
-    if facts.is_drained and held:
+    if facts.is_drained and (held or seen.ends_at >= 0):
         beyond = {
             send.value: send
             for send in undecided
