@@ -18,7 +18,12 @@ from tests.compat.programs.processes import (
 )
 from tests.rig.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.timeout_s(120)]
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.slow,
+    pytest.mark.timeout_s(120),
+    pytest.mark.xdist_group("kafka programs"),
+]
 
 HERE = Path(__file__).parent
 BUILT = HERE.parents[2] / "build" / "programs"
