@@ -105,8 +105,8 @@ def version_for(topology: Topology) -> str:
     brokers are of different releases, which one installation cannot be, or lack a fix, which no
     setting of a real Kafka takes back."""
     if era_of(topology.era) != TODAY:
-        names = ", ".join(topology.era)
-        raise ClusterError(f"era: {names}: a real Kafka has the fix, and no setting takes it back")
+        eras = ", ".join(topology.era)
+        raise ClusterError(f"era: {eras}: a real Kafka has the fix, and no setting takes it back")
     names = list(dict.fromkeys(topology.release_of(spec.id).name for spec in topology.brokers))
     if len(names) > 1:
         raise ClusterError(
