@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
 import pytest
@@ -15,7 +14,7 @@ from kcluster.checks.manners_words import manner_lines
 from kcluster.handle.cluster import Cluster
 from tests.foreign_clients.aiokafka_clients import run_async
 
-RECORDS, PAUSE_S = 60, 0.02
+RECORDS = 60
 Kill = Callable[[int], None]
 
 
@@ -29,7 +28,6 @@ def kafka_python(servers: str, kill: Kill) -> int:
         for number in range(RECORDS):
             kill(number)
             producer.send("orders", b"%d" % number, partition=0).get(timeout=30)
-            time.sleep(PAUSE_S)
         return sum(1 for _, _ in zip(range(RECORDS), consumer, strict=False))
 
 
@@ -39,7 +37,6 @@ def confluent_kafka(servers: str, kill: Kill) -> int:
         kill(number)
         producer.produce("orders", b"%d" % number, partition=0)
         producer.flush(30)
-        time.sleep(PAUSE_S)
     settings = {"group.id": "readers", "auto.offset.reset": "earliest"}
     consumer = Consumer({"bootstrap.servers": servers, **settings})
     consumer.subscribe(["orders"])
@@ -60,7 +57,6 @@ async def _aiokafka(servers: str, kill: Kill) -> int:
         for number in range(RECORDS):
             await asyncio.to_thread(kill, number)
             await producer.send_and_wait("orders", b"%d" % number, partition=0)
-            await asyncio.sleep(PAUSE_S)
     finally:
         await producer.stop()
     consumer = AIOKafkaConsumer(

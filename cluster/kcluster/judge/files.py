@@ -124,10 +124,7 @@ def _file_operations(path: str, report: Report) -> Located:
     problems: list[Problem] = []
     lines = lines_of(path, problems.append)
     suffix = Path(path.removesuffix(".gz")).suffix
-    if suffix == ".edn":
-        found, head = HistoryFormat.JEPSEN, []
-    else:
-        found, head = _format_of(lines, suffix)
+    found, head = _format_of(lines, suffix)
     match found:
         case HistoryFormat.OPERATIONS:
             yield from _json_operations(source, chain(head, lines), report)
@@ -147,6 +144,8 @@ def _format_of(lines: Iterator[bytes], suffix: str) -> tuple[HistoryFormat | Non
     """The format of a file, by its first line that begins like a JSON object or an EDN map; and the
     lines that were read for that.  A file without such a line may be an empty one of operations."""
     head: list[bytes] = []
+    if suffix == ".edn":
+        return HistoryFormat.JEPSEN, head
     size = 0
     for line in lines:
         head.append(line)

@@ -41,6 +41,8 @@ _ENDS: Final = {
 }
 Values = Mapping[str, Any]
 """An operation, by the words of its keywords."""
+Step = Sequence[Any]
+"""A micro-operation: its name, then what it concerns."""
 _ASSIGNMENTS: Final = ("assign", "subscribe")
 _OTHERS: Final = ("send", "poll", "txn")
 SEEK_TO_BEGINNING: Final = "seek-to-beginning?"
@@ -118,7 +120,7 @@ def _forms(text: str) -> Iterator[tuple[int, str]]:
         yield begin_line, " ".join(parts)
 
 
-def _named(values: Mapping[object, Any]) -> dict[str, Any]:
+def _named(values: Mapping[object, object]) -> Values:
     """A map with its keywords as words."""
     return {str(getattr(key, "name", key)).lstrip(":"): value for key, value in values.items()}
 
@@ -126,7 +128,7 @@ def _named(values: Mapping[object, Any]) -> dict[str, Any]:
 def _translated(
     source: str, found: Sequence[tuple[OperationPlace, Values]], report: Callable[[Problem], None]
 ) -> Iterator[tuple[OperationPlace, AnyOperation]]:
-    workload = _Workload()
+    workload = _JepsenTest()
     ends: list[tuple[OperationPlace, Values, int]] = []
     began_ms: dict[object, int] = {}
     for origin, operation in found:
@@ -153,7 +155,7 @@ def _translated(
             report(Problem(source, origin.line, 1, "", NO_OPERATION))
 
 
-class _Workload:
+class _JepsenTest:
     """The state of a test: its keys, its processes.
 
     `reads_to_end`: whether its last phase read each key from the beginning until all acked records
@@ -238,7 +240,7 @@ def _moved(client: str, partitions: Iterable[Partition]) -> Iterator[AnyOperatio
         yield AssignOperation(client, pairs)
 
 
-def _is_several_sends(kind: str, steps: Sequence[Any]) -> bool:
+def _is_several_sends(kind: str, steps: Sequence[Step]) -> bool:
     """Whether an operation of sends has several: then it is a transaction."""
     return kind == "send" and len(steps) > 1
 
@@ -250,7 +252,7 @@ def _partition(key: object) -> Partition:
     return (_word(key), 0)
 
 
-def _records(step: Sequence[Any]) -> tuple[Received, ...]:
+def _records(step: Step) -> tuple[Received, ...]:
     """The records of a poll; a record whose offset is not known is left out."""
     polled = step[1] if len(step) > 1 else None
     return tuple(
@@ -262,7 +264,7 @@ def _records(step: Sequence[Any]) -> tuple[Received, ...]:
 
 
 def _send(
-    client: str, step: Sequence[Any], outcome: Outcome, transaction: int, times_ms: tuple[int, int]
+    client: str, step: Step, outcome: Outcome, transaction: int, times_ms: tuple[int, int]
 ) -> SendOperation:
     """A send; its value is [offset value] once it is done, and the value alone before."""
     is_pair = isinstance(step[2], Sequence) and not isinstance(step[2], str)

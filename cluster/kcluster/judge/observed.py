@@ -291,7 +291,7 @@ class _SeenLog:
         return passed
 
 
-class Gap(NamedTuple):
+class PassedOffsets(NamedTuple):
     """What a consumer passed: the offsets between two that it read, or to its position.  `read`:
     the read behind them, None for a position."""
 
@@ -302,19 +302,19 @@ class Gap(NamedTuple):
     read: ReadRecord | None = None
 
 
-def _gaps(reads: Sequence[ReadRecord], is_read_from_start: bool) -> Iterator[Gap]:
+def _gaps(reads: Sequence[ReadRecord], is_read_from_start: bool) -> Iterator[PassedOffsets]:
     """What consumers passed between two reads."""
     for read, number in zip(reads, followed(reads), strict=True):
         before = reads[number].offset if number >= 0 else -1
         if (number >= 0 or is_read_from_start) and before + 1 < read.offset:
-            yield Gap(before, read.offset, read.at_ms, read.consumer, read)
+            yield PassedOffsets(before, read.offset, read.at_ms, read.consumer, read)
 
 
-def _known_gaps(passed: Sequence[Passed], facts: PartitionFacts) -> Iterator[Gap]:
+def _known_gaps(passed: Sequence[Passed], facts: PartitionFacts) -> Iterator[PassedOffsets]:
     """What consumers passed from their last reads to their positions."""
     for each in passed:
         if each.last_read >= 0 or facts.is_read_from_start:
-            yield Gap(each.last_read, each.until, each.at_ms, each.consumer)
+            yield PassedOffsets(each.last_read, each.until, each.at_ms, each.consumer)
 
 
 def _skew_ms(sent_ms: Mapping[bytes | None, int], reads: Sequence[ReadRecord]) -> int:
@@ -371,7 +371,7 @@ def _withheld(
     return {values[at] for at, at_ms in passed_ms.items() if at_ms > ended_ms[values[at]] >= 0}
 
 
-def _passed_ms(gaps: Iterable[Gap], offsets: Sequence[int]) -> dict[int, int]:
+def _passed_ms(gaps: Iterable[PassedOffsets], offsets: Sequence[int]) -> dict[int, int]:
     """The last time at which a consumer passed an offset, for the offsets that were passed.
     `offsets`: in order."""
     passed: dict[int, int] = {}

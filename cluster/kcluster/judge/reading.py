@@ -69,15 +69,15 @@ def lines_of(path: str, report: Report) -> Iterator[bytes]:
                 number += 1
                 line = file.readline(MAX_LINE_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        text = error.strerror if isinstance(error, OSError) else None
-        report(Problem(source, 0, 0, "", text or str(error) or "it cannot be read"))
+        reason = error.strerror if isinstance(error, OSError) else None
+        report(Problem(source, 0, 0, "", reason or str(error) or "it cannot be read"))
 
 
 def _opened(path: str, stack: ExitStack) -> BufferedIOBase:
     if path == STDIN:
         plain = cast(BufferedReader, sys.stdin.buffer)
     else:
-        plain = stack.enter_context(open(path, "rb"))  # noqa: SIM115 (of the stack)
+        plain = stack.enter_context(Path(path).open("rb"))  # noqa: SIM115 (of the stack)
     if plain.peek(len(GZIP)).startswith(GZIP):
         return stack.enter_context(gzip.open(plain))
     return plain
