@@ -117,9 +117,7 @@ function findings(timeline) {
       return card("bad", `${name}: ${subject}`, text, () => timeline.choose(selection));
     }),
     problems.slice(0, MAX_FINDINGS).map((problem) => problemCard(timeline, problem)),
-    (verdict.manners ?? [])
-      .slice(0, MAX_FINDINGS)
-      .map((manner) => mannerCard(timeline, manner)),
+    (verdict.manners ?? []).slice(0, MAX_FINDINGS).map((manner) => mannerCard(timeline, manner)),
   ];
   if (!anomalies.length && !violations.length && !problems.length) {
     cards.push(card("good", run.outcome, verdict.reason ?? ""));
