@@ -66,6 +66,9 @@ def _summary(found: Mapping[str, Measured], limits: Limits) -> Iterator[str]:
     total = tuple(sum(column) for column in zip(*(row[1] for row in rows), strict=True))
     for area, counts in [*rows, ("**all**", total)]:
         yield f"| {area} | {' | '.join(map(str, counts))} |"
+    if total[2]:
+        yield ""
+        yield f"{total[2]} are not measured yet: `make mutants` goes on with them."
 
 
 def _row(
