@@ -31,8 +31,8 @@ MUTATIONS: Final = (
         "KIP-101: a follower truncates to its own high watermark, without a look at epochs",
         Edit(
             _FETCHERS,
-            "        fetcher.put(replica)\n",
-            "        fetcher.put(replica)\n"
+            "        fetcher.follow(replica)\n",
+            "        fetcher.follow(replica)\n"
             "        fetcher._truncate_to(replica, replica.high_watermark, replica.high_watermark)\n",
         ),
         Edit(
