@@ -183,7 +183,9 @@ class Promises:
         if answer.member_epoch == _FIRST:
             self._forget(request.body.group_id)
         if not answer.error_code and asked > answer.member_epoch >= 0:
-            back = GroupWentBack(Measure.MEMBER_EPOCH, asked, answer.member_epoch, answer.member_id)
+            back = GroupWentBack(
+                Measure.MEMBER_EPOCH, asked, answer.member_epoch, request.body.member_id
+            )
             yield "member-epoch-back", f"group {request.body.group_id}", back
 
     def _commit(self, request: Request, answer: m.OffsetCommitResponse) -> Iterator[Broken]:
