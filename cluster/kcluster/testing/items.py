@@ -32,6 +32,15 @@ TRACE: Final = pytest.StashKey[list[str]]()
 """The sink of the traffic between clients and brokers, if the item is run with one."""
 
 
+SEARCH: Final = "--kcluster-search"
+STEPS_FILE: Final = "--kcluster-steps"
+STEPS: Final = pytest.StashKey[Any]()
+"""The scenario whose steps a search plays beside an item."""
+LIFE: Final = pytest.StashKey[list[Any]]()
+"""The sink of the moments of an item that runs as the first of a search."""
+KEEP_GOING: Final = "--kcluster-keep-going"
+TRACE_FILE: Final = "--kcluster-trace"
+
 KAFKA: Final = "kafka"
 """The clock of a real Kafka."""
 

@@ -56,6 +56,10 @@ class ReportedRun(ABC):
     def clock_ms(self) -> int:
         """The cluster's time at this moment."""
 
+    def is_caller_dying(self) -> bool:
+        """Whether the calling thread belongs to an app that was killed, and has no effect."""
+        return False
+
     def begin_test(self) -> None:
         """Begin another test that shares this cluster: verdicts judge from now on."""
         self.test_began_ms = self.clock_ms()
@@ -107,7 +111,12 @@ class ReportedRun(ABC):
         read it.  In virtual time, records that the built-in consumers have read count as
         processed."""
         ledger = ProcessedLedger(
-            topic, group, self.clock_ms, lambda: self.recorder.first_ms, self._problems_of
+            topic,
+            group,
+            self.clock_ms,
+            lambda: self.recorder.first_ms,
+            self._problems_of,
+            self.is_caller_dying,
         )
         self._ledgers.append(ledger)
         return ledger
