@@ -23,7 +23,17 @@ from kcluster.actions.groups import Rebalance
 from kcluster.actions.network import Isolate
 from kcluster.actions.stalls import StallProgram
 from kcluster.operations.conditions import condition
-from kcluster.operations.moments import CLIENTS_MOMENTS, COMMIT, REBALANCE, Moment, SeenMoment
+from kcluster.operations.moments import (
+    ACK,
+    CLIENTS_MOMENTS,
+    COMMIT,
+    DELIVERY,
+    PRODUCE,
+    REBALANCE,
+    TRANSACTION,
+    Moment,
+    SeenMoment,
+)
 from kcluster.operations.targets import targets
 from kcluster.scenario.language.model import Step, StepOptions, Trigger
 from kcluster.scenario.language.words import MomentRange
@@ -40,6 +50,10 @@ FAULT_MS: Final = (2_000, 12_000, 20_000)
 """The times after which another fault ends: shorter and longer than Kafka's time-outs."""
 STALLED_LINES: Final = (0.02, 0.1, 0.3)
 STALLS_MS: Final = (5, 20, 200)
+
+
+_WEIGHTS: Final = {COMMIT: 4, DELIVERY: 3, ACK: 2, PRODUCE: 2, REBALANCE: 2, TRANSACTION: 4}
+"""How probable a kind of moment is; 1 for others."""
 
 
 class ProgramLife(Struct, frozen=True):
@@ -80,7 +94,7 @@ def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
     if rng.random() < STALLS_SHARE:
         app = rng.choice(life.apps) if life.apps else "all"
         action = StallProgram(app, rng.choice(STALLED_LINES), rng.choice(STALLS_MS))
-        steps.append(Step("stall", action))
+        steps.append(Step("stall", action, options=StepOptions(if_possible=True)))
     kinds = [kind for kind in _KINDS if kind.is_possible(life)]
     if not life.moments or not kinds:
         return tuple(steps)
@@ -92,8 +106,9 @@ def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
 
 
 def _moment(life: ProgramLife, rng: Random) -> Moment:
-    """Each kind is as probable as any other, so rare moments are not lost among frequent ones."""
-    kind = rng.choice(sorted({kind for kind, _, _ in life.moments}))
+    """The weights are those of kinds, so rare moments are not lost among frequent ones."""
+    kinds = sorted({kind for kind, _, _ in life.moments})
+    kind = rng.choices(kinds, [_WEIGHTS.get(each, 1) for each in kinds])[0]
     of, count = rng.choice([(of, count) for each, of, count in life.moments if each == kind])
     return Moment(1 + rng.randrange(count), kind, of)
 

@@ -74,7 +74,8 @@ class _Search:
         self._seed = seed
         mark = item.get_closest_marker(MARK)
         self._topology = arguments_of(mark, "virtual").topology
-        self._until_s = time.monotonic() + _seconds(item.config.getoption(SEARCH))
+        self._most, seconds = _limit(item.config.getoption(SEARCH))
+        self._until_s = None if seconds is None else time.monotonic() + seconds
         self._limit_s = float(item.config.getini(SEED_LIMIT_INI))
         self._runs = 0
         self._pending = runs_directory(item.config) / f".search-{os.getpid()}"
@@ -121,7 +122,7 @@ class _Search:
             self._runs += 1
 
         outcome = run_seeds(
-            range(1, MAX_RUNS),
+            range(1, self._most + 1),
             lambda number: self._in_child(
                 self._scenario(number, draw_near(life, number)), self._seed + number
             ),
@@ -208,11 +209,14 @@ class _Search:
             terminal.write_line(f"{self._item.nodeid}: {text}")
 
 
-def _seconds(text: str) -> float:
+def _limit(text: str) -> tuple[int, float | None]:
+    """The most runs, and the seconds, of `200` or `60s`."""
+    if text.isdecimal():
+        return int(text), None
     try:
-        return milliseconds(text) / 1000
+        return MAX_RUNS, milliseconds(text) / 1000
     except ValueError as error:
-        raise pytest.UsageError(f"{SEARCH} {text}: {error}") from None
+        raise pytest.UsageError(f"{SEARCH} {text}: {error}, or a number of runs") from None
 
 
 def _run_of(outcome: SeedOutcome) -> _Run:
