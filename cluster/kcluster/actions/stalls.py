@@ -6,11 +6,15 @@ the operating system's scheduler, a long garbage collection of a client.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from kcluster.actions.base import Action, action
+from kcluster.actions.brokers import OnBrokers
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import duration, fraction, text
+from kcluster.operations.targets import split_apps
+
+ALL_APPS: Final = "all"
 
 
 @action("stall", short="app", example="stall: {app: billing, share: 10%, longest: 20ms}")
@@ -23,6 +27,13 @@ class StallProgram(Action, frozen=True):
     longest_ms: Annotated[int, duration(1, 60_000), "The longest time; each is drawn."] = 20
 
     def do(self, stage: Stage) -> Undo:
-        programs, app = stage.verbs.programs, "" if self.app == "all" else self.app
+        programs, app = stage.verbs.programs, "" if self.app == ALL_APPS else self.app
         programs.stall(app, self.share, self.longest_ms)
         return lambda: programs.stall(app, 0, self.longest_ms)
+
+
+def apps_of(action: Action) -> tuple[str, ...]:
+    """The programs that an action names."""
+    if isinstance(action, StallProgram):
+        return () if action.app == ALL_APPS else (action.app,)
+    return split_apps(action.brokers)[0] if isinstance(action, OnBrokers) else ()
