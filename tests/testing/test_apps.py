@@ -210,3 +210,27 @@ def test_it(kafka_cluster):
 """,
     )
     result.assert_outcomes(passed=1)
+
+
+def test_run__a_supervised_app_starts_again_after_an_exception(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+lives = []
+
+def billing():
+    lives.append(time.monotonic())
+    threading.Thread(target=lambda: time.sleep(1e6)).start()
+    time.sleep(1)
+    if len(lives) < 3:
+        raise ValueError("no price")
+
+@virtual
+def test_it(kafka_cluster):
+    app = kafka_cluster.run(billing, restart_after="2s")
+    time.sleep(20)
+    assert [round(at - lives[0]) for at in lives] == [0, 3, 6]
+    assert not app.is_running and len(kafka_cluster.deaths.found) == 2
+""",
+    )
+    result.assert_outcomes(passed=1)

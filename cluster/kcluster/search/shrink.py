@@ -45,8 +45,8 @@ class _Exhausted(Exception):
 
 
 class Shrinker:
-    """One descent.  `shows` is asked at most `tries` times.  `has_programs`: whether the clients are
-    the user's programs, so that only steps can be left out and made rounder."""
+    """One descent.  `shows` is asked at most `tries` times.  `has_programs`: whether the clients
+    are the user's programs, so that only steps can be left out and made rounder."""
 
     def __init__(
         self,

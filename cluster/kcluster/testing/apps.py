@@ -52,6 +52,7 @@ class App:
         function: Callable[..., object],
         arguments: Sequence[object],
         keywords: Mapping[str, object],
+        restart_after_ms: int | None = None,
     ) -> None:
         self.name = name
         self.lives = 0
@@ -64,6 +65,7 @@ class App:
         self._function = function
         self._arguments = arguments
         self._keywords = keywords
+        self._restart_after_ms = restart_after_ms
 
     def __repr__(self) -> str:
         return f"<app {self.name}, life {self.lives}, {'running' if self.is_running else 'over'}>"
@@ -120,9 +122,13 @@ class App:
         if life != self.lives or not self.is_running:
             return  # it was killed
         self.is_running = False
-        if error is not None:
+        if error is None:
+            return
+        self._cluster.deaths.note(self.name, error)
+        if self._restart_after_ms is None:
             self.error = error
-            self._cluster.deaths.note(self.name, error)
+        else:
+            self._cluster.apps.start_later(self.name, self._restart_after_ms)
 
 
 class _Life:
@@ -166,11 +172,13 @@ class Apps:
         name: str,
         arguments: Sequence[object],
         keywords: Mapping[str, object],
+        restart_after_ms: int | None,
     ) -> App:
         """Start a function as an app.  Called by a thread of the world."""
         if not callable(function):
             raise ClusterError(f"{function!r} is no function")
-        app = App(self._cluster, self._free_name(function, name), function, arguments, keywords)
+        name = self._free_name(function, name)
+        app = App(self._cluster, name, function, arguments, keywords, restart_after_ms)
         self.all[app.name] = app
         self._begin(app)
         return app
@@ -204,6 +212,22 @@ class Apps:
         app = self.all[name]
         self._cluster.dispatcher.note(ProgramStarted(name, app.lives + 1))
         self._begin(app)
+
+    def start_later(self, name: str, after_ms: int) -> None:
+        """End what is left of an app that an exception has ended, and start it again, as a
+        supervisor does.  Called by a thread of the app."""
+        stage = self._cluster.stage
+
+        def start() -> None:
+            app = self.all[name]
+            if not (app.is_running or app.was_killed):
+                self.start(name)
+
+        def end() -> None:
+            self._world.kill(name)
+            stage.at(stage.now_ms + after_ms, start)
+
+        self._cluster.call(lambda: stage.at(stage.now_ms, end))
 
     def stall(self, name: str, share: float, longest_ms: int) -> None:
         self._world.stall(name, share, longest_ms * 1000)

@@ -123,7 +123,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         metavar="TIME|RUNS",
         help="Search for faults that make tests in virtual time fail, for this time per test (60s),"
-        " or for a number of runs: deaths of apps and brokers near commits, acks and rebalances, stalls of threads.",
+        " or for a number of runs: deaths of apps and brokers near commits, acks and rebalances,"
+        " stalls of threads.",
     )
     group.addoption(
         STEPS_FILE,

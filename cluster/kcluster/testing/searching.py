@@ -29,8 +29,8 @@ from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import step_values, text_of_scenario
 from kcluster.search.near import ProgramLife, draw_near
+from kcluster.search.program_words import ProgramFinding, finding_lines, nothing_text
 from kcluster.search.shrink import Shrinker, Shrunk
-from kcluster.search.words import needs_text
 from kcluster.testing.items import LIFE, MARK, SEARCH, SEED_LIMIT_INI, STEPS, STEPS_FILE, replay_of
 from kcluster.testing.marks import arguments_of
 from kcluster.testing.reports import PENDING_RUNS, runs_directory
@@ -96,7 +96,7 @@ class _Search:
         found = self._first_failure(life)
         if found is None:
             reports = reports_of(self._item, first.rows)
-            text = f"{self._runs} runs with faults, none failed"
+            text = nothing_text(self._runs)
             for report in reports:
                 if report.when == "call":
                     report.sections.append(("search", text))
@@ -176,26 +176,18 @@ class _Search:
     ) -> list[pytest.TestReport]:
         item, steps = self._item, shrunk.scenario.steps
         runs = runs_directory(item.config)
-        lines = [f"{shown.reason or 'it fails'}."]
         replay = replay_of(item, self._seed + number)
         if steps:
             runs.mkdir(parents=True, exist_ok=True)
             file = runs / f"{_plain(item.name)}-{self._seed + number}.yaml"
-            sentence = needs_text(steps, shrunk.is_minimal)
             comment = f"{item.nodeid}: {shown.reason}"
             named = structs.replace(shrunk.scenario, name=_plain(item.name))
             file.write_text(text_of_scenario(named, comment), "utf-8")
-            lines += [f"Without faults the test passes. {sentence}"]
             replay = f"{replay} {STEPS_FILE} {_relative(file, item)}"
-        else:
-            lines += ["It needs no fault: another seed is enough."]
-        lines += [
-            f"found in run {number}, shrunk from {steps_before} to {len(steps)} steps in"
-            f" {shrunk.tries} runs",
-            f"replay: {replay}",
-            "as lines of the test:",
-            *_pasted(steps),
-        ]
+        found = ProgramFinding("the test passes", shown.reason, shrunk, number, steps_before)
+        lines = [*finding_lines(found, replay)]
+        if steps:
+            lines += ["as lines of the test:", *_pasted(steps)]
         reports = reports_of(item, shown.rows)
         for report in reports:
             if report.failed:

@@ -98,13 +98,16 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         function: Callable[..., object],
         *arguments: object,
         name: str = "",
+        restart_after: str | float | None = None,
         **keywords: object,
     ) -> App:
         """Start a function as a program of its own, which can be killed and started again:
         `app = kafka_cluster.run(billing, bank)`.  A coroutine runs in an event loop of its own.
         `name`: for `"app NAME"` in targets, by default the function's.  An exception that ends it
-        fails the test."""
-        return self.apps.run(function, name, arguments, keywords)
+        fails the test; with `restart_after` (`1s`, or seconds) it is started again after this time
+        instead, as by a supervisor."""
+        after_ms = None if restart_after is None else limit_ms_of(restart_after)
+        return self.apps.run(function, name, arguments, keywords, after_ms)
 
     def kill(
         self,

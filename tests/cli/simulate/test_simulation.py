@@ -410,5 +410,7 @@ def test_programs__that_a_step_names_must_exist(simulate: Simulate, tmp_path: Pa
     Path("orders.py").write_text(ORDERS)
     code, _, error = simulate("--app", "biling=orders.py", "--scenario", "dies.yaml")
     assert code == 2
-    assert "dies.yaml:6:5 steps[0].kill: app billing: no such program; did you mean biling?" in error
+    assert (
+        "dies.yaml:6:5 steps[0].kill: app billing: no such program; did you mean biling?" in error
+    )
     assert "dies.yaml:7:5 steps[1].start: app billing" in error

@@ -17,7 +17,8 @@ LIMIT_S = 150
 
 
 def servers_of(cluster: Any) -> list[str]:
-    return cluster.bootstrap.split(",")
+    servers: list[str] = cluster.bootstrap.split(",")
+    return servers
 
 
 def send_orders(cluster: Any, count: int = ORDERS, every_s: float = 0.3) -> None:

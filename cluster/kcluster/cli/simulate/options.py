@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from kcluster.actions.stalls import apps_of
 from kcluster.cli.errors import CommandError
 from kcluster.cli.topology_choice import choose_topology
 from kcluster.config.files.durations import milliseconds
-from kcluster.actions.stalls import apps_of
 from kcluster.config.files.problems import Problem, unknown
 from kcluster.config.topology.values import host_problem
 from kcluster.scenario.language.loader import ScenarioError

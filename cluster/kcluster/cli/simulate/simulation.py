@@ -46,9 +46,9 @@ _SUPERVISOR: Final = threading.main_thread().name
 
 class Simulated(Struct):
     """The result of one simulation.  `ends`: the ends of programs, in order; `kills`: the kills by
-    steps of the scenario; `running`: programs that had not ended; `steps_left`: the scenario's remaining steps when the programs ended;
-    `left`: threads that had not ended; `refused`: requests of programs that virtual time cannot
-    serve, even if the programs went on without them."""
+    steps of the scenario; `running`: programs that had not ended; `steps_left`: the scenario's
+    remaining steps when the programs ended; `left`: threads that had not ended; `refused`: requests
+    of programs that virtual time cannot serve, even if the programs went on without them."""
 
     run: RunResult
     ends: list[ProgramEnd]
