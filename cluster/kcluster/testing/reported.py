@@ -174,6 +174,11 @@ class ReportedRun(ABC):
         """The environment on which the run depends besides its seed, if it is known."""
         return {}
 
+    def _clients_story(self) -> Iterator[tuple[int, str]]:
+        """What the test's clients and programs met themselves: lines of the timeline, each with its
+        time."""
+        yield from ()
+
     def _threads(self) -> Iterator[str]:
         """The test's own threads that have not ended, and the refused calls of its threads, one
         line each."""
@@ -192,7 +197,7 @@ class ReportedRun(ABC):
             add_processing(record, *self._judged_processing(ledger))
         written = run_line(parent, record)
         return [
-            *story_lines(self.recorder, self.calling_lines, self.origin_ms),
+            *story_lines(self.recorder, self.calling_lines, self.origin_ms, self._clients_story()),
             "",
             *verdict.lines(),
             *manner_lines(self._manners()),

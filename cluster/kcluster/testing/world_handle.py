@@ -19,6 +19,7 @@ from typing import Final
 
 from kcluster.actions.base import Action
 from kcluster.actions.stage import Stage
+from kcluster.events.render import event_line
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.conditions import limit_ms_of
@@ -30,8 +31,10 @@ from kcluster.scenario.language.loader import action_of
 from kcluster.search.near import LifeCount, ProgramLife
 from kcluster.testing.apps import App, Apps
 from kcluster.testing.callers import notes_its_callers
+from kcluster.testing.client_errors import ClientErrors, client_error_lines
 from kcluster.testing.marks import MarkArguments
 from kcluster.testing.verbs import TestVerbs
+from kcluster.testing.waiting_tasks import task_lines
 from kcluster.world.active import is_dying
 from kcluster.world.environment import HASH_SEED, UNKNOWN, run_environment
 from kcluster.world.errors import thread_line
@@ -87,6 +90,8 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         self.verbs.programs = self.apps
         self.awaited: list[Moment] = []
         """The moments of `at_moment` that have not come."""
+        self.client_errors = ClientErrors(self.clock_ms)
+        """The exceptions that left the calls of the test's clients."""
         self.is_calm = False
         """Whether the test has asked for no more faults."""
         self._undo_life: Callable[[], None] = _nothing
@@ -206,6 +211,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         super().open()
         self.deaths.attach()  # before the world, which hides the threads that it ends itself
         self._world.enter()
+        self.client_errors.attach(self._undo)
         self._signals.replace(self._undo)
 
     def close(self) -> None:
@@ -243,6 +249,14 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
             and thread is not threading.current_thread()
         ]
 
+    def _clients_story(self) -> Iterator[tuple[int, str]]:
+        began_ms = self.origin_ms
+        yield from client_error_lines(self.client_errors.found, began_ms)
+        for death in self.deaths.found:
+            where = f" at {death.place}" if death.place else ""
+            text = f"ended with {death.error}{where}"
+            yield death.at_ms, event_line(death.at_ms, began_ms, "thread", death.thread, text)
+
     def _threads(self) -> Iterator[str]:
         for moment in self.awaited:
             yield f"not reached: the {moment}"
@@ -251,6 +265,10 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         if others:
             yield "threads:"
             yield from map(thread_line, others)
+        tasks = list(task_lines())
+        if tasks:
+            yield "tasks:"
+            yield from tasks
         for reason in self._world.refused:  # a library may have caught the error
             yield f"refused: {reason}"
 
