@@ -232,6 +232,18 @@ class Apps:
     def stall(self, name: str, share: float, longest_ms: int) -> None:
         self._world.stall(name, share, longest_ms * 1000)
 
+    def collect_quietly(self) -> None:
+        """Collect what killed apps have left.  Their finalizers would complain, later and in
+        another test, of connections that nothing has closed."""
+        hook = sys.unraisablehook
+        sys.unraisablehook = _ignore
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                gc.collect()
+        finally:
+            sys.unraisablehook = hook
+
     def check(self) -> None:
         """Raise AppFailed if an exception has ended an app, and `join` has not raised it."""
         for app in self.all.values():
@@ -240,19 +252,6 @@ class Apps:
     def await_killed(self) -> None:
         """Let the threads of killed apps end; called by a thread of the test."""
         self._world.scheduler.await_forced_ends()
-
-
-def collect_quietly() -> None:
-    """Collect what killed apps have left.  Their finalizers would complain, later and in another
-    test, of connections that nothing has closed."""
-    hook = sys.unraisablehook
-    sys.unraisablehook = _ignore
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            gc.collect()
-    finally:
-        sys.unraisablehook = hook
 
 
 def _ignore(_unraisable: object) -> None:

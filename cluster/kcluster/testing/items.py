@@ -12,11 +12,14 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from kcluster.world.environment import HASH_SEED
+
+if TYPE_CHECKING:
+    pass
 
 MARK: Final = "kafka_cluster"
 FIXTURE: Final = "kafka_cluster"
@@ -34,9 +37,9 @@ TRACE: Final = pytest.StashKey[list[str]]()
 
 SEARCH: Final = "--kcluster-search"
 STEPS_FILE: Final = "--kcluster-steps"
-STEPS: Final = pytest.StashKey[Any]()
+STEPS: Final = pytest.StashKey["Scenario"]()
 """The scenario whose steps a search plays beside an item."""
-LIFE: Final = pytest.StashKey[list[Any]]()
+LIFE: Final = pytest.StashKey["list[ProgramLife]"]()
 """The sink of the moments of an item that runs as the first of a search."""
 KEEP_GOING: Final = "--kcluster-keep-going"
 TRACE_FILE: Final = "--kcluster-trace"

@@ -59,6 +59,8 @@ from kcluster.testing.reports import (
     end_at_users_line,
     remember,
 )
+from kcluster.testing.temporary import make_session_directory
+from kcluster.testing.trace_file import write_trace
 
 if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster, VirtualCluster
@@ -321,9 +323,6 @@ def _in_world(
 ) -> Iterator[TestedWorldCluster]:
     arguments = _arguments(request, mark, "virtual")
 
-    from kcluster.testing.apps import collect_quietly
-    from kcluster.testing.temporary import make_session_directory
-    from kcluster.testing.trace_file import write_trace
     from kcluster.testing.world_handle import TestedWorldCluster
 
     item = request.node
@@ -354,7 +353,7 @@ def _in_world(
     finally:
         cluster.close()
         if cluster.apps.all and SEED not in item.stash:  # not a child, which ends soon
-            collect_quietly()
+            cluster.apps.collect_quietly()
         if trace_file is not None and SEED not in item.stash:  # not a child of many seeds
             write_trace(item, item.stash[TRACE], arguments.seed)
     if left and not cluster.has_failed:

@@ -16,7 +16,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
@@ -24,6 +24,7 @@ from msgspec import Struct, structs
 
 from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.fields import duration_text
+from kcluster.json_types import JsonObject
 from kcluster.operations.conditions import MomentCondition
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
@@ -41,6 +42,7 @@ from kcluster.testing.seeds import (
     rows_of,
     run_as_child,
     run_in_children,
+    say,
     workers_of,
 )
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
@@ -54,7 +56,7 @@ class _Run(Struct, frozen=True):
     """What a child reports.  `where`: the place and the kind of its failure, "" if it passed;
     `reason`: its words."""
 
-    rows: list[Any] = []
+    rows: list[JsonObject] = []
     where: str = ""
     reason: str = ""
     life: ProgramLife | None = None
@@ -100,7 +102,7 @@ class _Search:
             for report in reports:
                 if report.when == "call":
                     report.sections.append(("search", text))
-            self._say(text)
+            say(self._item, f"{self._item.nodeid}: {text}")
             return reports
         return self._examined(life, *found)
 
@@ -194,11 +196,6 @@ class _Search:
                 report.sections.append(("search", "\n".join(lines)))
         keep_runs(self._pending, runs, reports)
         return reports
-
-    def _say(self, text: str) -> None:
-        terminal: Any = self._item.config.pluginmanager.getplugin("terminalreporter")
-        if terminal is not None:
-            terminal.write_line(f"{self._item.nodeid}: {text}")
 
 
 def _limit(text: str) -> tuple[int, float | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -65,14 +65,14 @@ def signature(reason: str) -> str:
     return _NUMBERS.sub("N", reason)
 
 
-def reason_of(longrepr: Any) -> str:
+def reason_of(longrepr: object) -> str:
     """The first line of the error of a failed report, as pytest serializes it."""
     crash = longrepr.get("reprcrash") if isinstance(longrepr, dict) else None
     text = str(crash["message"] if crash else longrepr)
     return next(iter(text.strip().splitlines()), "")[:_MAX_CHARS]
 
 
-def place_of_failure(longrepr: Any) -> str:
+def place_of_failure(longrepr: object) -> str:
     """Where and how a report failed, so that equal failures have equal texts: the place in the
     code, and the words of the error before the first number."""
     crash = longrepr.get("reprcrash") if isinstance(longrepr, dict) else None

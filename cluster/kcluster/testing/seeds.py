@@ -157,10 +157,7 @@ def _run_seeds(
         keep_runs(pending / str(failed.seed), runs, reports)
         return failed, reports
     except KeyboardInterrupt:
-        terminal: Any = item.config.pluginmanager.getplugin("terminalreporter")
-        if terminal is not None:
-            terminal.write_line("")
-            terminal.write_line(f"{item.nodeid}: {tally.interrupted(len(seeds))}")
+        say(item, f"{item.nodeid}: {tally.interrupted(len(seeds))}")
         raise
     finally:
         shutil.rmtree(pending, ignore_errors=True)
@@ -213,6 +210,14 @@ def _child_report(result: SeedResult) -> ChildReport:
         return msgspec.json.decode(result.report, type=ChildReport)
     except msgspec.DecodeError:
         return ChildReport()
+
+
+def say(item: pytest.Item, line: str) -> None:
+    """Print a line of its own to the terminal of the session, if there is one."""
+    terminal = item.config.pluginmanager.getplugin("terminalreporter")
+    if terminal is not None:
+        terminal.ensure_newline()
+        terminal.write_line(line)
 
 
 def workers_of() -> int:

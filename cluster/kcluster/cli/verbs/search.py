@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 
 from kcluster.cli.click_tools import Section, section
+from kcluster.cli.simulate.hash_seed import fix_hash_seed
 
 
 @section(Section.SCENARIOS)
@@ -90,8 +91,6 @@ def command(
     """
     seconds = 60.0 if seconds is None and runs is None else seconds
     if apps or (file is not None and file.endswith(".py")):
-        from kcluster.cli.simulate.hash_seed import fix_hash_seed
-
         fix_hash_seed()  # before everything that would be imported twice
         from kcluster.cli.work.search_programs import search_users_programs
 
