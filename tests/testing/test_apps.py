@@ -234,3 +234,73 @@ def test_it(kafka_cluster):
 """,
     )
     result.assert_outcomes(passed=1)
+
+
+def test_stall__threads_race_that_do_not_wake_at_one_moment(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+count = 0
+
+def add():
+    global count
+    for _ in range(20):
+        time.sleep(0.01)
+        before = count
+        after = before + 1
+        count = after
+
+def adding(number):
+    time.sleep(number / 1000)  # so that the two never wake at one moment
+    add()
+
+@virtual
+def test_it(kafka_cluster):
+    for _ in range(2):
+        kafka_cluster.run(adding, _)
+    time.sleep(60)
+    assert count == 40
+    kafka_cluster.do("stall", app="all", share="30%", longest="20ms")
+    for _ in range(2):
+        kafka_cluster.run(adding, _)
+    time.sleep(60)
+    assert 40 < count < 80
+    with pytest.raises(Exception, match="no such program"):
+        kafka_cluster.do("stall", app="nobody")
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_report__has_what_clients_and_tasks_met_themselves(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import asyncio
+
+async def service(cluster):
+    async def refresh():
+        await asyncio.Event().wait()
+    await asyncio.gather(asyncio.create_task(refresh(), name="refresh"))
+
+@virtual
+def test_it(kafka_cluster):
+    kafka_cluster.run(service, kafka_cluster)
+    producer = KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap.split(","), client_id="shop")
+    kafka_cluster.do("isolate", "all")
+    for _ in range(2):
+        try:
+            producer.send("orders", b"one").get(timeout=2)
+        except Exception:
+            pass
+    assert False
+""",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*client_error *test_it.py:* raised KafkaTimeoutError*2 times until*",
+            "tasks:",
+            "  refresh in refresh awaits at test_it.py:*: await asyncio.Event().wait()",
+        ]
+    )

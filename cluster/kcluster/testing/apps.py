@@ -230,6 +230,8 @@ class Apps:
         self._cluster.call(lambda: stage.at(stage.now_ms, end))
 
     def stall(self, name: str, share: float, longest_ms: int) -> None:
+        if name:
+            check_program(name, self.names)
         self._world.stall(name, share, longest_ms * 1000)
 
     def collect_quietly(self) -> None:
