@@ -293,13 +293,14 @@ def test_it(kafka_cluster):
             producer.send("orders", b"one").get(timeout=2)
         except Exception:
             pass
+    kafka_cluster.calm()
     assert False
 """,
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "*client_error *test_it.py:* raised KafkaTimeoutError*2 times until*",
+            "*client_error *test_it.py:* raised kafka.errors.KafkaTimeoutError*2 times until*",
             "tasks:",
             "  refresh in refresh awaits at test_it.py:*: await asyncio.Event().wait()",
         ]

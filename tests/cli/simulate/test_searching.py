@@ -56,6 +56,7 @@ def search(kcluster: Kcluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     Path("billing.py").write_text(BILLING)
+    Path("check.py").write_text(CHECK)
     Path("topology.yaml").write_text(TOPOLOGY)
 
     def call(order: str, *words: str) -> tuple[int, str, str]:
