@@ -31,10 +31,10 @@ from kcluster.operations.moments import (
     PRODUCE,
     REBALANCE,
     TRANSACTION,
-    Moment,
+    ClientMoment,
     SeenMoment,
 )
-from kcluster.operations.targets import targets
+from kcluster.operations.targets import Targets, targets
 from kcluster.scenario.language.model import Step, StepOptions, Trigger
 from kcluster.scenario.language.words import MomentRange
 
@@ -105,15 +105,15 @@ def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _moment(life: ProgramLife, rng: Random) -> Moment:
+def _moment(life: ProgramLife, rng: Random) -> ClientMoment:
     """The weights are those of kinds, so rare moments are not lost among frequent ones."""
     kinds = sorted({kind for kind, _, _ in life.moments})
     kind = rng.choices(kinds, [_WEIGHTS.get(each, 1) for each in kinds])[0]
     of, count = rng.choice([(of, count) for each, of, count in life.moments if each == kind])
-    return Moment(1 + rng.randrange(count), kind, of)
+    return ClientMoment(1 + rng.randrange(count), kind, of)
 
 
-def _step(action: Action, moment: Moment, lasts_ms: int | None, rng: Random) -> Step:
+def _step(action: Action, moment: ClientMoment, lasts_ms: int | None, rng: Random) -> Step:
     delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
     trigger = Trigger(
         when=condition(str(moment)), delay=MomentRange(delay_ms, delay_ms) if delay_ms else None
@@ -122,7 +122,7 @@ def _step(action: Action, moment: Moment, lasts_ms: int | None, rng: Random) -> 
     return Step(action.VERB, action, trigger, StepOptions(for_=lasts, if_possible=True))
 
 
-class _Kind(Struct, frozen=True):
+class _FaultNear(Struct, frozen=True):
     """A kind of faults: its weight, how long it lasts, what it needs, how it is made."""
 
     weight: int
@@ -131,8 +131,8 @@ class _Kind(Struct, frozen=True):
     make: Callable[[ProgramLife, Random], Action]
 
 
-def _leader(life: ProgramLife, rng: Random) -> str:
-    return f"leader({rng.choice(life.partitions)})"
+def _leader(life: ProgramLife, rng: Random) -> Targets:
+    return targets(f"leader({rng.choice(life.partitions)})")
 
 
 def _has_apps(life: ProgramLife) -> bool:
@@ -144,18 +144,16 @@ def _has_partitions(life: ProgramLife) -> bool:
 
 
 _KINDS: Final = (
-    _Kind(
+    _FaultNear(
         6,
         DOWN_MS,
         _has_apps,
         lambda life, rng: KillBrokers(targets(f"app {rng.choice(life.apps)}")),
     ),
-    _Kind(2, FAULT_MS, _has_partitions, lambda life, rng: KillBrokers(targets(_leader(life, rng)))),
-    _Kind(
-        1, FAULT_MS, _has_partitions, lambda life, rng: PauseBrokers(targets(_leader(life, rng)))
-    ),
-    _Kind(1, FAULT_MS, _has_partitions, lambda life, rng: Isolate(targets(_leader(life, rng)))),
-    _Kind(
+    _FaultNear(2, FAULT_MS, _has_partitions, lambda life, rng: KillBrokers(_leader(life, rng))),
+    _FaultNear(1, FAULT_MS, _has_partitions, lambda life, rng: PauseBrokers(_leader(life, rng))),
+    _FaultNear(1, FAULT_MS, _has_partitions, lambda life, rng: Isolate(_leader(life, rng))),
+    _FaultNear(
         1, (), lambda life: bool(life.groups), lambda life, rng: Rebalance(rng.choice(life.groups))
     ),
 )

@@ -40,6 +40,12 @@ def finding_lines(finding: ProgramFinding, replay: str) -> Iterator[str]:
     yield f"replay: {replay}"
 
 
+def not_again_text(reason: str) -> str:
+    """A failure that its own seed and steps did not repeat."""
+    why = "the outcome depends on more than the seed, such as a file that runs share"
+    return f"{reason.rstrip('.')}. It did not fail when it was run again: {why} (--jobs 1)"
+
+
 def nothing_text(runs: int) -> str:
     """The end of a search without a finding."""
     return f"{runs} runs with faults, none failed"

@@ -22,19 +22,51 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from kcluster.actions.stage import Stage
 from kcluster.events.programs import ProgramKilled, ProgramStarted
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.programs import check_program
+from kcluster.runtime.dispatch import Dispatcher
+from kcluster.testing.thread_deaths import ThreadDeaths
 from kcluster.world.errors import WorldEnded
 from kcluster.world.world import World
 
-if TYPE_CHECKING:
-    from kcluster.testing.world_handle import TestedWorldCluster
-
 JOIN_LIMIT_S: Final = 600.0
 """The virtual time for which `join` waits unless it is told another one."""
+
+
+class AppCluster(Protocol):
+    """The cluster of a test, as its apps see it."""
+
+    deaths: ThreadDeaths
+
+    @property
+    def apps(self) -> Apps:
+        """The apps of the test."""
+
+    @property
+    def stage(self) -> Stage:
+        """The stage on which actions are performed."""
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The dispatcher, for use in the driver's thread."""
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Call a function in the driver's thread."""
+
+    def wait_until(
+        self, condition: Callable[[], bool], timeout_s: float, failure: str | None
+    ) -> bool:
+        """Wait for a condition, by the cluster's clock."""
+
+    def kill(self, brokers: str, *, after: str | None = None, within: str | float = 0) -> object:
+        """Kill an app, as `app NAME`."""
+
+    def start(self, brokers: str) -> object:
+        """Start an app, as `app NAME`."""
 
 
 class AppFailed(AssertionError):
@@ -47,7 +79,7 @@ class App:
 
     def __init__(
         self,
-        cluster: TestedWorldCluster,
+        cluster: AppCluster,
         name: str,
         function: Callable[..., object],
         arguments: Sequence[object],
@@ -112,7 +144,7 @@ class App:
         live.start()
 
     def _live(self, life: int) -> None:
-        with _Life(self, life):
+        with _AppLife(self, life):
             result = self._function(*self._arguments, **self._keywords)
             if inspect.iscoroutine(result):
                 asyncio.run(result)
@@ -131,7 +163,7 @@ class App:
             self._cluster.apps.start_later(self.name, self._restart_after_ms)
 
 
-class _Life:
+class _AppLife:
     """Turns whatever ends an app into its end."""
 
     def __init__(self, app: App, life: int) -> None:
@@ -157,7 +189,7 @@ class _Life:
 class Apps:
     """The apps of one test, for `kill` and `start` of actions (operations/programs.py)."""
 
-    def __init__(self, cluster: TestedWorldCluster, world: World) -> None:
+    def __init__(self, cluster: AppCluster, world: World) -> None:
         self.all: dict[str, App] = {}
         self._cluster = cluster
         self._world = world

@@ -1,6 +1,6 @@
 """Exceptions that left the calls of client libraries, for the story of a failed test.
 
-Owns: ClientError, noting them.  Never: changes the effect of a call, sees what a library met and
+Owns: LeftError, noting them.  Never: changes the effect of a call, sees what a library met and
 dealt with itself.  Kafka: no counterpart; a client's own log.
 
 Brokers know nothing of a client's time-outs.  So the public methods of the clients' classes are
@@ -36,7 +36,7 @@ CLIENTS: Final = (
 _NO_ERRORS: Final = (StopIteration, StopAsyncIteration, GeneratorExit, WorldEnded)
 
 
-class ClientError(Struct):
+class LeftError(Struct):
     """An exception that left a client's call.  `call`: `KafkaConsumer.commit`; `place`: the line of
     the test's own code that called; `times`: how often in a row, until `last_ms`."""
 
@@ -52,7 +52,7 @@ class ClientErrors:
     """The exceptions that have left clients' calls while this was attached, in order."""
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
-        self.found: list[ClientError] = []
+        self.found: list[LeftError] = []
         self._clock_ms = clock_ms
         self._inside = threading.local()
 
@@ -77,7 +77,7 @@ class ClientErrors:
         def noted(*arguments: object, **keys: object) -> object:
             if getattr(self._inside, "depth", 0):
                 return method(*arguments, **keys)
-            with _Call(self, call, self._inside, sys._getframe(1)):
+            with _NotedCall(self, call, self._inside, sys._getframe(1)):
                 return method(*arguments, **keys)
 
         return noted
@@ -86,7 +86,7 @@ class ClientErrors:
         @functools.wraps(method)
         async def noted(*arguments: object, **keys: object) -> object:
             # Coroutines take turns in one thread, so no depth is counted.
-            with _Call(self, call, None, sys._getframe(1)):
+            with _NotedCall(self, call, None, sys._getframe(1)):
                 made = method(*arguments, **keys)
                 assert inspect.isawaitable(made)
                 return await made
@@ -107,10 +107,10 @@ class ClientErrors:
             last.times += 1
             last.last_ms = now_ms
         else:
-            self.found.append(ClientError(now_ms, call, text, place, last_ms=now_ms))
+            self.found.append(LeftError(now_ms, call, text, place, last_ms=now_ms))
 
 
-class _Call:
+class _NotedCall:
     """One call of a client's method.  `inside`: counts the depth of calls in this thread."""
 
     def __init__(
@@ -142,7 +142,7 @@ class _Call:
         self._caller = None
 
 
-def client_error_lines(errors: Iterable[ClientError], began_ms: int) -> Iterator[tuple[int, str]]:
+def client_error_lines(errors: Iterable[LeftError], began_ms: int) -> Iterator[tuple[int, str]]:
     """The exceptions as lines of a timeline, each with its time."""
     for each in errors:
         if each.at_ms < began_ms:

@@ -19,6 +19,10 @@ import pytest
 from kcluster.world.environment import HASH_SEED
 
 if TYPE_CHECKING:
+    from kcluster.scenario.language.scenario import Scenario
+    from kcluster.search.near import ProgramLife
+
+if TYPE_CHECKING:
     pass
 
 MARK: Final = "kafka_cluster"
@@ -37,9 +41,9 @@ TRACE: Final = pytest.StashKey[list[str]]()
 
 SEARCH: Final = "--kcluster-search"
 STEPS_FILE: Final = "--kcluster-steps"
-STEPS: Final = pytest.StashKey["Scenario"]()
+STEPS: Final[pytest.StashKey[Scenario]] = pytest.StashKey()
 """The scenario whose steps a search plays beside an item."""
-LIFE: Final = pytest.StashKey["list[ProgramLife]"]()
+LIFE: Final[pytest.StashKey[list[ProgramLife]]] = pytest.StashKey()
 """The sink of the moments of an item that runs as the first of a search."""
 KEEP_GOING: Final = "--kcluster-keep-going"
 TRACE_FILE: Final = "--kcluster-trace"

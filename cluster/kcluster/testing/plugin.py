@@ -115,6 +115,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="Run each test in virtual time with N seeds, instead of the mark's own number.",
     )
+    _add_search_options(group)
+    group.addoption(
+        "--kcluster-check-determinism",
+        action="store_true",
+        help="Run each test in virtual time twice with one seed, and show the first difference.",
+    )
+
+
+def _add_search_options(group: pytest.OptionGroup) -> None:
+    """Add the options that look at many seeds, or for faults."""
     group.addoption(
         KEEP_GOING,
         action="store_true",
@@ -141,11 +151,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="Write a line for each frame between the clients of tests in virtual time and the"
         " brokers; with many seeds, of the seed that is reported.",
-    )
-    group.addoption(
-        "--kcluster-check-determinism",
-        action="store_true",
-        help="Run each test in virtual time twice with one seed, and show the first difference.",
     )
 
 

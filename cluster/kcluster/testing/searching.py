@@ -65,10 +65,10 @@ class _Run(Struct, frozen=True):
 def search_item(item: pytest.Item, nextitem: pytest.Item | None, seed: int) -> None:
     """Search for faults that make an item fail; reports the first finding, or that none was
     found."""
-    run_in_children(item, nextitem, lambda: (None, _Search(item, seed).go()))
+    run_in_children(item, nextitem, lambda: (None, _TestSearch(item, seed).go()))
 
 
-class _Search:
+class _TestSearch:
     """The search of one item."""
 
     def __init__(self, item: pytest.Item, seed: int) -> None:

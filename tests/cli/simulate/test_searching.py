@@ -67,8 +67,8 @@ def search(kcluster: Kcluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return call
 
 
-@pytest.mark.long
-@pytest.mark.timeout_s(300)
+@pytest.mark.slow
+@pytest.mark.timeout_s(900)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of kafka-python's imports
 def test_search__finds_a_commit_that_comes_too_early(search: Kcluster, kcluster: Kcluster) -> None:
     code, out, error = search("first", "--runs", "40")

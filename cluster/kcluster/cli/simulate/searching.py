@@ -33,7 +33,12 @@ from kcluster.runs.whole_files import SHARED, replacing
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.writing import text_of_scenario
 from kcluster.search.near import LifeCount, ProgramLife, draw_near
-from kcluster.search.program_words import ProgramFinding, finding_lines, nothing_text
+from kcluster.search.program_words import (
+    ProgramFinding,
+    finding_lines,
+    not_again_text,
+    nothing_text,
+)
 from kcluster.search.shrink import Shrinker
 from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
 
@@ -76,10 +81,10 @@ def search_programs(simulate: SimulateOptions, options: ProgramSearchOptions) ->
     report_hash_seed()
     leave_on_second_interrupt()
     prepare(setting)
-    return _Search(setting, simulate, options).go()
+    return _ProgramSearch(setting, simulate, options).go()
 
 
-class _Search:
+class _ProgramSearch:
     """One search."""
 
     def __init__(
@@ -129,6 +134,10 @@ class _Search:
             has_programs=True,
         ).run()
         shown = self._play(shrunk.scenario.steps, seed)
+        if shown.where != failed.where:
+            print(failed.output, end="")
+            print(not_again_text(failed.reason))
+            return
         print(shown.output, end="")
         folder = Path(self._options.out or f"search-{scenario.name}")
         file = folder / f"seed-{seed}.yaml"
