@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.moments import ClientMoment, when_reached
+from kcluster.operations.moments import NthMoment, when_reached
 from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
@@ -120,7 +120,7 @@ class Stage:
         """Call `callback` as soon as `holds()`."""
         self._clock.when(holds, callback)
 
-    def when_reached(self, moment: ClientMoment, callback: Callable[[], None]) -> None:
+    def when_reached(self, moment: NthMoment, callback: Callable[[], None]) -> None:
         """Call `callback` when this moment of clients has come, counted from now."""
         when_reached(self.dispatcher, self.verbs.settled, moment, lambda: self._soon(callback))
 

@@ -19,7 +19,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.moments import ClientMoment, moment_of_client
+from kcluster.operations.moments import NthMoment, moment_of_client
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.python_values import seconds_in, text_in
 from kcluster.operations.verbs import Verbs
@@ -127,7 +127,7 @@ class EventCondition(Condition, frozen=True, kw_only=True):
 class MomentCondition(Condition, frozen=True, kw_only=True):
     """`3rd commit of billing`: a moment in the life of clients, which a step awaits (`when`)."""
 
-    moment: ClientMoment
+    moment: NthMoment
 
     def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
         raise ClusterError(

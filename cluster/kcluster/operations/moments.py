@@ -49,7 +49,7 @@ _FETCH: Final = int(ApiKey.FETCH)
 _END_TXN: Final = int(ApiKey.END_TXN)
 
 
-class ClientMoment(Struct, frozen=True):
+class NthMoment(Struct, frozen=True):
     """The `number`-th moment of a kind.  `of`: the group, topic, partition, client id or
     transactional id that it belongs to, "" for any."""
 
@@ -75,7 +75,7 @@ def ordinal(number: int) -> str:
     return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"
 
 
-def moment_of_client(text: str) -> ClientMoment | None:
+def moment_of_client(text: str) -> NthMoment | None:
     """The moment in `3rd commit of billing`; None for other text.  ValueError if its kind is
     unknown, or its number is no number of a moment."""
     match = _FORM.fullmatch(text)
@@ -87,10 +87,10 @@ def moment_of_client(text: str) -> ClientMoment | None:
     number = int(match[1] or 1)
     if number < 1:
         raise ValueError("moments are counted from 1st")
-    return ClientMoment(number, match[2], match[3] or "")
+    return NthMoment(number, match[2], match[3] or "")
 
 
-def moment_in(text: str) -> ClientMoment:
+def moment_in(text: str) -> NthMoment:
     """The moment that the text means; ClusterError for any other text."""
     try:
         found = moment_of_client(" ".join(text_in("after", text).split()))
@@ -191,7 +191,7 @@ class MomentWatch:
 
 
 def when_reached(
-    dispatcher: Dispatcher, settled: Settled, moment: ClientMoment, callback: Callable[[], None]
+    dispatcher: Dispatcher, settled: Settled, moment: NthMoment, callback: Callable[[], None]
 ) -> MomentWatch:
     """Call back once, when this moment has come, counted from now; see MomentWatch."""
     left = moment.number

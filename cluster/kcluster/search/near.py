@@ -31,7 +31,7 @@ from kcluster.operations.moments import (
     PRODUCE,
     REBALANCE,
     TRANSACTION,
-    ClientMoment,
+    NthMoment,
     SeenMoment,
 )
 from kcluster.operations.targets import Targets, targets
@@ -105,15 +105,15 @@ def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _moment(life: ProgramLife, rng: Random) -> ClientMoment:
+def _moment(life: ProgramLife, rng: Random) -> NthMoment:
     """The weights are those of kinds, so rare moments are not lost among frequent ones."""
     kinds = sorted({kind for kind, _, _ in life.moments})
     kind = rng.choices(kinds, [_WEIGHTS.get(each, 1) for each in kinds])[0]
     of, count = rng.choice([(of, count) for each, of, count in life.moments if each == kind])
-    return ClientMoment(1 + rng.randrange(count), kind, of)
+    return NthMoment(1 + rng.randrange(count), kind, of)
 
 
-def _step(action: Action, moment: ClientMoment, lasts_ms: int | None, rng: Random) -> Step:
+def _step(action: Action, moment: NthMoment, lasts_ms: int | None, rng: Random) -> Step:
     delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
     trigger = Trigger(
         when=condition(str(moment)), delay=MomentRange(delay_ms, delay_ms) if delay_ms else None

@@ -24,7 +24,7 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.handle.world_cluster import WorldCluster
 from kcluster.operations.conditions import limit_ms_of
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.moments import ClientMoment, MomentWatch, moment_in
+from kcluster.operations.moments import MomentWatch, NthMoment, moment_in
 from kcluster.operations.targets import Nodes
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.language.loader import action_of
@@ -88,7 +88,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         self._signals = ProgramSignals(self._world, of_test=True)
         self.apps = Apps(self, self._world)
         self.verbs.programs = self.apps
-        self.awaited: list[ClientMoment] = []
+        self.awaited: list[NthMoment] = []
         """The moments of `at_moment` that have not come."""
         self.client_errors = ClientErrors(self.clock_ms)
         """The exceptions that left the calls of the test's clients."""
