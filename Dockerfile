@@ -23,6 +23,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-de
  && rm -rf /var/lib/apt/lists/*
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY cluster ./cluster
+COPY docs ./docs
 COPY scenarios ./scenarios
 # The compiled wheel (docs/decisions/003), installed into an environment without pip.
 RUN HATCH_BUILD_HOOK_ENABLE_MYPYC=1 pip wheel --no-deps --wheel-dir /wheels .

@@ -12,6 +12,8 @@
 #                      docs/explanation/differences.md
 #   make certify       play the incidents on Apache Kafka and on simulated brokers; writes
 #                      docs/reference/certified.md
+#   make mutants       put known bugs into the core, one at a time, and search for each; writes
+#                      docs/reference/mutants.md; goes on where it ended
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
 #   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
@@ -34,7 +36,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow fuzz test-compiled can-compile jars programs helpers tools lint javascript certify compat compare compiled \
+.PHONY: help demo test test-slow fuzz test-compiled can-compile jars programs helpers tools lint javascript certify compat compare compiled mutants \
   site site-parts docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -141,6 +143,10 @@ compat: $(VENV)/.dev
 # ARGS: --only 'acks*', --budget MINUTES, --random 200, --times kafka, --page
 certify: $(VENV)/.dev
 	@$(BIN)/python -m compare.certified $(ARGS)
+
+# The text of a compiled module cannot be replaced: always on the pure Python source.
+mutants: $(VENV)/.dev
+	@$(BIN)/python -m tools.mutants --page docs/reference/mutants.md $(ARGS)
 
 compare: $(VENV)/.dev
 	@$(BIN)/python -m compare $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)

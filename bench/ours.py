@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.figures import PAGE_LOADS, SERIES
-from bench.processes import BenchError, client, end, last_line, memory_mb, spawn
+from bench.processes import POLL_S, BenchError, client, end, last_line, memory_mb, spawn
 from bench.systems import Kcluster, Running
 from bench.visit import CLIENT_TIMEOUT_S, Log, Progress, Sizes, failover_ms, idle_cpu_pct, new_log
 from bench.wire import Wire, address_of
@@ -208,7 +208,9 @@ def _page(load: str, seconds: float) -> dict[str, float]:
 
 def _watcher(running: Running, sizes: Sizes) -> dict[str, float]:
     """CPU per record with a watcher of the page's stream, compared with loads without one."""
-    (socket,) = running.place.rglob("*.sock")
+    while not (sockets := list(running.place.rglob("*.sock"))):
+        time.sleep(POLL_S)  # the API opens after the brokers
+    (socket,) = sockets
     load = (running.bootstrap, "--pids", running.pid_list, "--seconds", str(sizes.seconds))
     costs: dict[bool, list[float]] = {False: [], True: []}
     for turn in range(-1, 2 * WATCHED_TURNS):  # the first is a warm-up

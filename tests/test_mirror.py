@@ -22,6 +22,7 @@ BESIDE_THE_ROOMS = {
     "course_site": "of tools/course_site/",
     "fuzz": "made-up input for whatever reads input",
     "helpers": "of helpers/ at the top",
+    "mutants": "of tools/mutants/",
     "property": "random histories of a whole cluster, and what they must find",
     "rig": "what tests of several rooms build and ask; no tests",
     "testing/bugs": "programs with a bug and without, which tests of testing/ search; no tests",

@@ -236,6 +236,7 @@ def nodes_are_read_by_their_views(module: Module) -> Iterator[tuple[int, str]]:
 LOADED_LATE = {
     "kcluster.cli.work.": "the work of a heavy verb: one import where it is called",
     "kcluster.cli.foreground.": "what `up` loads; a quick `up` does not come by its verb",
+    "kcluster.cli.mcp.server.": "imports mcp, an extra",
     "kcluster.cli.simulate.hash_seed.": "importlib.metadata: 25 ms, not for `simulate --help`",
     "kcluster.cli.watching.": "of `status --watch`, not of `status`",
     "kcluster.demo.spark.": "imports pyspark, an extra",

@@ -3,7 +3,8 @@
 Owns: the comparison of judgements from outside with the truth, the runs that were played, the page.
 Never: draws a run (judge_runs.py does), judges.  Kafka: no counterpart.
 
-The judge gets what the clients of a run saw, without the logs; the truth is the verdict from
+The judge gets what the clients of a run saw, with the positions of consumers when they were closed,
+and no log; the truth is the verdict from
 inside.  One more consumer reads every partition with read_committed from the beginning.  Both name
 the records of each anomaly; a record that both name is found, one that only the truth names is
 missed, one that only the judge names is a false alarm.
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kcluster.checks.anomalies import Anomaly, find_anomalies
+from kcluster.checks.anomalies.facts import AckedOnly
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.evidence.history import FinalLog
 from kcluster.judge.history import history_of_ledger
@@ -47,6 +49,7 @@ LOST: Final = "lost-write"
 NOT_RECEIVED: Final = (LOST, "unseen", "poll-skip")
 """Names of a record that a consumer should have received: which of them is right depends on whether
 the log has it, and only the inside knows that."""
+OF_ACKS: Final = ("inconsistent-offsets", "nonmonotonic-send")
 PART: Final = 50
 """The runs in one file."""
 COLLECT_EVERY: Final = 10
@@ -54,7 +57,8 @@ COLLECT_EVERY: Final = 10
 Named = tuple[str, tuple[str, int], bytes | None, str]
 """A record of an anomaly: (anomaly, partition, value, consumer or "")."""
 Findings = dict[Named, bytes | None]
-"""The records of anomalies, each with the missing record of its torn transaction, else None."""
+"""The records of anomalies, each with the missing record of its torn transaction, or the record of
+the other ack, else None."""
 
 
 class PlayedRun(NamedTuple):
@@ -155,6 +159,7 @@ def compared(played: PlayedRun) -> Measured:
     drained = played.is_drained
     history = history_of_ledger(played.ledger, run.name, drained)
     history.compacted = {*played.compacted}
+    history.is_read_from_start = True
     parts = judged_parts(history)
     judgment = merged(parts)
     truth = named(find_anomalies(played.ledger, played.logs, drained))
@@ -162,7 +167,8 @@ def compared(played: PlayedRun) -> Measured:
     both = truth.keys() & claimed.keys()
     renamed = same_records(truth, claimed) - both
     missed = truth.keys() - both - renamed
-    false_alarms = claimed.keys() - both - same_records(claimed, truth)
+    known = same_records(claimed, truth) | explained(played.ledger, claimed, truth)
+    false_alarms = claimed.keys() - both - known
     doubtful = {(send.partition, send.value) for part in parts for send in part.doubtful}
     of_values = {value for _, value in doubtful}
     undecided = {each for each in missed if each[1:3] in doubtful or truth[each] in of_values}
@@ -189,8 +195,8 @@ def compared(played: PlayedRun) -> Measured:
 
 
 def is_without_trace(ledger: Ledger, record: Named) -> bool:
-    """Whether a record was read before it was lost, and nothing that was sent or read afterwards
-    had its offset or a lower one."""
+    """Whether a record was read before it was lost, nothing that was sent or read afterwards had
+    its offset or a lower one, and no consumer's position was there or below."""
     _, partition, value, _ = record
     reads = [read for read in ledger.reads if read.partition == partition]
     own = [read for read in reads if read.value == value]
@@ -201,7 +207,11 @@ def is_without_trace(ledger: Ledger, record: Named) -> bool:
         send.partition == partition and send.sent_ms > last_ms and 0 <= send.offset <= offset
         for send in ledger.sends
     )
-    return not is_acked_later and all(
+    is_below_later = any(
+        at.partition == partition and at.offset <= offset and at.at_ms > last_ms
+        for at in ledger.positions
+    )
+    return not (is_acked_later or is_below_later) and all(
         read.at_ms <= last_ms or read.offset > offset for read in reads
     )
 
@@ -218,6 +228,37 @@ def same_records(some: Findings, others: Findings) -> set[Named]:
     }
 
 
+def explained(ledger: Ledger, claimed: Findings, truth: Findings) -> set[Named]:
+    """The records whose anomaly is right, although the truth names none for them: promised ones
+    that consumers have passed, by their positions, and nobody has received; those of a torn
+    transaction; acks that contradict each other, since a record was lost."""
+    torn = {each[1:3] for each in truth if each[0] == TORN}
+    transactions = [
+        send.transaction
+        for send in ledger.sends
+        if send.transaction is not None and (send.partition, send.value) in torn
+    ]
+    of_torn = {
+        (send.partition, send.value)
+        for send in ledger.sends
+        if any(send.transaction is transaction for transaction in transactions)
+    }
+    lost = {each[2] for each in truth if each[0] in NOT_RECEIVED}
+    received = {(read.partition, read.value) for read in ledger.reads}
+    ends = {at.partition: at.offset for at in sorted(ledger.positions, key=lambda at: at.offset)}
+    passed = {
+        (send.partition, send.value)
+        for send in ledger.sends
+        if send.is_promised and 0 <= send.offset < ends.get(send.partition, -1)
+    }
+    return {
+        each
+        for each, other in claimed.items()
+        if (each[0] in NOT_RECEIVED and each[1:3] in of_torn | (passed - received))
+        or (each[0] in OF_ACKS and (each[2] in lost or other in lost))
+    }
+
+
 def named(anomalies: Iterable[Anomaly]) -> Findings:
     """The records of the anomalies that a judge can prove."""
     found: Findings = {}
@@ -225,7 +266,8 @@ def named(anomalies: Iterable[Anomaly]) -> Findings:
         if anomaly.name in PROVABLE:
             for finding in anomaly.findings:
                 client = finding.client if anomaly.name in OF_READERS else ""
-                missing = finding.other_value if anomaly.name == TORN else None
+                is_of_two = anomaly.name == TORN or isinstance(finding.fact, AckedOnly)
+                missing = finding.other_value if is_of_two else None
                 found[anomaly.name, anomaly.partition, finding.value, client] = missing
     return found
 
@@ -246,7 +288,11 @@ def page(measured: Sequence[Measured]) -> Iterator[str]:
     yield "or not. *Undecided*: the truth names it; the judge says that the history does not show"
     yield "it. *Missed*: the truth alone names it. *False alarms*: the judge alone names it."
     yield "Precision is the share of found and renamed records among those that the judge names,"
-    yield "recall among those that the truth names."
+    yield "recall among those that the truth names. The history has the positions of consumers when"
+    yield "they were closed, and one consumer that read all from the beginning. The truth knows no"
+    yield "positions: promised records that consumers passed by them, and that nobody received,"
+    yield "are no false alarms. A consumer that a broken core moves past a record of a transaction"
+    yield "looks to the judge like one from which the record was withheld: it calls that torn."
     yield ""
     yield "| anomaly | found | renamed | undecided | missed | false alarms | precision | recall |"
     yield "|---|---|---|---|---|---|---|---|"
@@ -266,8 +312,8 @@ def page(measured: Sequence[Measured]) -> Iterator[str]:
     yield ""
     traceless = sum(each.without_trace for each in measured)
     yield f"Of the missed lost records, {traceless:,} had been read before they were lost, and"
-    yield "nothing sent or read afterwards had their offset or a lower one: no client could"
-    yield "know."
+    yield "nothing sent or read afterwards, and no consumer's last position, was at their offset"
+    yield "or a lower one: no client could know."
     yield ""
     yield "| runs | number | with anomalies | with false alarms | with misses | ended by a bug |"
     yield "|---|---|---|---|---|---|"

@@ -34,6 +34,7 @@ def sample(definition: ConfigDef) -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.timeout_s(300)
+@pytest.mark.xdist_group("kafka programs")
 def test_kafka__accepts_what_a_topology_may_set(tmp_path: Path) -> None:
     try:
         kafka = find_installation(log=print)

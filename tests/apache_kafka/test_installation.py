@@ -100,3 +100,9 @@ def test_version__is_the_topology_s() -> None:
         version_for(Topology.of(brokers=1, kafka_version="2.8"))
     with pytest.raises(ClusterError, match=r"brokers of 4.3 and 4.4: on the real ground all"):
         version_for(Topology.of(brokers=[{"id": 1, "kafka_version": "4.3"}, {"id": 2}]))
+
+
+def test_version__an_era_that_no_setting_brings_about_is_refused() -> None:
+    assert version_for(Topology.of(brokers=1, era="before KIP-966")) == version_for(Topology.of())
+    with pytest.raises(ClusterError, match="before KIP-101: a real Kafka has the fix"):
+        version_for(Topology.of(brokers=1, era="before KIP-101"))

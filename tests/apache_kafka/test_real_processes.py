@@ -17,7 +17,11 @@ from kcluster.apache_kafka.processes import KafkaProcesses, wait_until
 from kcluster.operations.errors import ClusterError
 from tests.apache_kafka.test_reaper import ends
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout_s(300)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout_s(300),
+    pytest.mark.xdist_group("kafka programs"),  # a Kafka at a time
+]
 
 BESIDE = """
 import sys

@@ -34,6 +34,27 @@ TEXTS = [
         f.ProducerDiffers(8, END, None),
         "producer 8: the table has epoch 3, sequences up to 7 at offset 9, the log none of it",
     ),
+    (
+        f.TransactionDiffers(8, None, f.TransactionSpan(4)),
+        "producer 8: the table has none, the log one open since offset 4",
+    ),
+    (
+        f.TransactionDiffers(8, f.TransactionSpan(4, 9), None),
+        "producer 8: the table has one from 4, aborted at 9, the log none",
+    ),
+    (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),
+    (f.NewestRemoved(4, 3), "the newest record of its key is gone: offset 4 and 2 more"),
+    (f.GroupWentBack(f.Measure.GENERATION, 5, 4), "generation 5 -> 4"),
+    (f.GroupWentBack(f.Measure.MEMBER_EPOCH, 5, 4, "a-1"), "member epoch of a-1 5 -> 4"),
+    (f.AssignedTwice("a-1", 5), "a-1 got two assignments in generation 5"),
+    (
+        f.StaleCommit("a-1", 5, "b-1", 6),
+        "a commit of a-1 in generation 5, after one of b-1 in generation 6",
+    ),
+    (
+        f.FencedAlone(7, 2, "PRODUCER_FENCED"),
+        "PRODUCER_FENCED to producer 7, epoch 2, whose transactional id no other producer has",
+    ),
     (f.AnsweredTwice(6, 4), "request 6 of connection 4"),
     (f.Unanswered("FetchRequest", 20), "FetchRequest of 20 ms"),
     (

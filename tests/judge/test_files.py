@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import tracemalloc
+from codecs import BOM_UTF8
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,7 @@ import pytest
 from kcluster.config.files.problems import ProblemsError
 from kcluster.judge.files import read_history
 from kcluster.judge.parts import judge_history
+from kcluster.runs.directory import RunError
 
 
 def outcome_of(*paths: Path) -> str:
@@ -48,8 +53,8 @@ def test_files__every_problem_at_once_with_its_line(tmp_path: Path) -> None:
         "history.jsonl:1:1: op sned: no such operation; did you mean send?",
         "history.jsonl:2:1: send: Expected `int`, got `str` - at `$.partition`",
         "history.jsonl:3:1: not JSON: half of a li (JSON is malformed: invalid character (byte 0))",
-        "history.jsonl:5:1: `op` is missing: one of assign, poll, read_to_end, send, topic,"
-        " transaction",
+        "history.jsonl:5:1: `op` is missing: one of assign, incomplete, log_end, poll, position,"
+        " read_from_start, read_to_end, send, topic, transaction",
         "history.jsonl:6:1: poll: Object contains unknown field `isolaton`",
     ]
 
@@ -118,6 +123,93 @@ def test_files__no_history(tmp_path: Path, name: str, content: str) -> None:
     path.write_text(content)
     with pytest.raises(ProblemsError, match=rf"{name}:1:1: (no history|not EDN)"):
         read_history([path])
+
+
+SENT = (
+    b'{"op":"send","client":"p","topic":"t","partition":0,"value":"a","outcome":"acked","offset":0}'
+)
+READ = b'{"op":"poll","client":"c","records":[{"topic":"t","partition":0,"offset":0,"value":"a"}]}'
+
+
+def problems_of(*paths: Path | str) -> str:
+    with pytest.raises(ProblemsError) as raised:
+        read_history(paths)
+    return str(raised.value)
+
+
+def test_files__compressed_or_with_a_mark_of_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl.gz"
+    path.write_bytes(gzip.compress(BOM_UTF8 + SENT + b"\n" + READ + b"\n"))
+    assert outcome_of(path) == "valid"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "history.jsonl.gz: Compressed file ended before" in problems_of(path)
+
+
+def test_files__stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = TextIOWrapper(BufferedReader(BytesIO(SENT + b"\n" + READ + b"\nhalf\n")))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert problems_of("-").startswith("stdin:3:1: not JSON: half")
+
+
+def test_files__a_line_without_end_is_not_kept(tmp_path: Path) -> None:
+    """1 GiB of NULs, which takes no room on the disk, and must take none in memory."""
+    path = tmp_path / "history.jsonl"
+    with path.open("wb") as file:
+        file.write(SENT + b"\n")
+        file.truncate(1 << 30)
+    tracemalloc.start()
+    try:
+        assert problems_of(path) == f"{path}:2:1: the line is longer than 16 MiB"
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("hello", ":1:1: the file is encoded in UTF-16; a history is UTF-8"),
+        ("", ":1:1: the file is empty; a history is one of"),
+    ],
+)
+def test_files__wrong_or_no_bytes(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "history.out"
+    path.write_bytes(content.encode("utf-16") if content else b"")
+    assert problems_of(path).startswith(f"{path}{problem}")
+
+
+def test_files__a_value_that_is_no_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(SENT.replace(b'"a"', b'"\xe4"') + b"\n")
+    assert problems_of(path).startswith(f"{path}:1:1: not JSON")
+
+
+def test_files__the_same_file_twice(tmp_path: Path) -> None:
+    """Otherwise each record would have been sent twice and read twice."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(SENT + b"\n" + READ + b"\n")
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    assert problems_of(path, path) == f"{path}: the file is given twice"
+    assert problems_of(path, link) == f"{link}: the same file as {path}"
+
+
+def test_files__kinds_that_are_mixed(tmp_path: Path) -> None:
+    produced = (
+        b'{"timestamp":9,"name":"producer_send_success","key":null,"value":"0","topic":"t",'
+        b'"partition":0,"offset":0}\n'
+    )
+    path = tmp_path / "mixed.out"
+    path.write_bytes(produced + SENT + b"\n")
+    text = "an operation (send) in a verifiable client's output: use two files"
+    assert problems_of(path) == f"{path}:2:1: {text}"
+    path.write_bytes(SENT + b"\n" + produced)
+    assert problems_of(path).startswith(f"{path}:2:1: `op` is missing")
+
+
+def test_files__a_directory_that_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"run\.json"):
+        read_history([tmp_path])
 
 
 def test_files__an_empty_file_of_operations_is_an_empty_history(tmp_path: Path) -> None:

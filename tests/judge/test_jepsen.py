@@ -11,6 +11,7 @@ from kcluster.config.files.problems import ProblemsError
 from kcluster.judge.files import read_history
 from kcluster.judge.judgment import Judgment
 from kcluster.judge.parts import judge_history
+from tests.judge.jepsen_histories import CASES, JepsenCase, edn_lines
 
 pytest.importorskip("edn_format")
 
@@ -52,7 +53,7 @@ THIRD = op("ok", "send", "[[:send 0 [2 3]]]")
             [
                 SENT,
                 op("ok", "poll", "[[:poll {0 [[0 1] [1 2]]}]]", 1),
-                op("ok", "assign", "[0]", 1),
+                op("ok", "assign", "[1]", 1),
                 op("ok", "poll", "[[:poll {0 [[0 1] [1 2]]}]]", 1),
             ],
             [],
@@ -81,6 +82,49 @@ def test_jepsen__verdicts(tmp_path: Path, lines: list[str], expected: list[str])
     judgment = judged(tmp_path, "\n".join(lines))
     assert names(judgment) == expected
     assert judgment.outcome == ("invalid" if expected else "valid")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_jepsen__the_histories_of_its_own_tests(tmp_path: Path, case: JepsenCase) -> None:
+    """Where the names differ, docs/reference/histories.md says why."""
+    judgment = judged(tmp_path, "\n".join(edn_lines(case.lines)))
+    assert sorted({*names(judgment)}) == sorted(case.ours)
+    if case.ours == ["G0"]:
+        assert judgment.outcome == "valid"
+    else:
+        assert (judgment.outcome == "invalid") == bool(case.ours)
+
+
+def test_jepsen__the_page_has_each_of_its_tests() -> None:
+    """The table of the page: a history, Jepsen's names, ours, and the reason for a difference."""
+    page = Path("docs/reference/histories.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.splitlines()
+        if line.startswith("|") and line.count("|") == 5
+    ]
+    reasons = {name: (jepsen, ours, reason) for name, jepsen, ours, reason in rows}
+    for case in CASES:
+        jepsen, ours, reason = reasons[case.name]
+        assert jepsen == (", ".join(case.jepsen) or "none"), case.name
+        assert ours == (", ".join(case.ours) or "none"), case.name
+        assert reason or jepsen == ours, case.name
+
+
+def test_jepsen__keys_and_values_of_any_kind(tmp_path: Path) -> None:
+    lines = [
+        op("ok", "send", '[[:send "orders" [0 "first"]]]'),
+        op("ok", "send", "[[:send :x [0 :a]]]"),
+        op("ok", "poll", '[[:poll {"orders" [[0 "first"]], :x [[0 :a]]}]]', 1),
+    ]
+    assert judged(tmp_path, "\n".join(lines)).outcome == "valid"
+
+
+def test_jepsen__the_last_phase_of_a_test_reads_to_the_end(tmp_path: Path) -> None:
+    seek = ":seek-to-beginning? true"
+    last = f"{{:type :ok, :f :assign, :value [0], :process 1, {seek}, :time 9000000}}"
+    lines = [SENT, last, op("ok", "poll", "[[:poll {0 [[0 1]]}]]", 1)]
+    assert names(judged(tmp_path, "\n".join(lines))) == ["unseen"]
 
 
 def test_jepsen__a_poll_whose_end_is_unknown_is_no_skip(tmp_path: Path) -> None:

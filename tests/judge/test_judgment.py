@@ -10,9 +10,13 @@ from kcluster.judge.cycles import CycleName
 from kcluster.judge.history import (
     AnyOperation,
     AssignOperation,
+    IncompleteOperation,
     Isolation,
+    LogEndOperation,
     OperationPlace,
     PollOperation,
+    PositionOperation,
+    ReadFromStartOperation,
     ReadToEndOperation,
     Received,
     SendOperation,
@@ -79,7 +83,7 @@ def test_judge__a_record_beyond_the_last_read_is_undecided() -> None:
 def test_judge__a_pass_before_the_ack_proves_nothing() -> None:
     """The log was read, truncated, and written again up to the record."""
     old = [poll("x"), poll("y", start=3)]
-    judgment = judged(send("x", 0), send("y", 3), *old, send("late", 2, ended_ms=30))
+    judgment = judged(send("x", 0), send("y", 3), *old, send("late", 2, ended_ms=30, client="desk"))
     assert (judgment.outcome, names(judgment)) == ("unknown", [])
 
 
@@ -106,6 +110,155 @@ def test_judge__a_seek_is_no_skip_and_no_step_back() -> None:
     assert judged(*sends, *reads).outcome == "valid"
     without = [each for each in reads if isinstance(each, PollOperation)]
     assert names(judged(*sends, *without)) == ["poll-skip", "nonmonotonic-poll"]
+
+
+def test_judge__after_an_aborted_transaction_a_consumer_reads_its_records_again() -> None:
+    sends = [send(value, at) for at, value in enumerate("abcd")]
+    aborted = replace(poll("b", "c", start=1), is_rewound=True)
+    assert judged(*sends, poll("a"), aborted, poll("b", "c", "d", start=1)).outcome == "valid"
+    goes_on = judged(*sends, poll("a"), aborted, poll("d", start=3))
+    assert names(goes_on) == ["poll-skip"]
+    assert [(each.anomaly.first, each.anomaly.last) for each in goes_on.proven] == [(1, 2)]
+    assert names(judged(*sends, poll("a", "b", "c", "d"), aborted)) == ["nonmonotonic-poll"]
+
+
+def test_judge__several_polls_of_an_aborted_transaction_follow_each_other() -> None:
+    sends = [send(value, at) for at, value in enumerate("abc")]
+    polls = [
+        replace(poll(value, start=at), is_rewound=True, transaction=4)
+        for at, value in enumerate("ab")
+    ]
+    assert judged(*sends, *polls, poll("a", "b", "c")).outcome == "valid"
+
+
+def test_judge__what_lies_below_the_first_read_is_lost_if_all_began_at_the_beginning() -> None:
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("b", start=1)]
+    assert (judged(*operations).outcome, names(judged(*operations))) == ("unknown", [])
+    judgment = judged(ReadFromStartOperation(), *operations)
+    assert list(judgment_lines(judgment))[:3] == [
+        "lost-write: orders-0: a, acked (acks=all) at offset 0, is not in the log",
+        "    10 ms: shop sent a: acked at offset 0 (h.jsonl:2)",
+        "    20 ms: billing read b at offset 1 (h.jsonl:4)",
+    ]
+
+
+def test_judge__a_log_that_ends_below_an_acked_record_has_lost_it() -> None:
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a")]
+    assert names(judged(*operations, LogEndOperation("orders", 0, 2, at_ms=30))) == []
+    judgment = judged(*operations, LogEndOperation("orders", 0, 1, at_ms=30))
+    assert list(judgment_lines(judgment))[:3] == [
+        "lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log",
+        "    10 ms: shop sent b: acked at offset 1 (h.jsonl:2)",
+        "    30 ms: orders-0 ended at offset 1 (h.jsonl:4)",
+    ]
+    # It was requested before the ack, or the time is unknown.
+    for at_ms in (10, -1):
+        assert names(judged(*operations, LogEndOperation("orders", 0, 1, at_ms=at_ms))) == []
+    # The leader may have the record, above the high watermark.
+    weak: list[AnyOperation] = [send("b", 1, acks=1), LogEndOperation("orders", 0, 1, at_ms=30)]
+    assert judged(*weak).outcome == "unknown"
+
+
+def at(offset: int, at_ms: int = 50, client: str = "billing") -> PositionOperation:
+    return PositionOperation(client, "orders", 0, offset, at_ms)
+
+
+def test_judge__a_position_shows_what_a_consumer_passed_behind_its_last_read() -> None:
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a")]
+    assert judged(*operations, at(1)).outcome == "unknown"
+    judgment = judged(*operations, at(2))
+    assert list(judgment_lines(judgment))[:3] == [
+        "lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log",
+        "    10 ms: shop sent b: acked at offset 1 (h.jsonl:2)",
+        "    50 ms: billing was at offset 2 of orders-0 (h.jsonl:4)",
+    ]
+    # It may have begun there.
+    assert judged(*operations, at(2, client="desk")).outcome == "unknown"
+    assert names(judged(ReadFromStartOperation(), *operations, at(2, client="desk"))) == [
+        "lost-write"
+    ]
+
+
+def test_judge__a_last_position_below_a_record_that_was_read_shows_that_it_is_gone() -> None:
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a", "b"), at(1)]
+    assert judged(*operations).outcome == "valid"  # others may have set it back
+    judgment = judged(*operations, ReadToEndOperation())
+    assert names(judgment) == ["lost-write"]
+    assert judgment.proven[0].anomaly.values[0] == b"b"
+    later = poll("a", "b", client="desk", at_ms=60)
+    assert judged(*operations, later, ReadToEndOperation()).outcome == "valid"
+
+
+def test_judge__a_pass_in_the_time_of_the_ack_counts_if_the_record_behind_is_still_there() -> None:
+    reads = [poll("a"), poll("c", start=2)]
+    same_ms = send("b", 1, sent_ms=15, ended_ms=20)
+    assert names(judged(send("a", 0), same_ms, send("c", 2), *reads)) == ["lost-write"]
+    not_yet_sent = send("b", 1, sent_ms=25, ended_ms=30)
+    assert names(judged(send("a", 0), not_yet_sent, send("c", 2), *reads)) == []
+
+
+def test_judge__a_record_withheld_from_read_committed_consumers_tears_its_transaction() -> None:
+    """The marker in the second partition was of an abort; a read_uncommitted consumer sees both."""
+    sends: list[AnyOperation] = [
+        send("a", 0, transaction=1),
+        send("b", 0, topic="bills", transaction=1),
+        TransactionOperation("shop", 1, TransactionOutcome.COMMITTED, 5, 15),
+    ]
+    got = replace(poll("a"), isolation=Isolation.READ_COMMITTED)
+    other = PollOperation("audit", (Received("bills", 0, 0, "b"),), at_ms=20)
+    passed = PositionOperation("billing", "bills", 0, 2, 30)
+    assert judged(*sends, got, other).outcome == "valid"
+    torn = judged(ReadFromStartOperation(), *sends, got, other, passed)
+    assert names(torn) == ["torn-transaction"]
+
+
+def test_judge__acks_contradict_each_other_although_nothing_was_read() -> None:
+    """Without times the history does not show which of the records replaced the other."""
+    same = judged(send("a", 5, ended_ms=-1), send("b", 5, ended_ms=-1, client="desk"))
+    assert [str(each.anomaly) for each in same.proven] == [
+        "inconsistent-offsets: orders-0: offset 5: a and b were acked there"
+    ]
+    back = judged(send("a", 5), send("b", 3))
+    assert [str(each.anomaly) for each in back.proven] == [
+        "nonmonotonic-send: orders-0: b, sent after a, was acked at offset 3, before 5"
+    ]
+
+
+def test_judge__acks_say_nothing_more_of_a_record_that_reads_have_shown_to_be_lost() -> None:
+    later = send("b", 0, sent_ms=30, ended_ms=31)
+    judgment = judged(send("a", 0, sent_ms=9), later, poll("b", at_ms=40))
+    assert names(judgment) == ["lost-write"]
+    assert judgment.proven[0].anomaly.values[0] == b"a"
+
+
+def test_judge__a_missing_part_makes_a_judgement_unknown() -> None:
+    operations: list[AnyOperation] = [send("a", 0), poll("a")]
+    judgment = judged(*operations, IncompleteOperation("rows were dropped"))
+    assert list(judgment_lines(judgment)) == [
+        "incomplete: rows were dropped",
+        "unknown: parts of the history are missing; 1 record sent, 1 acked, 1 read",
+    ]
+
+
+def test_judge__a_transaction_of_which_the_rest_was_not_passed_is_not_torn() -> None:
+    """Its end is unknown, and nobody has read on to where the second record is."""
+    sends = [send("a", 0, transaction=1), send("b", 1, transaction=1)]
+    end = TransactionOperation("shop", 1, TransactionOutcome.UNKNOWN)
+    read = replace(poll("a"), isolation=Isolation.READ_COMMITTED)
+    assert names(judged(*sends, end, read)) == []
+
+
+def test_judge__a_transaction_must_not_read_its_own_records() -> None:
+    sends: list[AnyOperation] = [
+        send("a", 0, transaction=1),
+        TransactionOperation("shop", 1, TransactionOutcome.COMMITTED),
+    ]
+    own = replace(poll("a", client="shop"), transaction=1)
+    assert judged(*sends, own).outcome == "valid"
+    judgment = judged(*sends, replace(own, isolation=Isolation.READ_COMMITTED))
+    assert judgment.outcome == "invalid"
+    first, *_ = judgment_lines(judgment)
+    assert first == "precommitted-read: transaction 1 of shop -> transaction 1 of shop"
 
 
 def test_judge__duplicates_order_and_aborted_records() -> None:

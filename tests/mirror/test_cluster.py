@@ -16,7 +16,11 @@ from kcluster.mirror.limits import RefusedOnKafka
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout_s(300)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout_s(300),
+    pytest.mark.xdist_group("kafka programs"),  # a Kafka at a time
+]
 
 SCENARIO = """
 story: A leader dies.
@@ -138,7 +142,7 @@ def test_scenario__is_judged_by_its_clients_and_the_logs(cluster: KafkaCluster) 
     result = run_scenario(Scenario.parse(SCENARIO), "kafka")
     assert result.passed, result.failures
     assert result.verdict.outcome == "valid"
-    assert result.verdict.acked == result.verdict.read > 900
+    assert result.verdict.acked == result.verdict.read >= 100  # as many as in the file
     assert result.not_judged == ("events: log_truncated",)
 
 

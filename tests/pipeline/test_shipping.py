@@ -101,6 +101,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("spark")
 @pytest.mark.timeout_s(580)
 def test_shipping__bare_workers_are_named_and_play_runs_with_the_dependencies(
     standalone: Standalone, tmp_path: Path
@@ -116,6 +117,7 @@ def test_shipping__bare_workers_are_named_and_play_runs_with_the_dependencies(
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("spark")
 @pytest.mark.clients
 @pytest.mark.timeout_s(580)
 def test_shipping__bare_workers_are_named_and_read_topics_with_the_dependencies(

@@ -23,7 +23,11 @@ from tests.proxy.test_groups import (
 from tests.rig.proxied import PlainClient, Proxied, proxied, proxy_before
 from tests.rig.requests import batch, produce_request
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout_s(300)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout_s(300),
+    pytest.mark.xdist_group("kafka programs"),  # a Kafka at a time
+]
 
 
 def started(brokers: int) -> KafkaProcesses:

@@ -145,3 +145,29 @@ def test_recorded__values_as_text() -> None:
     assert value_text(None) is None
     assert value_text(b"\xff") == "\\xff"
     assert value_text({"b": 1, "a": [2]}) == '{"a": [2], "b": 1}'
+
+
+def test_recorded__positions_and_ends(bootstrap: str, history: HistoryFile, tmp_path: Path) -> None:
+    """They show that nothing is behind the last record."""
+    place = TopicPartition("ends", 0)
+    producer = recorded(KafkaProducer(bootstrap_servers=bootstrap), history, "shop")
+    producer.send("ends", b"a", partition=0).get(timeout=10)
+    producer.close()
+    settings = {**READ_ALL, "isolation_level": "read_uncommitted"}
+    consumer = recorded(KafkaConsumer(bootstrap_servers=bootstrap, **settings), history, "billing")
+    consumer.assign([place])
+    assert next(consumer).value == b"a"
+    assert (consumer.position(place), consumer.end_offsets([place])) == (1, {place: 1})
+    consumer.close()
+
+    async def program() -> tuple[int, object]:
+        async with recorded(
+            AIOKafkaConsumer("ends", bootstrap_servers=bootstrap, **settings), history, "desk"
+        ) as reader:
+            assert (await reader.getone()).value == b"a"
+            return await reader.position(place), await reader.end_offsets([place])
+
+    assert asyncio.run(program()) == (1, {place: 1})
+    assert [line["offset"] for line in lines(tmp_path, "position")] == [1, 1]
+    assert [line["offset"] for line in lines(tmp_path, "log_end")] == [1, 1]
+    assert judged(tmp_path).outcome == "valid"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 from kcluster.search.findings import FindingKind, SearchFinding
 from kcluster.search.loop import ScheduleSearch
-from kcluster.search.schedule import Schedule
+from kcluster.search.schedule import FIXED, SWARMS, Schedule, draw
 from kcluster.search.trial import Trial
 from tests.search.spaces import FAULTS, space
 
@@ -14,7 +15,7 @@ from tests.search.spaces import FAULTS, space
 def trial(
     schedule: Schedule, signatures: Sequence[int], findings: Sequence[SearchFinding] = ()
 ) -> Trial:
-    return Trial(schedule, tuple(findings), frozenset(signatures), {}, "valid")
+    return Trial(schedule, tuple(findings), dict.fromkeys(signatures, 2_000), {}, "valid")
 
 
 def test_search__equal_trials_lead_to_equal_schedules() -> None:
@@ -40,7 +41,7 @@ def test_search__the_rarer_and_the_less_varied_schedule_is_worth_more() -> None:
     search.learn(trial(one, [0]) for one in search.batch())
     often, *rare = search.corpus
     weights = [search._weight(entry) for entry in search.corpus]
-    assert often.novel[0] == 0
+    assert next(iter(often.novel)) == 0
     assert weights[0] < max(weights[1:])
     rare[0].chosen += 100
     assert search._weight(rare[0]) < weights[1]
@@ -65,3 +66,27 @@ def test_search__by_chance_nothing_is_varied() -> None:
     search = ScheduleSearch(space(FAULTS), 5, guided=False)
     search.learn(trial(one, [at]) for at, one in enumerate(search.batch()))
     assert [schedule.seed for schedule in search.batch()] == list(range(13, 21))
+
+
+def test_search__a_swarm_whose_runs_reach_more_is_drawn_more_often() -> None:
+    search = ScheduleSearch(space(FAULTS), 1)
+    good = 3
+    for turn in range(200):
+        swarm = turn % len(SWARMS)
+        schedule = draw(search.space, turn, swarm)
+        reached = range(turn * 10, turn * 10 + (9 if swarm == good else 1))
+        search.learn([trial(schedule, list(reached))])
+    drawn = [search._swarm(Random(at)) for at in range(300)]
+    assert drawn.count(good) > 100
+
+
+def test_search__goes_on_from_a_kept_schedule() -> None:
+    search = ScheduleSearch(space(FAULTS), 1)
+    search.learn(trial(one, [at]) for at, one in enumerate(search.batch()))
+    kept = {entry.schedule.seed: entry.schedule for entry in search.corpus}
+    later = [one for _ in range(4) for one in search.batch() if one.seed in kept]
+    same = [
+        sum(step in kept[one.seed].steps for step in one.steps if step.kind != FIXED)
+        for one in later
+    ]
+    assert sum(same) > len(later)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from kcluster.search.schedule import FIXED, draw, scenario_of
-from kcluster.search.vary import NEAR_MS, vary
+from kcluster.search.vary import NEAR_MS, go_on, vary
 from tests.search.spaces import FAULTS, LOSING, space
 
 
@@ -43,3 +43,15 @@ def test_vary__drawn_times_of_a_scenario_are_drawn_again() -> None:
     kills = {vary(of, parent, {}, Random(f"{at}")).steps[-1].at_ms for at in range(50)}
     assert len(kills) > 5
     assert all(5_000 <= at_ms <= 12_000 for at_ms in kills)
+
+
+def test_go_on__the_run_comes_to_the_same_moment_and_meets_something_else() -> None:
+    of = space(FAULTS)
+    parent = draw(of, 1)
+    before = [one for one in parent.steps if one.at_ms <= 3_000]
+    others = {go_on(of, parent, 3_000, Random(f"{at}")) for at in range(20)}
+    assert len(others) > 15
+    for other in others:
+        assert other.seed == parent.seed
+        assert [one for one in other.steps if one.at_ms <= 3_000][: len(before)] == before
+        assert [one.step.verb for one in other.steps if one.kind == FIXED] == ["move"]

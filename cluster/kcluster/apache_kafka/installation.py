@@ -24,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.apache_kafka.class_archive import make_archive
+from kcluster.config.eras import TODAY, era_of
 from kcluster.config.topology.model import Topology
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.releases import find_release, latest, releases
@@ -101,7 +102,11 @@ def find_installation(
 
 def version_for(topology: Topology) -> str:
     """The version to start for a topology: its `kafka_version`, or the newest.  ClusterError if
-    brokers are of different releases, which one installation cannot be."""
+    brokers are of different releases, which one installation cannot be, or lack a fix, which no
+    setting of a real Kafka takes back."""
+    if era_of(topology.era) != TODAY:
+        eras = ", ".join(topology.era)
+        raise ClusterError(f"era: {eras}: a real Kafka has the fix, and no setting takes it back")
     names = list(dict.fromkeys(topology.release_of(spec.id).name for spec in topology.brokers))
     if len(names) > 1:
         raise ClusterError(

@@ -30,6 +30,7 @@ from kcluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
 from kcluster.broker.replication.fetchers import Fetchers
 from kcluster.broker.replication.maintenance import Maintenance
 from kcluster.broker.versions import LATEST
+from kcluster.config.eras import TODAY, Era
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import (
     ConnectionClosed,
@@ -118,6 +119,7 @@ class BrokerNode(Broker):
         unused_configs: Mapping[str, str] = {},
         sasl: Mapping[str, SaslSettings] = {},
         tokens: TokenSettings | None = None,
+        era: Era = TODAY,
     ) -> None:
         view = BrokerView(
             node_id=broker_id,
@@ -128,6 +130,7 @@ class BrokerNode(Broker):
             static_config=config.in_release(release.number),
             unused_configs=unused_configs,
             tokens=tokens,
+            era=era,
         )
         outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
         disk.runs += 1

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, final
 
+from kcluster.config.eras import TODAY, Era
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Effect, Event, Note, NoteId
 from kcluster.metadata.image import MetadataImage
@@ -31,8 +32,8 @@ class BrokerView:
     """
 
     __slots__ = (
-        "check_stores", "cluster_id", "config", "endpoints", "epoch", "image", "node_id", "rack",
-        "reconfigurations", "release", "static_config", "tokens", "unused_configs",
+        "check_stores", "cluster_id", "config", "endpoints", "epoch", "era", "image", "node_id",
+        "rack", "reconfigurations", "release", "static_config", "tokens", "unused_configs",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +47,7 @@ class BrokerView:
         static_config: BrokerConfig,
         unused_configs: Mapping[str, str],
         tokens: TokenSettings | None = None,
+        era: Era = TODAY,
     ) -> None:
         self.node_id = node_id
         self.endpoints = endpoints
@@ -54,6 +56,8 @@ class BrokerView:
         self.cluster_id = cluster_id
         self.release = release
         """The release whose APIs, versions and errors its clients see."""
+        self.era = era
+        """The fixes of Kafka that this broker does not have."""
         self.static_config = static_config
         """The configs that the topology sets."""
         self.tokens = tokens

@@ -28,6 +28,7 @@ class Setting(StrEnum):
     ACKS_0 = "acks=0"
     ACKS_1 = "acks=1"
     UNVERIFIED = "transaction.partition.verification.enable=false"
+    BEFORE_KIP_101 = "before KIP-101"
     TRANSACTIONS_V1 = "a client with transactions of version 1"
     SHARE_RESET = "share.auto.offset.reset=latest"
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
@@ -45,6 +46,7 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.ACKS_0: Cause.ACKS_0,
     Setting.ACKS_1: Cause.ACKS_1,
     Setting.UNVERIFIED: Cause.UNVERIFIED,
+    Setting.BEFORE_KIP_101: Cause.BEFORE_KIP_101,
     Setting.TRANSACTIONS_V1: Cause.TRANSACTIONS_V1,
     Setting.SHARE_RESET: Cause.SHARE_RESET,
     Setting.DELIVERY_LIMIT: Cause.DELIVERY_LIMIT,

@@ -113,7 +113,9 @@ class SentRecord(Struct):
 
 class ReadRecord(Struct, frozen=True):
     """One record that a consumer's application received.  `restarted`: the first record after the
-    consumer's position was set: to a committed offset, by a reset, or after a truncation."""
+    consumer's position was set: to a committed offset, by a reset, or after a truncation.
+    `rewound_after`: an id of its poll or transaction if the consumer was set back afterwards to
+    where it had been before; 0 if it was not."""
 
     consumer: str
     partition: Partition
@@ -121,6 +123,16 @@ class ReadRecord(Struct, frozen=True):
     value: bytes | None
     restarted: bool = False
     at_ms: int = -1
+    rewound_after: int = 0
+
+
+class ReachedPosition(NamedTuple):
+    """A consumer's next offset in a partition at a time: it has received or skipped all below."""
+
+    consumer: str
+    partition: Partition
+    offset: int
+    at_ms: int
 
 
 class SharedRecord(Struct):
@@ -222,6 +234,8 @@ class Ledger:
     def __init__(self) -> None:
         self.sends: list[SentRecord] = []
         self.reads: list[ReadRecord] = []
+        self.positions: list[ReachedPosition] = []
+        """The positions of consumers when they were closed."""
         self.commits: list[GroupOffset] = []
         """Acked commits and fetched offsets; `add_commit` and `add_fetched` append to it."""
         self._acked: dict[tuple[str, Partition], int] = {}

@@ -6,6 +6,8 @@ Kafka: state-change.log, and the logs of ReplicationControlManager and ReplicaMa
 
 from __future__ import annotations
 
+from typing import Final
+
 from kcluster.events.base import TaggedEvent
 from kcluster.events.reasons import AnyReason, ElectionKind, Requested
 
@@ -136,10 +138,16 @@ class BecameFollower(PartitionEvent, frozen=True):
     leader_epoch: int
 
 
+NOT_ASKED: Final = -1
+"""The end of the leader's log for a follower that did not ask for it."""
+
+
 class LogTruncated(PartitionEvent, frozen=True):
     """A follower dropped the offsets from `to_offset` up to, but not including, `from_offset`,
     because its leader does not have them. `diverging_epoch`: the epoch that ends at
-    `leader_end_offset` in the leader's log (KIP-279); None if the leader's whole log ends there."""
+    `leader_end_offset` in the leader's log (KIP-279); None if the leader's whole log ends there.
+    NOT_ASKED as `leader_end_offset`: before KIP-101 followers drop what is above their own high
+    watermark, whatever the leader has."""
 
     broker: int
     from_offset: int
@@ -148,6 +156,11 @@ class LogTruncated(PartitionEvent, frozen=True):
     leader: int
     leader_end_offset: int
     diverging_epoch: int | None = None
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether the follower did not ask its leader, as before KIP-101."""
+        return self.leader_end_offset == NOT_ASKED
 
     @property
     def is_below_high_watermark(self) -> bool:

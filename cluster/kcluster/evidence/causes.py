@@ -74,6 +74,7 @@ class Cause(StrEnum):
     LOST_RESPONSE = "lost-response"
     EARLY_COMMIT = "early-commit"
     UNVERIFIED = "transaction.partition.verification.enable=false"
+    BEFORE_KIP_101 = "before KIP-101"
     TRANSACTIONS_V1 = "transactions-v1"
     SHARE_RESET = "share.auto.offset.reset=latest"
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
@@ -109,6 +110,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.FAULT_RULE: "a fault rule applied to a request",
     Cause.LOST_RESPONSE: "a broker appended a batch, and its producer did not get the ack",
     Cause.EARLY_COMMIT: "a group committed an offset beyond a record that nobody had read",
+    Cause.BEFORE_KIP_101: "followers truncated to their own high watermarks",
     Cause.UNVERIFIED: "leaders appended a batch without asking its coordinator for the transaction",
     Cause.TRANSACTIONS_V1: "the client's epoch was the same in one transaction and the next",
     Cause.SHARE_RESET: "a share group had stored nothing, and began at the end of the log again",

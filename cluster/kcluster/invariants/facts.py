@@ -27,6 +27,8 @@ class Measure(StrEnum):
     COMMITTED_END = "committed up to"
     ACKED = "acked offset"
     READ = "read offset"
+    GENERATION = "generation"
+    MEMBER_EPOCH = "member epoch"
 
 
 class Fault(StrEnum):
@@ -131,6 +133,65 @@ class ProducerDiffers(Observed, frozen=True):
     producer_id: int
     table: ProducerEnd | None
     log: ProducerEnd | None
+
+
+class TransactionSpan(Struct, frozen=True):
+    """A transaction in a log: its first offset, and that of the marker that aborted it; -1 while it
+    is open."""
+
+    first_offset: int
+    marker_offset: int = -1
+
+
+class TransactionDiffers(Observed, frozen=True):
+    """The producer's transaction, open or aborted, in the table and in the log; None: it is not
+    there."""
+
+    producer_id: int
+    table: TransactionSpan | None
+    log: TransactionSpan | None
+
+
+class NewestRemoved(Observed, frozen=True):
+    """Records that are the newest of their keys, and are not in a compacted log; `offset`: of the
+    first."""
+
+    offset: int
+    count: int
+
+
+class GroupWentBack(Observed, frozen=True):
+    """A group's generation, or the epoch of its `member`, became smaller."""
+
+    what: Measure
+    before: int
+    after: int
+    member: str = ""
+
+
+class AssignedTwice(Observed, frozen=True):
+    """A member got another assignment in the same generation."""
+
+    member: str
+    generation: int
+
+
+class StaleCommit(Observed, frozen=True):
+    """A commit of a generation (or member epoch) was accepted after another member's commit of a
+    later one."""
+
+    member: str
+    generation: int
+    other: str
+    later: int
+
+
+class FencedAlone(Observed, frozen=True):
+    """A producer got an error of fenced producers; `error`: Kafka's name of it."""
+
+    producer_id: int
+    producer_epoch: int
+    error: str
 
 
 class AnsweredTwice(Observed, frozen=True):

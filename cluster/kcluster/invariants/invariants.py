@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from kcluster.contract import Note, NoteId, Request
+from kcluster.contract import Note, NoteId, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
+from kcluster.events.transactions import TransactionEvent
+from kcluster.invariants.compacted import newest_removed
 from kcluster.invariants.facts import (
     AnsweredTwice,
     BeganWithout,
@@ -41,6 +43,7 @@ from kcluster.invariants.observed import (
     ObservedReplica,
     PartitionKey,
 )
+from kcluster.invariants.promises import LeaderEpoch, Promises
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
     Broken,
@@ -64,7 +67,7 @@ from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
 from kcluster.protocol import messages as m
-from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kcluster.timers import NEVER_MS
 
 _LEADER: Final = Role.LEADER
@@ -89,6 +92,7 @@ class Invariants:
         self.forbidden_elections: dict[NoteId, None] = {}
         """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
+        self.promises = Promises()
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
 
@@ -116,6 +120,10 @@ class Invariants:
             # A cancelled reassignment, too, can end in an unclean election.
             if not event.clean:
                 self._on_unclean(note, event, unclean_enabled)
+                if event.topic == GROUP_METADATA_TOPIC:
+                    self.promises.forget_groups()
+        elif isinstance(event, TransactionEvent):
+            self.promises.on_transaction(event)
         elif isinstance(event, BrokerPaused):
             self.replies.on_pause(event.broker, note.at_ms)
         elif isinstance(event, BrokerResumed):
@@ -153,11 +161,19 @@ class Invariants:
             twice = AnsweredTwice(request.correlation_id, request.connection_id)
             self._report(now_ms, None, [("two-replies", twice)], broker)
 
+    def check_promises(
+        self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> None:
+        """Check a coordinator's answer against its earlier ones."""
+        for name, subject, fact in self.promises.on_reply(broker, reply, leader_epoch, now_ms):
+            self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
+
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
         """Record the death of a broker's process with this broker epoch.  From now on the process
         owes no replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
+            self.promises.forget_groups()
             for observed in self.partitions.values():
                 observed.clean_offset()  # before the disk changes
                 observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
@@ -172,6 +188,27 @@ class Invariants:
         for key, stall in stalls:
             observed = self.partition(stall.topic, key)
             self._report(now_ms, observed, [("watermark-stalled", stall)], stall.leader)
+
+    def check_fenced(self) -> None:
+        """Report producers that were fenced without a rival; called at the end of the run."""
+        for at_ms, broker, transactional_id, fact in self.promises.fenced_alone():
+            subject = f"transaction {transactional_id}"
+            self.violations.append(Violation("fenced-alone", at_ms, subject, fact, broker=broker))
+
+    def check_compacted(self, now_ms: int) -> None:
+        """Report the newest records of keys that compaction has removed from logs of in-sync
+        replicas; called at the end of the run."""
+        for observed in self.partitions.values():
+            registration = observed.registration
+            if registration is None or observed.deleted_ms >= 0 or not observed.clean_offset():
+                continue
+            for broker in registration.isr:
+                replica = observed.replicas.get(broker)
+                if replica is None or observed.unclean_epoch >= 0:
+                    continue
+                removed = newest_removed(observed.committed, replica.log)
+                if removed is not None:
+                    self._report(now_ms, replica, [("newest-compacted", removed)])
 
     def report_overdue(self, found: Iterable[tuple[PartitionKey, OverdueTransaction]]) -> None:
         """Report transactions that were not ended for too long."""

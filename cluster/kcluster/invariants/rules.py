@@ -214,9 +214,9 @@ def joins_lacking(
 
 
 def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
-    """Differences between the table of idempotent producers and a replay of the log.  Deleted
-    records may still be known; producers that were silent for `expiration_ms` need not be.  A
-    compacted log is not replayed."""
+    """Differences between the table of producers, with its transactions, and a replay of the log.
+    Deleted records may still be known; producers that were silent for `expiration_ms` need not be.
+    A compacted log is not replayed."""
     producers = log.producer_table
     if producers is None or log.first_dirty_offset > log.log_start_offset:
         return
@@ -237,6 +237,31 @@ def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
         kept = any(batch.first_offset >= start for batch in state.batches)
         if kept and producer not in replayed.states:
             yield "producers-differ", f.ProducerDiffers(producer, _end(state), None)
+    yield from _transaction_violations(producers, replayed, start)
+
+
+def _transaction_violations(known: ProducerStates, replayed: ProducerStates, start: int) -> Broken:
+    """Differences between the transactions of a table and those of a replayed log.  A transaction
+    that began before the log's `start` is known whole, but replayed in part."""
+    table, log = _spans(known), _spans(replayed)
+    whole = {key for key, span in table.items() if span.first_offset >= start}
+    for key, span in table.items():
+        if key in whole and log.get(key) != span:
+            yield "transactions-differ", f.TransactionDiffers(key[0], span, log.get(key))
+    for key, span in log.items():
+        if key not in table:
+            yield "transactions-differ", f.TransactionDiffers(key[0], None, span)
+
+
+def _spans(producers: ProducerStates) -> dict[tuple[int, int], f.TransactionSpan]:
+    """The open and the aborted transactions by producer and by the offset of the marker."""
+    spans = {
+        (one.producer_id, one.last_offset): f.TransactionSpan(one.first_offset, one.last_offset)
+        for one in producers.aborted
+    }
+    for producer, first_offset in producers.ongoing:
+        spans[producer, -1] = f.TransactionSpan(first_offset)
+    return spans
 
 
 def _sequences(state: ProducerState, start: int) -> tuple[object, ...]:

@@ -35,10 +35,19 @@ VIOLATIONS: Final = {
     "joined-lacking": "a replica joined the ISR without having all committed records",
     "producers-differ": "a log's table of idempotent producers is not the one that its records"
     " give",
+    "transactions-differ": "a log's open and aborted transactions are not those that its records"
+    " give",
+    "newest-compacted": "compaction removed the newest committed record of a key",
     "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
     " of them, had more and could fetch",
     "transaction-overdue": "a transaction was not aborted after its timeout, or got no markers"
     " after its decision, though nothing was in the way",
+    "generation-back": "a classic group began a generation that is older than one whose assignment"
+    " its members have",
+    "assignment-differs": "a member of a classic group got two assignments in one generation",
+    "member-epoch-back": "a member of a consumer group was given an epoch older than its own",
+    "stale-commit": "a commit was accepted after another member's commit of a later generation",
+    "fenced-alone": "a transactional producer was fenced, though nobody took its place",
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
     "leader-truncated": "a leader's log became shorter within its epoch",
     "two-replies": "a request was answered twice",

@@ -30,14 +30,17 @@ from kcluster.invariants.observed import NO_EPOCH
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.metadata.delta import MetadataFetchResponse
+from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.runtime.dispatch import Dispatcher
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
+_OF_DATA: Final = (_FETCH, _PRODUCE)
 _READ_ONLY: Final = frozenset(
     map(int, (ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.HEARTBEAT))
 )
@@ -197,6 +200,7 @@ class Watch:
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         self.invariants.replies.on_request(node_id, request, now_ms)
+        self.invariants.promises.on_request(request)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note, self._unclean_enabled)
@@ -241,12 +245,26 @@ class Watch:
 
     def _on_closed(self, connection_id: int, now_ms: int) -> None:
         self.invariants.replies.on_end(now_ms, connection=connection_id)
+        self.invariants.promises.on_closed(connection_id)
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         request = reply.request
         self.invariants.on_reply(node_id, request, now_ms)
-        if (request.api_key == _FETCH or request.api_key == _PRODUCE) and reply.body is not None:
-            self._answered.append(reply)
+        if request.api_key in _OF_DATA:
+            if reply.body is not None:
+                self._answered.append(reply)
+        else:
+            self.invariants.check_promises(node_id, reply, self._leader_epoch, now_ms)
+
+    def _leader_epoch(self, broker: int, group: str) -> int | None:
+        """The leader epoch in which a broker coordinates a group; None if it does not."""
+        node = self._processes[broker].last_broker
+        topic = None if node is None else node.image.topics.get(GROUP_METADATA_TOPIC)
+        if node is None or topic is None:
+            return None
+        partition = coordinator_partition(group, len(topic.partitions))
+        replica = node.replicas.get(topic.topic_id, partition)
+        return replica.leader_epoch if replica is not None and replica.is_leader else None
 
 
 def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:

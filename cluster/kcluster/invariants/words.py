@@ -39,6 +39,18 @@ def observed_text(fact: f.Observed) -> str:
         case f.ProducerDiffers(producer_id=own):
             in_table, in_log = _end_text(fact.table), _end_text(fact.log)
             return f"producer {own}: the table has {in_table}, the log {in_log}"
+        case f.TransactionDiffers(producer_id=own):
+            in_table, in_log = _span_text(fact.table), _span_text(fact.log)
+            return f"producer {own}: the table has {in_table}, the log {in_log}"
+        case f.NewestRemoved(count=count):
+            which = (
+                f"offset {fact.offset}"
+                if count == 1
+                else f"offset {fact.offset} and {count - 1} more"
+            )
+            return f"the newest record of its key is gone: {which}"
+        case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit() | f.FencedAlone():
+            return _promise_text(fact)
         case f.AnsweredTwice():
             return f"request {fact.correlation_id} of connection {fact.connection_id}"
         case f.Unanswered():
@@ -57,9 +69,32 @@ def observed_text(fact: f.Observed) -> str:
     raise AssertionError(f"no words for {fact}")
 
 
+def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit | f.FencedAlone) -> str:
+    match fact:
+        case f.GroupWentBack(member=member):
+            of = f" of {member}" if member else ""
+            return f"{fact.what}{of} {fact.before} -> {fact.after}"
+        case f.AssignedTwice():
+            return f"{fact.member} got two assignments in generation {fact.generation}"
+        case f.StaleCommit():
+            stale = f"a commit of {fact.member} in generation {fact.generation}"
+            return f"{stale}, after one of {fact.other} in generation {fact.later}"
+        case f.FencedAlone():
+            producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
+            return f"{fact.error} to {producer}, whose transactional id no other producer has"
+
+
 def _end_text(end: f.ProducerEnd | None) -> str:
     if end is None:
         return "none of it"
     if end.offset < 0:
         return f"epoch {end.epoch} without batches"
     return f"epoch {end.epoch}, sequences up to {end.sequence} at offset {end.offset}"
+
+
+def _span_text(span: f.TransactionSpan | None) -> str:
+    if span is None:
+        return "none"
+    if span.marker_offset < 0:
+        return f"one open since offset {span.first_offset}"
+    return f"one from {span.first_offset}, aborted at {span.marker_offset}"

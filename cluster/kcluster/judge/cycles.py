@@ -1,16 +1,17 @@
-"""Cycles between transactions: G0 and G1c of Adya, as Jepsen's Elle names them.
+"""Cycles between transactions: G0 and G1c of Adya, and precommitted reads, as Jepsen names them.
 
 Owns: the graph of transactions, its cycles.  Never: reads a log that clients did not see.
 Kafka: no counterpart; Elle.
 
 An edge a -> b: b wrote the record after a's in a partition (ww), or b read a record of a's (wr).
 Kafka's transactions do not keep each other's writes out: cycles of ww edges (G0) are allowed, and
-ww edges are left out of G1c, which would be allowed with them, too.
+ww edges are left out of G1c, which would be allowed with them, too.  A transaction that read its
+own record is a cycle of one: read_committed consumers get no record before its commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import pairwise
 
@@ -30,6 +31,7 @@ class CycleName(StrEnum):
 
     G0 = "G0"
     G1C = "G1c"
+    PRECOMMITTED_READ = "precommitted-read"
 
 
 class CycleStep(Struct, frozen=True):
@@ -81,25 +83,35 @@ def overwrites_of(
 
 
 def dependencies_of(
-    reads: Iterable[ReadInTransaction], writers: Mapping[bytes | None, TransactionKey]
+    reads: Iterable[ReadInTransaction],
+    writers: Mapping[bytes | None, TransactionKey],
+    read_committed: Collection[str],
 ) -> Iterator[CycleStep]:
-    """The wr edges of one partition's reads."""
+    """The wr edges of one partition's reads.  `read_committed`: the consumers of this level; others
+    may read the records of their own transaction."""
     for read in reads:
         writer = writers.get(read.value)
         reader = (read.client, read.number)
-        if writer is not None and writer != reader:
+        if writer is not None and (writer != reader or read.client in read_committed):
             yield CycleStep(writer, reader, read.partition, read.offset, read.value, True)
 
 
 def write_cycles(
     overwrites: Iterable[CycleStep], dependencies: Iterable[CycleStep]
 ) -> Iterator[WriteCycle]:
-    """The shortest cycle of each group of transactions that depend on each other."""
+    """The shortest cycle of each group of transactions that depend on each other, and those that
+    depend on themselves."""
+    own: dict[TransactionKey, CycleStep] = {}
     for name, steps in ((CycleName.G0, overwrites), (CycleName.G1C, dependencies)):
         graph: nx.DiGraph[TransactionKey] = nx.DiGraph()
         for step in steps:
-            graph.add_edge(step.earlier, step.later, step=step)
+            if step.earlier == step.later:
+                own.setdefault(step.earlier, step)
+            else:
+                graph.add_edge(step.earlier, step.later, step=step)
         yield from _cycles(name, graph)
+    for step in own.values():
+        yield WriteCycle(CycleName.PRECOMMITTED_READ, (step,))
 
 
 def _cycles(name: CycleName, graph: nx.DiGraph[TransactionKey]) -> Iterator[WriteCycle]:

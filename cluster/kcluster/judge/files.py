@@ -11,22 +11,32 @@ EDN (jepsen.py).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kcluster.config.files.problems import Problem, ProblemsError, show, unknown
-from kcluster.judge.history import AnyOperation, History, Operation, OperationPlace, history_of
+from kcluster.judge.history import (
+    AnyOperation,
+    History,
+    IncompleteOperation,
+    Operation,
+    OperationPlace,
+    history_of,
+)
 from kcluster.judge.jepsen import jepsen_operations
 from kcluster.judge.proxied import AppendedBatches, EndedTransactions, received, sent
+from kcluster.judge.reading import CUT_OFF, STDIN, Report, lines_of, name_of, repeated
 from kcluster.judge.run_directory import run_operations
 from kcluster.judge.verifiable import VERIFIABLE_EVENTS, verifiable_operations
 from kcluster.runs.directory import find_run, read_run, rows_in
 from kcluster.runs.proxied_rows import (
     FETCHED,
+    INCOMPLETE,
     PRODUCED,
     PROXY_CLOCK,
     TRANSACTION_REQUESTS,
@@ -35,15 +45,13 @@ from kcluster.runs.proxied_rows import (
     TransactionRequestRow,
 )
 
-Report = Callable[[Problem], None]
-"""Takes note of a problem in a file."""
 Located = Iterator[tuple[OperationPlace, AnyOperation]]
 
 JEPSEN_HISTORY: Final = "history.edn"
 """The history in the directory of a test of Jepsen."""
-TRUNCATED: Final = "Input data was truncated"
-"""msgspec's error for the beginning of a value."""
 MAX_LINE_SHOWN: Final = 60
+MAX_HEAD_BYTES: Final = 16 << 20
+"""The bytes within which a file must show its format."""
 KINDS: Final = tuple(sorted(str(each.__struct_config__.tag) for each in Operation.__subclasses__()))
 """The kinds of operations."""
 
@@ -64,17 +72,19 @@ class _Kind(msgspec.Struct):
 
 
 def read_history(paths: Iterable[str | os.PathLike[str]]) -> History:
-    """The history in these files and directories, together.  ProblemsError with every problem in
-    them; RunError for a run directory that cannot be read."""
-    problems: list[Problem] = []
+    """The history in these files and directories, together; `-` is stdin.  ProblemsError with every
+    problem in them; RunError for a run directory that cannot be read."""
+    names = [os.fspath(path) for path in paths]
+    problems = [*repeated(names)]
     operations: list[tuple[OperationPlace, AnyOperation]] = []
-    for path in map(Path, paths):
-        if path.is_dir() and (path / JEPSEN_HISTORY).exists():
-            operations += _file_operations(path / JEPSEN_HISTORY, problems.append)
-        elif path.is_dir():
-            operations += _run_operations(path, problems.append)
+    for name in names if not problems else ():
+        path = Path(name)
+        if name == STDIN or not path.is_dir():
+            operations += _file_operations(name, problems.append)
+        elif (path / JEPSEN_HISTORY).exists():
+            operations += _file_operations(str(path / JEPSEN_HISTORY), problems.append)
         else:
-            operations += _file_operations(path, problems.append)
+            operations += _run_operations(path, problems.append)
     if problems:
         raise ProblemsError(problems)
     return history_of(operations)
@@ -104,56 +114,72 @@ def _proxied_operations(path: Path, problems: list[str]) -> Located:
     yield from sent(f"{path}/{PRODUCED}", produced, transactions)
     fetched = rows_in(path / FETCHED, FetchedRow, problems)
     yield from received(f"{path}/{FETCHED}", fetched, AppendedBatches(produced))
+    if (path / INCOMPLETE).exists():
+        reason = f"{path}: rows were dropped, as they could not be written"
+        yield OperationPlace(str(path), 0), IncompleteOperation(reason)
 
 
-def _file_operations(path: Path, report: Report) -> Located:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        report(Problem(str(path), 0, 0, "", error.strerror or "it cannot be read"))
-        return iter(())
-    match _format_of(path, content):
+def _file_operations(path: str, report: Report) -> Located:
+    source = name_of(path)
+    problems: list[Problem] = []
+    lines = lines_of(path, problems.append)
+    suffix = Path(path.removesuffix(".gz")).suffix
+    found, head = _format_of(lines, suffix)
+    match found:
         case HistoryFormat.OPERATIONS:
-            return _json_operations(path, content, report)
+            yield from _json_operations(source, chain(head, lines), report)
         case HistoryFormat.VERIFIABLE:
-            return verifiable_operations(str(path), content, report)
+            yield from verifiable_operations(source, chain(head, lines), report)
         case HistoryFormat.JEPSEN:
-            return jepsen_operations(str(path), content, report)
-    formats = "; ".join(HistoryFormat)
-    report(Problem(str(path), 1, 1, "", f"no history; a history is one of: {formats}"))
-    return iter(())
+            yield from jepsen_operations(source, b"".join(chain(head, lines)), report)
+        case None if not problems:
+            formats = "; ".join(HistoryFormat)
+            what = "no history" if head else "the file is empty"
+            report(Problem(source, 1, 1, "", f"{what}; a history is one of: {formats}"))
+    for problem in problems:
+        report(problem)
 
 
-def _format_of(path: Path, content: bytes) -> HistoryFormat | None:
-    """The format of a file, by its first line that is a JSON object, or its first character."""
-    if path.suffix == ".edn":
-        return HistoryFormat.JEPSEN
-    for line in content.splitlines():
+def _format_of(lines: Iterator[bytes], suffix: str) -> tuple[HistoryFormat | None, list[bytes]]:
+    """The format of a file, by its first line that begins like a JSON object or an EDN map; and the
+    lines that were read for that.  A file without such a line may be an empty one of operations."""
+    head: list[bytes] = []
+    if suffix == ".edn":
+        return HistoryFormat.JEPSEN, head
+    size = 0
+    for line in lines:
+        head.append(line)
+        size += len(line)
         text = line.strip()
-        if not text or not text.startswith(b"{"):
-            continue
-        if text.startswith((b"{:", b"#jepsen", b"[{:")):
-            return HistoryFormat.JEPSEN
-        try:
-            kind = msgspec.json.decode(text, type=_Kind)
-        except msgspec.DecodeError:
-            return HistoryFormat.OPERATIONS if path.suffix == ".jsonl" else None
-        if isinstance(kind.name, str) and kind.name in VERIFIABLE_EVENTS:
-            return HistoryFormat.VERIFIABLE
-        return HistoryFormat.OPERATIONS
-    return HistoryFormat.OPERATIONS if path.suffix == ".jsonl" and not content.strip() else None
+        if text.startswith((b"{:", b"#jepsen", b"[{:", b"[#jepsen")):
+            return HistoryFormat.JEPSEN, head
+        if text.startswith(b"{"):
+            return _format_of_object(text, suffix), head
+        if size > MAX_HEAD_BYTES:
+            return None, head
+    is_empty = suffix == ".jsonl" and not b"".join(head).strip()
+    return HistoryFormat.OPERATIONS if is_empty else None, head
 
 
-def _json_operations(path: Path, content: bytes, report: Report) -> Located:
-    lines = content.split(b"\n")
+def _format_of_object(text: bytes, suffix: str) -> HistoryFormat | None:
+    try:
+        kind = msgspec.json.decode(text, type=_Kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return HistoryFormat.OPERATIONS if suffix == ".jsonl" else None
+    if isinstance(kind.name, str) and kind.name in VERIFIABLE_EVENTS:
+        return HistoryFormat.VERIFIABLE
+    return HistoryFormat.OPERATIONS
+
+
+def _json_operations(source: str, lines: Iterable[bytes], report: Report) -> Located:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        operation = operation_of(line, is_unfinished=number == len(lines))
+        operation = operation_of(line, is_unfinished=not line.endswith(b"\n"))
         if isinstance(operation, str):
-            report(Problem(str(path), number, 1, "", operation))
+            report(Problem(source, number, 1, "", operation))
         elif operation is not None:
-            yield OperationPlace(str(path), number), operation
+            yield OperationPlace(source, number), operation
 
 
 _DECODER: Final[msgspec.json.Decoder[AnyOperation]] = msgspec.json.Decoder(AnyOperation)
@@ -167,9 +193,9 @@ def operation_of(line: bytes, *, is_unfinished: bool = False) -> AnyOperation | 
     except msgspec.ValidationError as error:
         return _wrong_operation(line, str(error))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if is_unfinished and str(error) == TRUNCATED:
+        if is_unfinished and str(error) == CUT_OFF:
             return None
-        text = show(line[:MAX_LINE_SHOWN].decode(errors="replace"))
+        text = show(line.strip()[:MAX_LINE_SHOWN].decode(errors="replace"))
         return f"not JSON: {text} ({error})"
 
 

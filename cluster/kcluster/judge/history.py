@@ -10,10 +10,11 @@ values are told apart by the offsets of their acks, and otherwise by their order
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kcluster.checks.settings import ACKS_ALL
 from kcluster.clients.ledger import (
@@ -81,13 +82,16 @@ class Received(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 class PollOperation(Operation, frozen=True, tag="poll"):
     """Records that a consumer's application received, in order.  `isolation`: the consumer's
     isolation.level.  `transaction`: the number of the transaction of the producer with the same
-    client name in which the records were read, 0 for none."""
+    client name in which the records were read, 0 for none.  `is_rewound`: the consumer was set back
+    afterwards to where it had been before this transaction, or before this poll if it is in
+    none."""
 
     client: str
     records: tuple[Received, ...]
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     at_ms: int = -1
     transaction: int = 0
+    is_rewound: bool = False
 
 
 class AssignOperation(Operation, frozen=True, tag="assign"):
@@ -106,10 +110,41 @@ class TopicOperation(Operation, frozen=True, tag="topic"):
     is_compacted: bool = False
 
 
+class LogEndOperation(Operation, frozen=True, tag="log_end"):
+    """The end offset of a partition, as a read_uncommitted client got it: no record that all
+    in-sync replicas have had this offset or a higher one.  `at_ms`: when it was requested."""
+
+    topic: str
+    partition: int
+    offset: int
+    at_ms: int = -1
+
+
+class PositionOperation(Operation, frozen=True, tag="position"):
+    """A consumer's next offset in a partition: it has received or skipped all below."""
+
+    client: str
+    topic: str
+    partition: int
+    offset: int
+    at_ms: int = -1
+
+
+class ReadFromStartOperation(Operation, frozen=True, tag="read_from_start"):
+    """Consumers began at the beginning of the partitions, or where others of their group had been:
+    what lies below a read has been received by some of them."""
+
+
 class ReadToEndOperation(Operation, frozen=True, tag="read_to_end"):
     """All consumers had the time to read to the end of the partitions, after the last send."""
 
     at_ms: int = -1
+
+
+class IncompleteOperation(Operation, frozen=True, tag="incomplete"):
+    """A part of the history is missing; `reason`: why."""
+
+    reason: str
 
 
 AnyOperation = (
@@ -118,7 +153,11 @@ AnyOperation = (
     | PollOperation
     | AssignOperation
     | TopicOperation
+    | LogEndOperation
+    | PositionOperation
+    | ReadFromStartOperation
     | ReadToEndOperation
+    | IncompleteOperation
 )
 
 
@@ -142,6 +181,39 @@ class ReadInTransaction(Struct, frozen=True, gc=False):
     value: bytes | None
 
 
+class LogEnd(Struct, frozen=True, gc=False):
+    """The end offset of a partition, and when it was requested."""
+
+    partition: Partition
+    offset: int
+    at_ms: int
+    origin: OperationPlace
+
+
+class Passed(Struct, frozen=True, gc=False):
+    """What a consumer passed without a record: from behind its last read, or -1 if it has read
+    nothing since it began, to before its position `until`."""
+
+    consumer: str
+    partition: Partition
+    last_read: int
+    until: int
+    at_ms: int
+    origin: OperationPlace
+
+
+class PartitionFacts(Struct, frozen=True):
+    """What a history tells of the reads of a partition.  `is_compacted`: missing records may have
+    been compacted away; `is_read_from_start`: what lies below a read has been received by some
+    consumer; `is_drained`: consumers had the time to read to the end; `read_committed`: the
+    consumers of this level."""
+
+    is_compacted: bool = False
+    is_read_from_start: bool = False
+    is_drained: bool = False
+    read_committed: Collection[str] = ()
+
+
 class History(Struct):
     """A history in the form in which it is judged.  `send_origins`, `read_origins`: the places of
     the ledger's sends and reads, in the same order."""
@@ -152,8 +224,23 @@ class History(Struct):
     transaction_reads: list[ReadInTransaction] = field(default_factory=list)
     compacted: set[str] = field(default_factory=set)
     """The topics whose records may be compacted away."""
+    log_ends: list[LogEnd] = field(default_factory=list)
+    passed: list[Passed] = field(default_factory=list)
+    is_read_from_start: bool = False
+    """Whether what lies below a read has been received by some consumer."""
     is_drained: bool = False
     """Whether consumers had the time to read to the end."""
+    missing: list[str] = field(default_factory=list)
+    """Why parts of the history are missing."""
+
+    def facts(self, topic: str) -> PartitionFacts:
+        """What the history tells of the reads of a topic's partitions."""
+        return PartitionFacts(
+            is_compacted=topic in self.compacted,
+            is_read_from_start=self.is_read_from_start,
+            is_drained=self.is_drained,
+            read_committed=self.ledger.read_committed,
+        )
 
 
 def history_of(operations: Iterable[tuple[OperationPlace, AnyOperation]]) -> History:
@@ -168,10 +255,15 @@ def history_of(operations: Iterable[tuple[OperationPlace, AnyOperation]]) -> His
 def history_of_ledger(ledger: Ledger, source: str, is_drained: bool) -> History:
     """The history of the clients of a run, without the run's logs."""
     here = OperationPlace(source, 0)
+    last = {(read.consumer, read.partition): read.offset for read in ledger.reads}
     return History(
         ledger=ledger,
         send_origins=[here] * len(ledger.sends),
         read_origins=[here] * len(ledger.reads),
+        passed=[
+            Passed(who, partition, last.get((who, partition), -1), offset, at_ms, here)
+            for who, partition, offset, at_ms in ledger.positions
+        ],
         is_drained=is_drained,
     )
 
@@ -182,8 +274,9 @@ class _Builder:
     def __init__(self) -> None:
         self.history = History()
         self._transactions: dict[tuple[str, int], ClientTransaction] = {}
-        self._positions: dict[str, set[Partition]] = {}
-        """The partitions in which a consumer's next read follows its last one, by consumer."""
+        self._positions: dict[str, dict[Partition, int]] = {}
+        """The last offset that a consumer has read, by consumer, in the partitions in which its
+        next read follows that one."""
 
     def add(self, origin: OperationPlace, operation: AnyOperation) -> None:
         """Add one operation."""
@@ -199,12 +292,23 @@ class _Builder:
             case AssignOperation(partitions=()):
                 self._positions.pop(operation.client, None)
             case AssignOperation():
-                self._positions.get(operation.client, set()).difference_update(operation.partitions)
+                for partition in operation.partitions:
+                    self._positions.get(operation.client, {}).pop(partition, None)
             case TopicOperation():
                 if operation.is_compacted:
                     self.history.compacted.add(operation.topic)
+            case LogEndOperation():
+                partition = (operation.topic, operation.partition)
+                end = LogEnd(partition, operation.offset, operation.at_ms, origin)
+                self.history.log_ends.append(end)
+            case PositionOperation():
+                self._add_position(origin, operation)
+            case ReadFromStartOperation():
+                self.history.is_read_from_start = True
             case ReadToEndOperation():
                 self.history.is_drained = True
+            case IncompleteOperation():
+                self.history.missing.append(operation.reason)
 
     def _transaction(self, client: str, number: int) -> ClientTransaction:
         key = (client, number)
@@ -238,14 +342,19 @@ class _Builder:
         ledger = self.history.ledger
         if poll.isolation is Isolation.READ_COMMITTED:
             ledger.read_committed[poll.client] = None
-        known = self._positions.setdefault(poll.client, set())
+        known = self._positions.setdefault(poll.client, {})
+        rewound_after = poll.transaction or -origin.line if poll.is_rewound else 0
         for record in poll.records:
             partition, value = (record.topic, record.partition), value_bytes(record.value)
             restarted = partition not in known
-            known.add(partition)
+            if not poll.is_rewound:
+                known[partition] = record.offset
             ledger.reads.append(
-                ReadRecord(poll.client, partition, record.offset, value, restarted, poll.at_ms)
-            )
+                ReadRecord(
+                    poll.client, partition, record.offset, value, restarted, poll.at_ms,
+                    rewound_after,
+                )
+            )  # fmt: skip
             self.history.read_origins.append(origin)
             if poll.transaction:
                 self.history.transaction_reads.append(
@@ -253,6 +362,13 @@ class _Builder:
                         poll.client, poll.transaction, partition, record.offset, value
                     )
                 )
+
+    def _add_position(self, origin: OperationPlace, reached: PositionOperation) -> None:
+        partition = (reached.topic, reached.partition)
+        last_read = self._positions.get(reached.client, {}).get(partition, -1)
+        self.history.passed.append(
+            Passed(reached.client, partition, last_read, reached.offset, reached.at_ms, origin)
+        )
 
     def name_equal_values(self) -> None:
         """Give records of equal values names of their own: `a`, `a #2`, `a #3`, in the order of
@@ -304,10 +420,7 @@ def _renamed(
         if found is None:
             yield read
         else:
-            value = found.at(read.offset)
-            yield ReadRecord(
-                read.consumer, read.partition, read.offset, value, read.restarted, read.at_ms
-            )
+            yield replace(read, value=found.at(read.offset))
 
 
 def value_bytes(value: str | None) -> bytes | None:

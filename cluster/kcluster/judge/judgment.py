@@ -13,13 +13,14 @@ from kcluster.checks.anomalies import Anomaly
 from kcluster.checks.verdict_facts import INVALID, UNKNOWN, VALID
 from kcluster.clients.ledger import Partition, ReadRecord, SentRecord
 from kcluster.judge.cycles import WriteCycle
-from kcluster.judge.history import OperationPlace
+from kcluster.judge.history import LogEnd, OperationPlace, Passed
 
 
 class Proof(Struct, frozen=True):
-    """An operation that proves an anomaly: a send or a read, and its place in a file."""
+    """An operation that proves an anomaly: a send, a read, the end of a log or a position, and its
+    place in a file."""
 
-    operation: SentRecord | ReadRecord
+    operation: SentRecord | ReadRecord | LogEnd | Passed
     origin: OperationPlace
 
 
@@ -43,8 +44,9 @@ class Undecided(Struct, frozen=True):
 
 
 class Judgment(Struct, frozen=True):
-    """The judgement.  `sent`, `acked`, `read`: records; `undecided`: why a judgement without
-    anomalies is unknown."""
+    """The judgement.  `sent`, `acked`, `read`: records; `undecided`, `missing`: why a judgement
+    without anomalies is unknown: records of which the history does not show whether they are kept,
+    and the reasons for which parts of the history are missing."""
 
     sent: int
     acked: int
@@ -52,6 +54,7 @@ class Judgment(Struct, frozen=True):
     proven: tuple[Proven, ...] = ()
     cycles: tuple[WriteCycle, ...] = ()
     undecided: tuple[Undecided, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> str:
@@ -59,7 +62,7 @@ class Judgment(Struct, frozen=True):
         not keep the writes of others out."""
         if self.proven or any(not cycle.is_allowed for cycle in self.cycles):
             return INVALID
-        if self.undecided or not self.sent + self.read:
+        if self.undecided or self.missing or not self.sent + self.read:
             return UNKNOWN
         return VALID
 

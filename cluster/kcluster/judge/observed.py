@@ -4,7 +4,8 @@ Owns: the content of each log as its last readers saw it; the sends about which 
 nothing.  Never: guesses.  Kafka: no counterpart; the version orders of jepsen.tests.kafka.
 
 A promised record that was not read is decided only if a consumer read on past its offset after its
-ack, or another record took its offset.  When two records were read or acked at one offset, the log
+ack, or another record took its offset.  If the record behind it is still there, it is enough that
+it was passed after it had been sent.  When two records were read or acked at one offset, the log
 was truncated in between, and everything that had been read from that offset on may be gone: it
 counts only if it is read again.
 """
@@ -13,13 +14,17 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import ReadRecord, SentRecord, TransactionOutcome
+from kcluster.checks.anomalies.positions import followed
+from kcluster.checks.settings import ACKS_ALL
+from kcluster.clients.ledger import Outcome, ReadRecord, SentRecord, TransactionOutcome
 from kcluster.evidence.history import FinalLog
+from kcluster.judge.history import LogEnd, PartitionFacts, Passed
 
 NEVER: Final = -1
 
@@ -28,36 +33,40 @@ class SeenPartition(Struct, frozen=True):
     """One partition as its clients saw it.  `log`: the log, as its last readers saw it, with the
     `unseen` records hidden at its end.  `undecided`: the sends of which the history does not show
     whether the log has them; `unseen`: the promised sends beyond the last offset that was read,
-    although consumers read to the end; `read_to`: the last offset that was read, -1 for none."""
+    although consumers read to the end; `withheld`: the records of transactions that read_committed
+    consumers should have received; `read_to`: the last offset that was read, -1 for none."""
 
     log: FinalLog
     undecided: Sequence[SentRecord]
     unseen: Sequence[SentRecord]
+    withheld: Collection[bytes | None]
     read_to: int
 
 
 def seen_partition(
     sends: Sequence[SentRecord],
     reads: Sequence[ReadRecord],
-    read_committed: Collection[str],
-    is_compacted: bool,
-    is_drained: bool,
+    facts: PartitionFacts,
+    log_ends: Sequence[LogEnd] = (),
+    passed: Sequence[Passed] = (),
 ) -> SeenPartition:
-    """The partition of these sends and reads.  `read_committed`: the consumers of this level;
-    `is_compacted`: missing records may have been compacted away; `is_drained`: consumers had the
-    time to read to the end."""
-    seen = _SeenLog(sends, reads)
+    """The partition of these sends and reads, of which clients also got these end offsets, and
+    which they passed so far."""
+    seen = _SeenLog(sends, reads, facts, log_ends)
+    seen.gaps += _known_gaps(passed, facts)
+    if facts.is_drained and passed:
+        seen.end_at(max(passed, key=attrgetter("until")))
     held = {offset: read.value for offset, read in sorted(seen.held.items())}
     values = set(held.values())
     end = max(held, default=-1) + 1
     missing = [
         send
         for send in sends
-        if send.value not in values and (send.is_promised or send.value in seen.stale)
+        if send.value not in values and (_may_be_promised(send) or send.value in seen.stale)
     ]
-    undecided = [*seen.undecided(missing, is_drained, is_compacted)]
+    undecided = [*seen.undecided(missing)]
     unseen: dict[bytes, SentRecord] = {}
-    if is_drained and held:
+    if facts.is_drained and (held or seen.ends_at >= 0):
         beyond = {
             send.value: send
             for send in undecided
@@ -79,13 +88,22 @@ def seen_partition(
             start_offset=0,
             # The check for lost records must find the doubtful ones, and no other check may.
             records=[*held.items(), *sorted(at_end.items()), *enumerate(unknown, unused)],
-            clean_offset=end if is_compacted else 0,
+            clean_offset=end if facts.is_compacted else 0,
             end_offset=end,
-            hidden=_hidden(sends, seen.held, reads, read_committed) | dict.fromkeys(at_end),
+            hidden=_hidden(sends, seen.held, reads, facts.read_committed) | dict.fromkeys(at_end),
         ),
         undecided=undecided,
         unseen=[*unseen.values()],
+        withheld=_withheld(sends, seen, reads, facts.read_committed),
         read_to=end - 1,
+    )
+
+
+def _may_be_promised(send: SentRecord) -> bool:
+    """Whether a record was acked, and its transaction, if any, may have been committed."""
+    transaction = send.transaction
+    return send.outcome is Outcome.ACKED and (
+        transaction is None or transaction.outcome is not TransactionOutcome.ABORTED
     )
 
 
@@ -100,29 +118,40 @@ class _Stale(Struct, frozen=True):
 class _SeenLog:
     """The log of a partition, after all reads and acks in the order of time.
 
-    `held`: the reads by offset; `stale`: by value, the last reads of records that may have been
-    truncated since; `sent_ms`: the time of each send, by value."""
+    `gaps`: what consumers passed; `held`: the reads by offset; `stale`: by value, the
+    last reads of records that may have been truncated since; `sent_ms`: the time of each send, by
+    value."""
 
-    def __init__(self, sends: Sequence[SentRecord], reads: Sequence[ReadRecord]) -> None:
+    def __init__(
+        self,
+        sends: Sequence[SentRecord],
+        reads: Sequence[ReadRecord],
+        facts: PartitionFacts,
+        log_ends: Sequence[LogEnd],
+    ) -> None:
+        self._facts = facts
+        self._log_ends = log_ends
         self.held: dict[int, ReadRecord] = {}
         self.stale: dict[bytes | None, _Stale] = {}
         self.sent_ms: dict[bytes | None, int] = {send.value: send.sent_ms for send in sends}
-        self._last: dict[str, int] = {}
         self._acked: dict[int, SentRecord] = {}
         """The last ack of each offset."""
-        self._gaps: list[tuple[int, int, int]] = []
-        """(offset, next offset, time) of reads that passed offsets in between."""
+        self.gaps = [*_gaps(reads, facts.is_read_from_start)]
         self._conflicts: list[tuple[int, int]] = []
         """(offset, time) of reads and acks of another record than before."""
         self._end = 0
         """At least the offset after the last record that is held."""
         self._event = self._last_read = 0
         """The numbers of the current event, and of the last read."""
+        self.ends_at = NEVER
+        """The end of the log, as far as a position shows it."""
         self._skew_ms = _skew_ms(self.sent_ms, reads)
         acks = (send for send in sends if send.offset >= 0 and 0 <= send.sent_ms <= send.ended_ms)
         events: list[tuple[int, ReadRecord | SentRecord]] = [(read.at_ms, read) for read in reads]
         events += [(send.ended_ms, send) for send in acks]
         events.sort(key=lambda event: event[0])
+        self._last_ms = events[-1][0] if events else NEVER
+        self._received = {read.value for read in reads if read.consumer in facts.read_committed}
         for self._event, (_, event) in enumerate(events):
             if isinstance(event, ReadRecord):
                 self._take(event)
@@ -131,10 +160,6 @@ class _SeenLog:
 
     def _take(self, read: ReadRecord) -> None:
         self._last_read = self._event
-        before = self._last.get(read.consumer)
-        self._last[read.consumer] = read.offset
-        if before is not None and not read.restarted and before + 1 < read.offset:
-            self._gaps.append((before, read.offset, read.at_ms))
         sent_ms = self.sent_ms.get(read.value, -1)
         held, acked = self.held.get(read.offset), self._acked.get(read.offset)
         if acked is not None and self._is_before(acked.ended_ms, sent_ms):
@@ -195,13 +220,31 @@ class _SeenLog:
                 del self.held[at]
         self._end = max(self.held, default=-1) + 1
 
-    def undecided(
-        self, missing: Sequence[SentRecord], is_drained: bool, is_compacted: bool
-    ) -> Iterator[SentRecord]:
+    def end_at(self, last: Passed) -> None:
+        """Take the position of a consumer that has read to the end for the end of the log: what was
+        read behind it is gone.  A read_committed consumer shows this only of what such consumers
+        have received."""
+        if last.at_ms < self._last_ms:
+            return
+        self.ends_at = last.until
+        is_stable_end = last.consumer in self._facts.read_committed
+        for read in [*self.held.values(), *(stale.read for stale in self.stale.values())]:
+            is_behind = read.offset >= last.until and 0 <= read.at_ms < last.at_ms
+            if is_behind and (not is_stable_end or read.value in self._received):
+                self.stale[read.value] = _Stale(read, 0)
+                if self._is_held(read):
+                    del self.held[read.offset]
+        self._end = max(self.held, default=-1) + 1
+
+    def undecided(self, missing: Sequence[SentRecord]) -> Iterator[SentRecord]:
         """The missing records that no consumer passed after their acks, and after all of their
         reads."""
-        passed_ms = self._passed_ms(sorted({self._offset_of(send) for send in missing}))
-        is_read_from_start = is_drained and 0 in self.held and not is_compacted
+        offsets = sorted({self._offset_of(send) for send in missing})
+        passed_ms = self._passed_ms(offsets)
+        held_ms = _passed_ms((gap for gap in self.gaps if self._is_held(gap.read)), offsets)
+        is_drained = self._facts.is_drained
+        is_whole = 0 in self.held or self.ends_at == 0
+        is_read_from_start = is_drained and is_whole and not self._facts.is_compacted
         for send in missing:
             stale = self.stale.get(send.value)
             offset = self._offset_of(send)
@@ -211,11 +254,25 @@ class _SeenLog:
                 passed = passed_ms[offset]
                 known_ms = max(send.ended_ms, -1 if stale is None else stale.read.at_ms)
                 is_decided = passed < 0 or known_ms < 0 or passed > known_ms
+                if stale is None and send.sent_ms >= 0:
+                    is_decided |= held_ms.get(offset, NEVER) >= send.sent_ms
             else:
                 is_truncated = stale is not None and NEVER < stale.since <= self._last_read
                 is_decided = is_drained and is_truncated and offset >= self._end
-            if not is_decided:
+            if not is_decided and not self._is_behind_the_end(send):
                 yield send
+
+    def _is_held(self, read: ReadRecord | None) -> bool:
+        """Whether a record is still where it was read: then all below it was there, too."""
+        held = None if read is None else self.held.get(read.offset)
+        return held is not None and read is not None and held.value == read.value
+
+    def _is_behind_the_end(self, send: SentRecord) -> bool:
+        """Whether the log ended below a record's offset after its ack.  With acks below all, the
+        record may be there and not below the high watermark, which is the end for consumers."""
+        return send.acks == ACKS_ALL and any(
+            0 <= send.ended_ms < end.at_ms and end.offset <= send.offset for end in self._log_ends
+        )
 
     def _offset_of(self, send: SentRecord) -> int:
         """The offset of a missing record: of its ack, else of its last read; -1 for none."""
@@ -223,21 +280,41 @@ class _SeenLog:
         return stale.read.offset if send.offset < 0 and stale is not None else send.offset
 
     def _passed_ms(self, offsets: Sequence[int]) -> dict[int, int]:
-        """The last time at which a consumer passed an offset, for the offsets that were passed.
-        `offsets`: in order."""
-        passed: dict[int, int] = {}
-        for offset, at_ms in self._passes(offsets):
+        """The last time at which a consumer passed an offset, or another record was there, for the
+        offsets of which this is known.  `offsets`: in order."""
+        passed = _passed_ms(self.gaps, offsets)
+        wanted = set(offsets)
+        others = [each for each in self._conflicts if each[0] in wanted]
+        others += ((offset, self.held[offset].at_ms) for offset in wanted & self.held.keys())
+        for offset, at_ms in others:
             passed[offset] = max(at_ms, passed.get(offset, at_ms))
         return passed
 
-    def _passes(self, offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
-        for before, after, at_ms in self._gaps:
-            for offset in offsets[bisect_right(offsets, before) : bisect_left(offsets, after)]:
-                yield offset, at_ms
-        yield from self._conflicts
-        wanted = set(offsets)
-        for offset in wanted & self.held.keys():
-            yield offset, self.held[offset].at_ms
+
+class PassedOffsets(NamedTuple):
+    """What a consumer passed: the offsets between two that it read, or to its position.  `read`:
+    the read behind them, None for a position."""
+
+    before: int
+    after: int
+    at_ms: int
+    consumer: str
+    read: ReadRecord | None = None
+
+
+def _gaps(reads: Sequence[ReadRecord], is_read_from_start: bool) -> Iterator[PassedOffsets]:
+    """What consumers passed between two reads."""
+    for read, number in zip(reads, followed(reads), strict=True):
+        before = reads[number].offset if number >= 0 else -1
+        if (number >= 0 or is_read_from_start) and before + 1 < read.offset:
+            yield PassedOffsets(before, read.offset, read.at_ms, read.consumer, read)
+
+
+def _known_gaps(passed: Sequence[Passed], facts: PartitionFacts) -> Iterator[PassedOffsets]:
+    """What consumers passed from their last reads to their positions."""
+    for each in passed:
+        if each.last_read >= 0 or facts.is_read_from_start:
+            yield PassedOffsets(each.last_read, each.until, each.at_ms, each.consumer)
 
 
 def _skew_ms(sent_ms: Mapping[bytes | None, int], reads: Sequence[ReadRecord]) -> int:
@@ -266,3 +343,40 @@ def _hidden(
         doubtful -= {read.value for read in reads if read.consumer in read_committed}
     skipped |= doubtful
     return {offset: None for offset, read in held.items() if read.value in skipped}
+
+
+def _withheld(
+    sends: Sequence[SentRecord],
+    seen: _SeenLog,
+    reads: Sequence[ReadRecord],
+    read_committed: Collection[str],
+) -> set[bytes | None]:
+    """The records of transactions that others read, and that read_committed consumers passed after
+    the end of the transaction; none of them received the record."""
+    ended_ms: dict[bytes | None, int] = {
+        send.value: max(send.ended_ms, send.transaction.ended_ms)
+        for send in sends
+        if send.transaction is not None
+    }
+    if not ended_ms:
+        return set()
+    received = {read.value for read in reads if read.consumer in read_committed}
+    values = {
+        offset: read.value
+        for offset, read in seen.held.items()
+        if read.value in ended_ms and read.value not in received
+    }
+    gaps = (gap for gap in seen.gaps if gap.consumer in read_committed)
+    passed_ms = _passed_ms(gaps, sorted(values))
+    return {values[at] for at, at_ms in passed_ms.items() if at_ms > ended_ms[values[at]] >= 0}
+
+
+def _passed_ms(gaps: Iterable[PassedOffsets], offsets: Sequence[int]) -> dict[int, int]:
+    """The last time at which a consumer passed an offset, for the offsets that were passed.
+    `offsets`: in order."""
+    passed: dict[int, int] = {}
+    for gap in gaps:
+        begin, end = bisect_right(offsets, gap.before), bisect_left(offsets, gap.after)
+        for offset in offsets[begin:end]:
+            passed[offset] = max(gap.at_ms, passed.get(offset, gap.at_ms))
+    return passed

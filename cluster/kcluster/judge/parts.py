@@ -11,7 +11,7 @@ A partition needs nothing of the others, so that a long history can be judged by
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -26,10 +26,11 @@ from kcluster.checks.anomalies.base import (
     grouped,
 )
 from kcluster.checks.anomalies.facts import Finding
+from kcluster.checks.anomalies.positions import followed
 from kcluster.checks.anomalies.search import anomalies_of_partition, places_of
 from kcluster.checks.anomalies.torn_transaction import TornTransaction, is_lacking
 from kcluster.clients.ledger import Outcome, Partition, ReadRecord, SentRecord
-from kcluster.evidence.history import FinalLog
+from kcluster.judge.contradictions import contradicting_acks
 from kcluster.judge.cycles import (
     CycleStep,
     TransactionKey,
@@ -38,14 +39,22 @@ from kcluster.judge.cycles import (
     write_cycles,
     writers_of,
 )
-from kcluster.judge.history import History, OperationPlace, ReadInTransaction
+from kcluster.judge.history import (
+    History,
+    LogEnd,
+    OperationPlace,
+    PartitionFacts,
+    Passed,
+    ReadInTransaction,
+)
 from kcluster.judge.judgment import Judgment, Proof, Proven, Undecided
 from kcluster.judge.observed import SeenPartition, seen_partition
 
+LOST: Final = "lost-write"
 UNSEEN: Final = "unseen"
 TORN: Final = "torn-transaction"
 PROVABLE: Final = (
-    "lost-write",
+    LOST,
     "duplicate",
     UNSEEN,
     "nonmonotonic-send",
@@ -75,6 +84,8 @@ class PartitionOperations(Struct):
     reads: list[ReadRecord] = []
     read_origins: list[OperationPlace] = []
     transaction_reads: list[ReadInTransaction] = []
+    log_ends: list[LogEnd] = []
+    passed: list[Passed] = []
 
 
 class PlacedSend(Struct, frozen=True):
@@ -112,16 +123,12 @@ class PartJudgment(Struct):
 
 def judge_history(history: History) -> Judgment:
     """Judge a history from what clients saw alone."""
-    return merged(judged_parts(history)).without_findings()
+    return merged(judged_parts(history), history.missing).without_findings()
 
 
 def judged_parts(history: History) -> list[PartJudgment]:
     """The judgement of each partition of a history."""
-    read_committed = history.ledger.read_committed
-    return [
-        judge_part(part, read_committed, part.partition[0] in history.compacted, history.is_drained)
-        for part in parts_of(history)
-    ]
+    return [judge_part(part, history.facts(part.partition[0])) for part in parts_of(history)]
 
 
 def parts_of(history: History) -> list[PartitionOperations]:
@@ -143,16 +150,16 @@ def parts_of(history: History) -> list[PartitionOperations]:
         part.read_origins.append(origin)
     for each in history.transaction_reads:
         part_of(each.partition).transaction_reads.append(each)
+    for end in history.log_ends:
+        part_of(end.partition).log_ends.append(end)
+    for passed in history.passed:
+        part_of(passed.partition).passed.append(passed)
     return [parts[partition] for partition in sorted(parts)]
 
 
-def judge_part(
-    part: PartitionOperations, read_committed: Collection[str], is_compacted: bool, is_drained: bool
-) -> PartJudgment:
-    """Judge one partition.  `read_committed`: the consumers of this level; `is_compacted`: its
-    missing records may have been compacted away; `is_drained`: consumers had the time to read to
-    the end."""
-    seen = seen_partition(part.sends, part.reads, read_committed, is_compacted, is_drained)
+def judge_part(part: PartitionOperations, facts: PartitionFacts) -> PartJudgment:
+    """Judge one partition."""
+    seen = seen_partition(part.sends, part.reads, facts, part.log_ends, part.passed)
     doubtful = {send.value for send in seen.undecided}
     history = PartitionHistory(
         partition=part.partition,
@@ -160,28 +167,31 @@ def judge_part(
         reads=part.reads,
         log=seen.log,
         places=places_of(seen.log),
-        drained=is_drained,
-        read_committed=dict.fromkeys(read_committed),
+        drained=facts.is_drained,
+        read_committed=dict.fromkeys(facts.read_committed),
     )
-    proofs = _Proofs(part)
+    proofs = _Proofs(part, facts.is_read_from_start)
     found = [each for each in anomalies_of_partition(history) if each.name in PROVABLE]
+    found += [*_unseen(seen)]
+    found += contradicting_acks(part.sends, history, found)
     writers = writers_of(part.sends)
     return PartJudgment(
         partition=part.partition,
         sent=len(part.sends),
         acked=sum(send.outcome is Outcome.ACKED for send in part.sends),
         read=len({(read.offset, read.value) for read in part.reads}),
-        proven=[Proven(each, tuple(proofs.of(each))) for each in (*found, *_unseen(seen))],
+        proven=[Proven(each, tuple(proofs.of(each))) for each in found],
         undecided=_undecided(part.partition, seen),
-        transactions=[*_transactions(part, history, doubtful, proofs)] if writers else [],
+        transactions=[*_transactions(part, history, seen, proofs)] if writers else [],
         overwrites=[*overwrites_of(part.partition, seen.log, writers)] if writers else [],
-        dependencies=[*dependencies_of(part.transaction_reads, writers)] if writers else [],
+        dependencies=[*dependencies_of(part.transaction_reads, writers, facts.read_committed)],
         doubtful=seen.undecided,
     )
 
 
-def merged(parts: Sequence[PartJudgment]) -> Judgment:
-    """The judgement of a history, from those of its partitions, in order."""
+def merged(parts: Sequence[PartJudgment], missing: Iterable[str] = ()) -> Judgment:
+    """The judgement of a history, from those of its partitions, in order.  `missing`: why parts of
+    the history are missing."""
     return Judgment(
         sent=sum(part.sent for part in parts),
         acked=sum(part.acked for part in parts),
@@ -197,6 +207,7 @@ def merged(parts: Sequence[PartJudgment]) -> Judgment:
             )
         ),
         undecided=tuple(part.undecided for part in parts if part.undecided is not None),
+        missing=tuple(missing),
     )
 
 
@@ -228,19 +239,17 @@ def _order(send: PlacedSend) -> Order:
 
 
 def _transactions(
-    part: PartitionOperations,
-    history: PartitionHistory,
-    doubtful: Collection[bytes],
-    proofs: _Proofs,
+    part: PartitionOperations, history: PartitionHistory, seen: SeenPartition, proofs: _Proofs
 ) -> Iterator[TransactionPart]:
     """The transactions of a partition, each by its first records."""
+    doubtful = {send.value for send in seen.undecided}
     there: dict[TransactionKey, PlacedSend] = {}
     lacking: dict[TransactionKey, PlacedSend] = {}
     for at, send in enumerate(part.sends):
         if send.transaction is None or send.value in doubtful:
             continue
         key = (send.producer, send.transaction.number)
-        placed = _placed(send, history, history.log)
+        placed = _placed(send, history, seen)
         if placed.visible_at >= 0 and key not in there:
             reads = proofs.reads_of(send.value)
             there[key] = PlacedSend(part.orders[at], placed, (proofs.send_at(at), *reads))
@@ -250,10 +259,11 @@ def _transactions(
         yield TransactionPart(key, there.get(key), lacking.get(key))
 
 
-def _placed(send: SentRecord, history: PartitionHistory, log: FinalLog) -> TransactionalSend:
+def _placed(send: SentRecord, history: PartitionHistory, seen: SeenPartition) -> TransactionalSend:
     at = history.places.get(send.value, ())
-    visible_at = next((offset for offset in at if offset not in log.hidden), -1)
-    hidden_at = next((offset for offset in at if offset in log.hidden), -1)
+    hidden = at if send.value in seen.withheld else seen.log.hidden
+    visible_at = next((offset for offset in at if offset not in hidden), -1)
+    hidden_at = next((offset for offset in at if offset in hidden), -1)
     return TransactionalSend(send, visible_at, hidden_at)
 
 
@@ -280,7 +290,7 @@ def _undecided(partition: Partition, seen: SeenPartition) -> Undecided | None:
 class _Proofs:
     """The operations of a partition that prove its anomalies."""
 
-    def __init__(self, part: PartitionOperations) -> None:
+    def __init__(self, part: PartitionOperations, is_read_from_start: bool) -> None:
         self._part = part
         self._sends: dict[bytes | None, list[int]] = {}
         """The numbers of the sends of each value."""
@@ -288,20 +298,18 @@ class _Proofs:
             self._sends.setdefault(send.value, []).append(number)
         self._reads: dict[bytes | None, list[int]] = {}
         self._gaps: list[tuple[int, int, int]] = []
-        """(offset, number, next number) of two reads of a consumer that passed offsets in
-        between."""
+        """(offset, number, next number) of two reads of a consumer that passed offsets in between;
+        (-1, number, number) of a first read that passed those before it."""
         self._widest = 0
         """The most offsets between two such reads."""
-        last: dict[str, int] = {}
-        for number, read in enumerate(part.reads):
+        for number, before in enumerate(followed(part.reads)):
+            read = part.reads[number]
             self._reads.setdefault(read.value, []).append(number)
-            before = last.get(read.consumer)
-            last[read.consumer] = number
-            if before is None or read.restarted:
+            if before < 0 and not is_read_from_start:
                 continue
-            offset = part.reads[before].offset
+            offset, begin = (part.reads[before].offset, before) if before >= 0 else (-1, number)
             if offset + 1 < read.offset:
-                self._gaps.append((offset, before, number))
+                self._gaps.append((offset, begin, number))
                 self._widest = max(self._widest, read.offset - offset)
         self._gaps.sort()
 
@@ -333,11 +341,26 @@ class _Proofs:
             bisect_left(self._gaps, (first - self._widest,)) : bisect_left(self._gaps, (first,))
         ]
         reads += [
-            (before, number)
+            (before, number) if before < number else (number,)
             for _, before, number in near
             if number not in known and first < self._part.reads[number].offset
         ]
         reads.sort(key=lambda numbers: numbers[-1])
         proofs = [self.send_at(number) for number in sends[:MAX_PROOFS]]
         proofs += [self._read_at(number) for numbers in reads for number in numbers][:MAX_PROOFS]
+        proofs += [*self._passed(anomaly), *self._log_end(anomaly)]
         return iter(proofs[:MAX_PROOFS])
+
+    def _passed(self, anomaly: Anomaly) -> Iterator[Proof]:
+        """The positions by which consumers are known to have passed the records."""
+        missing = anomaly.other if anomaly.name == TORN else anomaly.first
+        for passed in self._part.passed:
+            if passed.last_read < missing < passed.until:
+                yield Proof(passed, passed.origin)
+
+    def _log_end(self, anomaly: Anomaly) -> list[Proof]:
+        """The last end of the log that a lost record was not below."""
+        if anomaly.name != LOST:
+            return []
+        ends = [end for end in self._part.log_ends if end.offset <= anomaly.first]
+        return [Proof(end, end.origin) for end in ends[-1:]]

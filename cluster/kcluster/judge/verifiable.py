@@ -10,7 +10,7 @@ ranges of offsets, but no record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -26,6 +26,7 @@ from kcluster.judge.history import (
     Received,
     SendOperation,
 )
+from kcluster.judge.reading import CUT_OFF
 
 
 class _Partition(Struct):
@@ -37,6 +38,7 @@ class _Line(Struct):
     """One line of either tool; `name` tells which fields it has."""
 
     name: str = ""
+    op: str = ""
     timestamp: int = -1
     topic: str = ""
     partition: int = -1
@@ -60,19 +62,25 @@ VERIFIABLE_EVENTS: Final = (
 
 
 def verifiable_operations(
-    source: str, content: bytes, report: Callable[[Problem], None]
+    source: str, lines: Iterable[bytes], report: Callable[[Problem], None]
 ) -> Iterator[tuple[OperationPlace, AnyOperation]]:
     """The operations of one tool's output."""
     client = source.rpartition("/")[2].partition(".")[0]
     has_records = False
     ranges_line = 0
-    for number, line in enumerate(content.split(b"\n"), 1):
+    for number, line in enumerate(lines, 1):
         if not line.startswith(b"{"):
             continue
         try:
             found = msgspec.json.decode(line, type=_Line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            if str(error) == CUT_OFF and not line.endswith(b"\n"):
+                break  # the tool was killed
             report(Problem(source, number, 1, "", f"not a line of a verifiable client: {error}"))
+            continue
+        if found.op:
+            text = f"an operation ({found.op}) in a verifiable client's output: use two files"
+            report(Problem(source, number, 1, "", text))
             continue
         has_records = has_records or found.name == RECEIVED
         if found.name == CONSUMED:

@@ -17,6 +17,7 @@ from kcluster.events.words.base import counted
 from kcluster.evidence.history import shown
 from kcluster.json_types import JsonObject
 from kcluster.judge.cycles import CycleStep, TransactionKey, WriteCycle
+from kcluster.judge.history import LogEnd, Passed
 from kcluster.judge.judgment import Judgment, Proof, Proven, Undecided
 
 MAX_SHOWN: Final = 10
@@ -38,6 +39,8 @@ def judgment_lines(judgment: Judgment, *, verbose: bool = False) -> Iterator[str
             yield f"    {step_text(step)}"
     for undecided in judgment.undecided[:limit]:
         yield f"undecided: {undecided_text(undecided)}"
+    for reason in judgment.missing:
+        yield f"incomplete: {reason}"
     yield answer_text(judgment)
 
 
@@ -54,6 +57,8 @@ def _reason(judgment: Judgment) -> str:
         count = len(judgment.proven) + sum(not cycle.is_allowed for cycle in judgment.cycles)
         return counted(count, "anomaly")
     if judgment.outcome == UNKNOWN:
+        if judgment.missing:
+            return "parts of the history are missing"
         if not judgment.undecided:
             return "the history has neither sends nor reads"
         count = sum(each.count for each in judgment.undecided)
@@ -82,6 +87,13 @@ def proof_text(proof: Proof) -> str:
         at = f" at offset {operation.offset}" if operation.offset >= 0 else ""
         what = f"{operation.producer} sent {shown(operation.value)}: {told}{at}"
         at_ms = operation.ended_ms
+    elif isinstance(operation, LogEnd):
+        topic, number = operation.partition
+        what, at_ms = f"{topic}-{number} ended at offset {operation.offset}", operation.at_ms
+    elif isinstance(operation, Passed):
+        topic, number = operation.partition
+        what = f"{operation.consumer} was at offset {operation.until} of {topic}-{number}"
+        at_ms = operation.at_ms
     else:
         what = f"{operation.consumer} read {shown(operation.value)} at offset {operation.offset}"
         at_ms = operation.at_ms
@@ -132,6 +144,7 @@ def judgment_values(judgment: Judgment) -> JsonObject:
         "undecided": [
             {**to_builtins(each), "text": undecided_text(each)} for each in judgment.undecided
         ],
+        "missing": list(judgment.missing),
     }
 
 

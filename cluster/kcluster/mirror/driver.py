@@ -39,6 +39,7 @@ from kcluster.drivers.sockets.acceptor import ReservedPort
 from kcluster.drivers.sockets.listener import Acceptor
 from kcluster.events.brokers import ControllerDown
 from kcluster.mirror.connection import InnerLogin, NoAnswer
+from kcluster.mirror.disk import MirrorDisk
 from kcluster.mirror.logs import read_ends
 from kcluster.mirror.metadata_log import MetadataTail
 from kcluster.mirror.metadata_records import KafkaRecord
@@ -64,17 +65,6 @@ ENDS_EVERY_S: Final = 0.2
 APPLY_LIMIT_S: Final = 5.0
 APPLY_POLL_S: Final = 0.002
 BOOTSTRAP_TIMEOUT_MS: Final = 30_000
-
-
-class MirrorDisk(Disk):
-    """The logs of a broker as far as they are known.  `is_wiped`: whether the real directories are
-    to be emptied, now that the process has ended."""
-
-    is_wiped = False
-
-    def wipe(self) -> None:
-        super().wipe()
-        self.is_wiped = True
 
 
 class KafkaDriver(LiveDriver):

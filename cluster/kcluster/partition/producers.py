@@ -289,6 +289,11 @@ class ProducerStates:
         return producer_id in self._ongoing
 
     @property
+    def ongoing(self) -> list[tuple[int, int]]:
+        """(producer id, first offset) of each open transaction, the oldest first."""
+        return list(self._ongoing.items())
+
+    @property
     def has_unstable(self) -> bool:
         """Whether a transaction may hold the last stable offset back."""
         return bool(self._ongoing) or bool(self._unreplicated)

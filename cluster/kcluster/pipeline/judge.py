@@ -30,9 +30,12 @@ from kcluster.config.files.problems import Problem, ProblemsError
 from kcluster.judge.files import operation_of
 from kcluster.judge.history import (
     AnyOperation,
+    IncompleteOperation,
     Isolation,
     OperationPlace,
+    PartitionFacts,
     PollOperation,
+    ReadFromStartOperation,
     ReadToEndOperation,
     SendOperation,
     TopicOperation,
@@ -48,6 +51,7 @@ from kcluster.judge.parts import (
     merged,
     parts_of,
 )
+from kcluster.judge.reading import repeated
 
 _ROUTE: Final = (
     "op string, client string, topic string, partition int, transaction bigint, number bigint,"
@@ -55,6 +59,8 @@ _ROUTE: Final = (
     " partitions array<array<string>>"
 )
 """The fields of a line that decide which partitions need it."""
+_FACTS: Final = ("topic", "read_from_start", "read_to_end", "incomplete")
+"""The operations that no partition has."""
 _RESULT: Final = "kind string, client string, number bigint, flags int, value binary"
 _PART, _TRANSACTION, _PROBLEM = "part", "transaction", "problem"
 _THERE, _LACKING = 1, 2
@@ -75,7 +81,10 @@ class Known(Struct, frozen=True):
     """By file, the number of its last line, if that has no end."""
     read_committed: frozenset[str]
     compacted: frozenset[str]
+    is_read_from_start: bool
     is_drained: bool
+    missing: tuple[str, ...]
+    """Why parts of the history are missing."""
     has_moves: bool
     """Whether a consumer got new positions in all of its partitions at once."""
     has_transactions: bool
@@ -98,13 +107,14 @@ def judge_files(spark: SparkSession, paths: Iterable[str | os.PathLike[str]]) ->
     try:
         _raise_problems(results)
         rows = results.where(F.col("kind") == _PART).select("value").collect()
-        return _merged([pickle.loads(row["value"]) for row in rows], _torn(results))
+        parts = [pickle.loads(row["value"]) for row in rows]
+        return _merged(parts, _torn(results), known.missing)
     finally:
         results.unpersist()
 
 
 def _check(files: Sequence[Path]) -> None:
-    problems = []
+    problems = [*repeated([str(path) for path in files])]
     for path in files:
         if not path.is_file():
             reason = "a directory; this judge reads files of operations" if path.is_dir() else ""
@@ -137,7 +147,7 @@ def _known(lines: DataFrame, files: Sequence[Path]) -> Known:
     blocks = lines.groupBy("file", "block").agg(
         F.count("*").alias("count"),
         F.min("id").alias("id"),
-        F.collect_set(F.when(op.isin("topic", "read_to_end"), F.col("value"))).alias("facts"),
+        F.collect_set(F.when(op.isin(*_FACTS), F.col("value"))).alias("facts"),
         F.collect_set(
             F.when(poll_isolation == Isolation.READ_COMMITTED, F.col("route.client"))
         ).alias("committed"),
@@ -167,7 +177,9 @@ def _known(lines: DataFrame, files: Sequence[Path]) -> Known:
         compacted=frozenset(
             each.topic for each in facts if isinstance(each, TopicOperation) and each.is_compacted
         ),
+        is_read_from_start=any(isinstance(each, ReadFromStartOperation) for each in facts),
         is_drained=any(isinstance(each, ReadToEndOperation) for each in facts),
+        missing=tuple(each.reason for each in facts if isinstance(each, IncompleteOperation)),
         has_moves=any(row["has_moves"] for row in rows),
         has_transactions=any(row["has_transactions"] for row in rows),
     )
@@ -205,7 +217,7 @@ def _routed(lines: DataFrame, known: Known) -> DataFrame:
         )
     )
     named = (
-        F.when(op == "send", F.array(one))
+        F.when(op.isin("send", "log_end", "position"), F.array(one))
         .when(op == "poll", F.array_distinct("route.records"))
         .when(op == "assign", some)
     )
@@ -269,8 +281,13 @@ def _results(known: Known, partition: Partition | None, lines: Iterable[Row]) ->
 
 
 def _judged(known: Known, part: PartitionOperations) -> Iterator[_Result]:
-    is_compacted = part.partition[0] in known.compacted
-    judged = judge_part(part, known.read_committed, is_compacted, known.is_drained)
+    facts = PartitionFacts(
+        is_compacted=part.partition[0] in known.compacted,
+        is_read_from_start=known.is_read_from_start,
+        is_drained=known.is_drained,
+        read_committed=known.read_committed,
+    )
+    judged = judge_part(part, facts)
     for each in judged.transactions:
         flags = _THERE * (each.there is not None) | _LACKING * (each.lacking is not None)
         client, number = each.key
@@ -296,8 +313,10 @@ def _torn(results: DataFrame) -> list[TransactionPart]:
     return [pickle.loads(row["value"]) for row in transactions.join(torn, [*key]).collect()]
 
 
-def _merged(parts: list[PartJudgment], torn: list[TransactionPart]) -> Judgment:
+def _merged(
+    parts: list[PartJudgment], torn: list[TransactionPart], missing: Sequence[str]
+) -> Judgment:
     parts.sort(key=lambda part: part.partition)
     if torn:
         parts[0].transactions = torn
-    return merged(parts).without_findings()
+    return merged(parts, missing).without_findings()

@@ -31,6 +31,7 @@ from kcluster.runs.proxied_rows import (
     EVENTS,
     EXCHANGES,
     FETCHED,
+    INCOMPLETE,
     PRODUCED,
     PROXY_CLOCK,
     TRANSACTION_REQUESTS,
@@ -124,7 +125,15 @@ class RunFiles:
         except OSError as error:
             self._report(error)
             self.dropped_rows += waiting.count(b"\n")
+            self._mark_incomplete()
         waiting.clear()
+
+    def _mark_incomplete(self) -> None:
+        """Have the record say that rows are missing; a full disk has room for an empty file."""
+        try:
+            (self.path / INCOMPLETE).touch(PRIVATE)
+        except OSError as error:
+            self._report(error)
 
     def _report(self, error: OSError) -> None:
         """Log the first error; further ones would hide all other lines."""

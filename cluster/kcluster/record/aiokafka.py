@@ -23,7 +23,7 @@ from kcluster.record.client import (
     RecordedProducerBase,
     TopicPartition,
 )
-from kcluster.record.history_file import HistoryFile
+from kcluster.record.history_file import HistoryFile, now_ms
 
 
 class _AsyncProducer(Protocol):
@@ -52,6 +52,10 @@ class _AsyncConsumer(Protocol):
     async def seek_to_committed(
         self, *partitions: TopicPartition
     ) -> Mapping[TopicPartition, int | None]: ...
+    async def position(self, partition: TopicPartition) -> int: ...
+    async def end_offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int]: ...
 
 
 class RecordedAsyncProducer(RecordedProducerBase):
@@ -187,6 +191,19 @@ class RecordedAsyncConsumer(RecordedConsumerBase):
         offsets = await self._consumer.seek_to_committed(*partitions)
         self.moved(partitions)
         return offsets
+
+    async def position(self, partition: TopicPartition) -> int:
+        offset = await self._consumer.position(partition)
+        self.write_position(partition, offset)
+        return offset
+
+    async def end_offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
+        asked_ms = now_ms()
+        ends = await self._consumer.end_offsets(partitions)
+        self.write_ends(ends, asked_ms)
+        return ends
 
 
 class _AsyncListener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types

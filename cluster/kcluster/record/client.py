@@ -15,7 +15,9 @@ from kcluster.clients.ledger import Outcome, TransactionOutcome
 from kcluster.judge.history import (
     AssignOperation,
     Isolation,
+    LogEndOperation,
     PollOperation,
+    PositionOperation,
     Received,
     SendOperation,
     TransactionOperation,
@@ -199,6 +201,20 @@ class RecordedConsumerBase(WrappedClient):
         )
         if read:
             self._history.write(PollOperation(self._name, read, self._isolation, now_ms()))
+
+    def write_position(self, place: TopicPartition, offset: int | None) -> None:
+        """Write the consumer's next offset in a partition, if it has one."""
+        if offset is not None and offset >= 0:
+            self._history.write(
+                PositionOperation(self._name, place.topic, place.partition, offset, now_ms())
+            )
+
+    def write_ends(self, ends: Mapping[TopicPartition, int], asked_ms: int) -> None:
+        """Write the end offsets of partitions.  A read_committed consumer gets the end of what is
+        stable, behind which there may be records."""
+        if self._isolation is Isolation.READ_UNCOMMITTED:
+            for each, offset in ends.items():
+                self._history.write(LogEndOperation(each.topic, each.partition, offset, asked_ms))
 
     def moved(self, partitions: Iterable[TopicPartition] = ()) -> None:
         """The consumer's positions in these partitions, or in all, were set."""

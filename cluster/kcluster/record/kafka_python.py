@@ -21,7 +21,7 @@ from kcluster.record.client import (
     RecordedProducerBase,
     TopicPartition,
 )
-from kcluster.record.history_file import HistoryFile
+from kcluster.record.history_file import HistoryFile, now_ms
 
 
 class _PythonFuture(Protocol):
@@ -49,6 +49,10 @@ class _PythonConsumer(Protocol):
     def seek(self, partition: TopicPartition, offset: int) -> None: ...
     def seek_to_beginning(self, *partitions: TopicPartition) -> None: ...
     def seek_to_end(self, *partitions: TopicPartition) -> None: ...
+    def position(self, partition: TopicPartition, **settings: object) -> int | None: ...
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], **settings: object
+    ) -> Mapping[TopicPartition, int]: ...
 
 
 class RecordedProducer(RecordedProducerBase):
@@ -145,6 +149,19 @@ class RecordedConsumer(RecordedConsumerBase):
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         self._consumer.seek_to_end(*partitions)
         self.moved(partitions)
+
+    def position(self, partition: TopicPartition, **settings: object) -> int | None:
+        offset = self._consumer.position(partition, **settings)
+        self.write_position(partition, offset)
+        return offset
+
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], **settings: object
+    ) -> Mapping[TopicPartition, int]:
+        asked_ms = now_ms()
+        ends = self._consumer.end_offsets(partitions, **settings)
+        self.write_ends(ends, asked_ms)
+        return ends
 
 
 class _PythonListener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types

@@ -128,3 +128,5 @@ EVENTS: Final = TABLES["notes"].file
 PRODUCED: Final = "produced.jsonl"
 FETCHED: Final = "fetched.jsonl"
 TRANSACTION_REQUESTS: Final = "transaction_requests.jsonl"
+INCOMPLETE: Final = "incomplete"
+"""An empty file, which exists if rows were dropped."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field, structs
 
 from kcluster.broker.node import BrokerNode
+from kcluster.config.eras import Era, era_of
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.config.kafka.tls import TlsTexts
 from kcluster.config.topology.client_access import access_of
@@ -135,6 +136,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
             releases,
             _sasl_settings(topology, spec, bearer_tokens),
             token_settings(topology.config_texts(spec.id)),
+            era_of(topology.era),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, seed)
@@ -173,6 +175,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
         plan.releases,
         _sasl_settings(topology, spec, plan.bearer_tokens),
         token_settings(topology.config_texts(spec.id)),
+        era_of(topology.era),
     )
     process = Process(spec.id, builder, plan.disks[spec.id])
     plan.processes = (*plan.processes, process)
@@ -219,6 +222,7 @@ def _broker_builder(
     releases: Mapping[int, Release],
     sasl: Mapping[str, SaslSettings],
     tokens: TokenSettings | None,
+    era: Era,
 ) -> Callable[[], Node]:
     return lambda: BrokerNode(
         spec.id,
@@ -232,6 +236,7 @@ def _broker_builder(
         unused_configs,
         sasl,
         tokens,
+        era,
     )
 
 

@@ -171,6 +171,7 @@ def topology_values(topology: Topology) -> JsonObject:
         "profile": topology.profile,
         "features": topology.features,
         "kafka_version": topology.kafka_version,
+        "era": list(topology.era),
         "brokers": [_broker_values(broker) for broker in topology.brokers],
         "topics": {name: _topic_values(topic) for name, topic in topology.topics.items()},
         "config": topology.config,

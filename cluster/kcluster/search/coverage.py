@@ -1,4 +1,4 @@
-"""What a run reached: states of partitions, orders of events, reasons; and when its events were.
+"""What a run reached: states of partitions, orders of events, reasons, errors; and when.
 
 Owns: the signatures of a run, the moments of its events.  Never: judges, changes anything in the
 cluster.  Kafka: no counterpart; the coverage of fuzzers such as AFL, of states instead of lines.
@@ -13,9 +13,9 @@ from enum import Enum
 from typing import Final
 from zlib import crc32
 
-from kcluster.contract import Note
+from kcluster.contract import Note, Reply
 from kcluster.deaths import ProcessState
-from kcluster.events.network import LinkEvent
+from kcluster.events.network import LinkEvent, RuleEvent
 from kcluster.events.partitions import PartitionEvent
 from kcluster.events.steps import StepSkipped
 from kcluster.evidence.recorder import Recorder
@@ -28,7 +28,9 @@ MAX_MOMENTS: Final = 100
 MAX_EPOCHS: Final = 2
 """Epochs that are farther apart than this count as this far apart."""
 
-_OTHERS: Final = (LinkEvent, StepSkipped)
+SOON_MS: Final = 200
+"""An event this soon after a fault is one of that fault."""
+_OTHERS: Final = (LinkEvent, RuleEvent, StepSkipped)
 """The events of faults themselves."""
 
 
@@ -37,23 +39,39 @@ class Coverage:
     after `began_ms`, by their kind."""
 
     def __init__(self, dispatcher: Dispatcher, recorder: Recorder, began_ms: int) -> None:
-        self.signatures: set[int] = set()
+        self.signatures: dict[int, int] = {}
+        """The moment at which each was first reached, in ms after `began_ms`."""
         self.moments: dict[str, list[int]] = {}
         self._dispatcher = dispatcher
         self._partitions = recorder.partitions
         self._began_ms = began_ms
         self._last: dict[str, str] = {}
         """The kind of the last event, by its subject."""
+        self._now_ms = 0
+        self._fault = ""
+        """The kind of the last fault, and the time since when it counts."""
+        self._fault_ms = 0
         self._cluster = ""
         """The kind of the last event of all."""
 
     def attach(self) -> None:
-        """Begin to watch the notes of the run."""
-        self._dispatcher.note_sinks = (*self._dispatcher.note_sinks, self._on_note)
+        """Begin to watch the notes and the answers of the run."""
+        dispatcher = self._dispatcher
+        dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
+        dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)
+
+    def _on_reply(self, _node_id: int, reply: Reply, now_ms: int) -> None:
+        """An error of an API, by the last event of all: which answer meets which state."""
+        error = getattr(reply.body, "error_code", 0)
+        if error:
+            self._now_ms = now_ms
+            self._add("answer", reply.request.api_key, int(error), self._cluster)
 
     def _on_note(self, note: Note) -> None:
         event = note.event
+        self._now_ms = note.at_ms
         if isinstance(event, _OTHERS):
+            self._fault, self._fault_ms = event.kind, note.at_ms
             return
         kind, subject = event.kind, event.subject
         times = self.moments.setdefault(kind, [])
@@ -61,6 +79,8 @@ class Coverage:
             times.append(note.at_ms - self._began_ms)
         where = "internal" if event.is_internal else ""
         self._add(where, kind, self._last.get(subject, ""), *_reasons(event))
+        if note.at_ms - self._fault_ms <= SOON_MS:
+            self._add(where, kind, "after", self._fault)
         self._last[subject] = kind
         if kind != self._cluster:
             self._add(self._cluster, kind)
@@ -93,7 +113,8 @@ class Coverage:
         return 0 if process is None else _STATES.get(process.state, 0)
 
     def _add(self, *parts: object) -> None:
-        self.signatures.add(crc32(repr(parts).encode()))
+        signature = crc32(repr(parts).encode())
+        self.signatures.setdefault(signature, max(0, self._now_ms - self._began_ms))
 
 
 _STATES: Final = {state: at for at, state in enumerate(ProcessState)}

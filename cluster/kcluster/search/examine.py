@@ -24,16 +24,23 @@ OTHER_SEEDS: Final = 5
 
 def examine(space: Space, found: FindingGroup, tries: int = MAX_TRIES) -> Report:
     """Shrink the example of a group of findings, and describe it.  `tries`: the most runs."""
-    name = found.finding.name
-    seed = found.example.schedule.seed
-    original = scenario_of(space, found.example.schedule)
+    schedule = found.example.schedule
+    original = scenario_of(space, schedule)
+    return examine_scenario(original, schedule.seed, found.finding, found.run, tries)
+
+
+def examine_scenario(
+    original: Scenario, seed: int, shown: SearchFinding, run: int = 1, tries: int = MAX_TRIES
+) -> Report:
+    """Shrink a scenario whose run with this seed shows a finding, and describe it.  `run`: the
+    number of the run that showed it first."""
 
     def named(
         scenario: Scenario, at: int
     ) -> tuple[tuple[SearchFinding, ...], str, SearchFinding | None]:
         _, findings, outcome = play(scenario, at)
-        same = [one for one in findings if one.name == name]
-        best = next((one for one in same if one.group == found.finding.group), None)
+        same = [one for one in findings if one.name == shown.name]
+        best = next((one for one in same if one.group == shown.group), None)
         return findings, outcome, best
 
     def shows(scenario: Scenario) -> bool:
@@ -45,12 +52,12 @@ def examine(space: Space, found: FindingGroup, tries: int = MAX_TRIES) -> Report
     seeds = [seed + 1 + at for at in range(OTHER_SEEDS)] if tries else []
     sure = sum(named(shrunk.scenario, each)[2] is not None for each in seeds)
     return Report(
-        found.finding.group,
+        shown.group,
         finding,
         findings,
         structs.replace(shrunk.scenario, seed=seed),
         outcome,
-        found.run,
+        run,
         len(original.steps),
         shrunk.tries,
         shrunk.is_minimal,

@@ -18,11 +18,11 @@ from kcluster.json_types import JsonObject
 from kcluster.scenario.language.loader import Claims, read_steps
 from kcluster.scenario.language.writing import step_values, text_of_scenario
 from kcluster.search.findings import SearchFinding
-from kcluster.search.loop import Entry, FindingGroup, ScheduleSearch
+from kcluster.search.loop import Entry, FindingGroup, ScheduleSearch, SwarmYield
 from kcluster.search.schedule import Planned, Schedule, Space
 from kcluster.search.trial import Trial
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 class KeptError(ValueError):
@@ -38,12 +38,13 @@ class _KeptStep(Struct, frozen=True):
 class _KeptSchedule(Struct, frozen=True):
     seed: int
     steps: list[_KeptStep]
+    swarm: int
 
 
 class _KeptEntry(Struct, frozen=True):
     schedule: _KeptSchedule
     moments: dict[str, list[int]]
-    novel: list[int]
+    novel: dict[int, int]
     chosen: int
 
 
@@ -63,6 +64,7 @@ class _KeptSearch(Struct, frozen=True):
     runs: int
     chosen: int
     seen: dict[int, int]
+    swarms: list[SwarmYield]
     corpus: list[_KeptEntry]
     found: list[_KeptFound]
 
@@ -78,8 +80,9 @@ def text_of(search: ScheduleSearch) -> bytes:
             search.runs,
             search.chosen,
             search.seen,
+            search.swarms,
             [
-                _KeptEntry(_kept(one.schedule), dict_of(one.moments), list(one.novel), one.chosen)
+                _KeptEntry(_kept(one.schedule), dict_of(one.moments), dict(one.novel), one.chosen)
                 for one in search.corpus
             ],
             [
@@ -108,13 +111,13 @@ def read_into(search: ScheduleSearch, text: bytes) -> None:
         raise KeptError(f"the search that is kept here has seed {kept.seed}, or another way")
     search.runs, search.chosen = kept.runs, kept.chosen
     search.seen = kept.seen
+    search.swarms = kept.swarms
     search.corpus = [
-        Entry(_read(each.schedule), each.moments, tuple(each.novel), each.chosen)
-        for each in kept.corpus
+        Entry(_read(each.schedule), each.moments, each.novel, each.chosen) for each in kept.corpus
     ]
     for one in kept.found:
         schedule = _read(one.schedule)
-        example = Trial(schedule, tuple(one.findings), frozenset(), {}, "")
+        example = Trial(schedule, tuple(one.findings), {}, {}, "")
         search.found[one.finding.group] = FindingGroup(one.finding, example, one.run, one.times)
 
 
@@ -129,7 +132,7 @@ def _space_hash(space: Space) -> str:
 
 def _kept(schedule: Schedule) -> _KeptSchedule:
     steps = [_KeptStep(step_values(one.step), one.source, one.kind) for one in schedule.steps]
-    return _KeptSchedule(schedule.seed, steps)
+    return _KeptSchedule(schedule.seed, steps, schedule.swarm)
 
 
 def _read(kept: _KeptSchedule) -> Schedule:
@@ -142,4 +145,4 @@ def _read(kept: _KeptSchedule) -> Schedule:
         Planned(structs.replace(step, place=Place(0, 0), path=""), one.source, one.kind)
         for step, one in zip(steps, kept.steps, strict=True)
     ]
-    return Schedule(kept.seed, tuple(planned))
+    return Schedule(kept.seed, tuple(planned), kept.swarm)

@@ -10,32 +10,42 @@ the trials back in the order of the batch.  So a search with one seed is the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Final
 
 from msgspec import Struct
 
 from kcluster.search.findings import SearchFinding, lead
-from kcluster.search.schedule import Schedule, Space, draw
+from kcluster.search.schedule import NO_SWARM, SWARMS, Schedule, Space, draw
 from kcluster.search.trial import Trial
-from kcluster.search.vary import Moments, vary
+from kcluster.search.vary import Moments, go_on, vary
 
 BATCH: Final = 8
 """The number of schedules that are chosen at once, whatever the number of processes."""
 FRESH_SHARE: Final = 0.4
 """The share of schedules that are drawn anew, once there is a corpus."""
+GO_ON_SHARE: Final = 0.6
+"""The share of the others that go on from a rare state with other faults; the rest is varied."""
 MAX_CORPUS: Final = 500
 
 
 class Entry(Struct):
-    """A schedule that reached signatures that were new.  `novel`: these; `chosen`: how often it was
-    varied."""
+    """A schedule that reached signatures that were new.  `novel`: these, with the moments at which
+    it reached them; `chosen`: how often it was varied."""
 
     schedule: Schedule
     moments: Moments
-    novel: tuple[int, ...]
+    novel: Mapping[int, int]
     chosen: int = 0
+
+
+class SwarmYield(Struct):
+    """What the runs of a swarm have reached.  `rarity`: the sum over their signatures, a rare one
+    counting more; before the first run as much as one usual run."""
+
+    runs: int = 0
+    rarity: float = 0.0
 
 
 class FindingGroup(Struct):
@@ -60,6 +70,7 @@ class ScheduleSearch:
         """The number of schedules that were chosen."""
         self.seen: dict[int, int] = {}
         """The number of runs that reached a signature."""
+        self.swarms = [SwarmYield() for _ in SWARMS]
         self.corpus: list[Entry] = []
         self.found: dict[str, FindingGroup] = {}
 
@@ -70,16 +81,33 @@ class ScheduleSearch:
     def _choose(self) -> Schedule:
         number, self.chosen = self.chosen, self.chosen + 1
         rng = Random(f"{self.seed}/search/{number}")
-        if not self.guided or not self.corpus or rng.random() < FRESH_SHARE:
+        if not self.guided:
             return draw(self.space, self.seed + number)
+        if not self.corpus or rng.random() < FRESH_SHARE:
+            return draw(self.space, self.seed + number, self._swarm(rng))
         entry = rng.choices(self.corpus, [self._weight(each) for each in self.corpus])[0]
         entry.chosen += 1
+        if rng.random() < GO_ON_SHARE and self.space.sources:
+            signatures = list(entry.novel)
+            rare = rng.choices(signatures, [1 / self.seen[each] for each in signatures])[0]
+            return go_on(self.space, entry.schedule, entry.novel[rare], rng)
         return vary(self.space, entry.schedule, entry.moments, rng)
+
+    def _swarm(self, rng: Random) -> int:
+        """A swarm: one whose runs reach more is drawn more often."""
+        runs = sum(one.runs for one in self.swarms)
+        usual = sum(one.rarity for one in self.swarms) / runs if runs else 1.0
+        weights = [
+            ((one.rarity + usual) / (one.runs + 1) / max(usual, 1e-9)) ** 2 for one in self.swarms
+        ]
+        return rng.choices(range(len(weights)), weights)[0]
 
     def _weight(self, entry: Entry) -> float:
         """How much a schedule is worth: rare signatures count more, and it tires."""
-        rarity = sum(1 / self.seen[signature] for signature in entry.novel)
-        return rarity / (1 + entry.chosen)
+        return self._rarity(entry.novel) / (1 + entry.chosen)
+
+    def _rarity(self, signatures: Iterable[int]) -> float:
+        return sum(1 / self.seen[signature] for signature in signatures)
 
     def learn(self, trials: Iterable[Trial]) -> list[FindingGroup]:
         """Take the trials of a batch, in its order; returns the findings of new groups."""
@@ -87,9 +115,13 @@ class ScheduleSearch:
 
     def _learn(self, trial: Trial) -> FindingGroup | None:
         self.runs += 1
-        novel = tuple(sorted(each for each in trial.signatures if each not in self.seen))
+        novel = {each: at for each, at in trial.signatures.items() if each not in self.seen}
         for signature in trial.signatures:
             self.seen[signature] = self.seen.get(signature, 0) + 1
+        if trial.schedule.swarm != NO_SWARM:
+            yield_ = self.swarms[trial.schedule.swarm]
+            yield_.runs += 1
+            yield_.rarity += self._rarity(trial.signatures)
         finding = lead(trial.findings)
         if finding is None:
             if novel:

@@ -35,9 +35,25 @@ PACES: Final = (0.5, 1.0, 1.0, 2.0)
 """The factors by which a swarm changes the times between faults."""
 LENGTHS: Final = (0.3, 1.0, 1.0, 2.0)
 """The factors by which a swarm changes the durations of faults."""
+PACES_OF_SWARMS: Final = (0.2, 0.4, 0.7, 1.0, 1.6)
+LENGTHS_OF_SWARMS: Final = (0.15, 0.4, 1.0, 2.0)
+"""The factors of the swarms among which a guided search learns to choose."""
 SWARM_SHARE: Final = 0.5
 """The probability that a swarm leaves kinds of faults out."""
 MAX_SEED: Final = 2**31
+
+
+class Swarm(Struct, frozen=True):
+    """How faults are drawn: the factors of the times between them, and of their durations."""
+
+    pace: float
+    length: float
+
+
+SWARMS: Final = tuple(
+    Swarm(pace, length) for pace in PACES_OF_SWARMS for length in LENGTHS_OF_SWARMS
+)
+NO_SWARM: Final = -1
 
 
 class FaultSource(Struct, frozen=True):
@@ -81,10 +97,11 @@ class Planned(Struct, frozen=True):
 
 class Schedule(Struct, frozen=True):
     """The steps of one run, in the order of the file.  `seed`: draws what is not a step, such as
-    the jitter of links."""
+    the jitter of links.  `swarm`: the index in SWARMS with which it was drawn, or NO_SWARM."""
 
     seed: int
     steps: tuple[Planned, ...]
+    swarm: int = NO_SWARM
 
 
 def space_of(scenario: Scenario, profile: Profile) -> Space:
@@ -136,31 +153,36 @@ def with_moves(profile: Profile, scenario: Scenario) -> Profile:
 # ------------------------------------------------------------------------------------- drawing
 
 
-def draw(space: Space, seed: int) -> Schedule:
-    """The schedule of a seed.  A swarm: rates, durations and kinds are drawn once, then faults."""
+def draw(space: Space, seed: int, swarm: int = NO_SWARM) -> Schedule:
+    """The schedule of a seed.  A swarm: rates, durations and kinds are drawn once, then faults.
+    `swarm`: an index in SWARMS; NO_SWARM: rates and durations are drawn by chance."""
     rng = Random(f"{seed}/schedule")
     steps: list[Planned] = []
     for index, step in enumerate(space.scenario.steps):
         if not isinstance(step.action, RandomFaults):
             steps.append(Planned(_fixed(space, step, rng), index))
     for source in space.sources:
-        steps += _faults(space, source, rng)
-    return Schedule(seed, tuple(admitted(space, steps)))
+        by = Swarm(rng.choice(PACES), rng.choice(LENGTHS)) if swarm < 0 else SWARMS[swarm]
+        steps += faults_of(space, source, by, source.from_ms, rng)
+    return Schedule(seed, tuple(admitted(space, steps)), swarm)
 
 
-def _faults(space: Space, source: FaultSource, rng: Random) -> Iterator[Planned]:
+def faults_of(
+    space: Space, source: FaultSource, swarm: Swarm, from_ms: int, rng: Random
+) -> Iterator[Planned]:
+    """Faults from a moment on, to the end of their time.  A swarm may leave kinds out."""
     profile = source.profile
-    pace, length = rng.choice(PACES), rng.choice(LENGTHS)
     kinds = list(range(len(profile.kinds)))
     if rng.random() < SWARM_SHARE:
         kept = [kind for kind in kinds if rng.random() < 0.5]
         kinds = kept if len(kept) >= 2 else kinds
-    at_ms = source.from_ms
+    at_ms = from_ms
     while True:
-        at_ms += max(1, round(pick(profile.every, rng) * pace))
+        at_ms += max(1, round(pick(profile.every, rng) * swarm.pace))
         if at_ms >= source.until_ms:
             return
-        yield fault(space, source, pick_kind(profile, kinds, rng), at_ms, rng, length)
+        kind = pick_kind(profile, kinds, rng)
+        yield fault(space, source, kind, at_ms, rng, swarm.length)
 
 
 def pick_kind(profile: Profile, kinds: Sequence[int], rng: Random) -> int:

@@ -7,6 +7,7 @@ counterpart.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
@@ -22,11 +23,12 @@ from kcluster.search.vary import Moments
 
 class Trial(Struct, frozen=True):
     """The result of one run: it can be sent to another process.  `signatures`: what the run
-    reached; `moments`: when its events were; `outcome`: its verdict."""
+    reached, with the moments at which it first did; `moments`: when its events were; `outcome`: its
+    verdict."""
 
     schedule: Schedule
     findings: tuple[SearchFinding, ...]
-    signatures: frozenset[int]
+    signatures: Mapping[int, int]
     moments: Moments
     outcome: str
 
@@ -35,7 +37,7 @@ def run_trial(space: Space, schedule: Schedule) -> Trial:
     """Play a schedule, and look at it."""
     coverage, findings, outcome = play(scenario_of(space, schedule), schedule.seed)
     moments = {} if coverage is None else coverage.moments
-    signatures = frozenset(() if coverage is None else coverage.signatures)
+    signatures = {} if coverage is None else coverage.signatures
     return Trial(schedule, findings, signatures, moments, outcome)
 
 

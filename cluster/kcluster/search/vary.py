@@ -1,7 +1,8 @@
 """Variations of a schedule: steps are added, dropped, moved, aimed at other nodes, made longer.
 
-Owns: one variation of a schedule, and moments near events.  Never: knows why a schedule is worth a
-variation (loop.py), runs one.  Kafka: no counterpart; the mutations of fuzzers such as AFL.
+Owns: one variation of a schedule, its continuation from a moment on, moments near events.  Never:
+knows why a schedule is worth a variation (loop.py), runs one.  Kafka: no counterpart; the mutations
+of fuzzers such as AFL.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from msgspec import structs
 from kcluster.search.schedule import (
     FIXED,
     MAX_SEED,
+    SWARMS,
     FaultSource,
     Planned,
     Schedule,
     Space,
     admitted,
     fault,
+    faults_of,
     moment,
     pick_kind,
     redrawn,
@@ -50,6 +53,19 @@ def vary(space: Space, parent: Schedule, moments: Moments, rng: Random) -> Sched
     return Schedule(seed, tuple(admitted(space, steps)))
 
 
+def go_on(space: Space, parent: Schedule, from_ms: int, rng: Random) -> Schedule:
+    """The schedule up to a moment, and other faults from then on: the run comes to the same state,
+    and meets something else there.  `from_ms`: since the start of the run."""
+    steps = [one for one in parent.steps if one.kind == FIXED or one.at_ms <= from_ms]
+    swarm = rng.randrange(len(SWARMS))
+    for source in space.sources:
+        begins_ms = max(source.from_ms, from_ms + rng.choice(SOON_MS))
+        steps += faults_of(space, source, SWARMS[swarm], begins_ms, rng)
+    return Schedule(parent.seed, tuple(admitted(space, steps)), swarm)
+
+
+SOON_MS: Final = (0, 0, 20, 100, 300, 1_000)
+"""The times after which a schedule goes on with other faults."""
 RESEED_SHARE: Final = 0.2
 """The probability that a variation also gets another seed."""
 

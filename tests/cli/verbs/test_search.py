@@ -56,3 +56,22 @@ def test_search__mistakes_are_refused_with_the_nearest_name(run: Callable[..., R
     assert "did you mean lost-write?" in result.stderr
     assert "wrong.yaml:1:" in run("wrong.yaml").stderr
     assert run("safe_setings").exit_code == 2
+
+
+def test_shrink__leaves_out_what_the_failure_does_not_need(run: Callable[..., Result]) -> None:
+    Path("losing.yaml").write_text(LOSING.replace("5s..12s", "6s"))
+    shrunk = CliRunner().invoke(kcluster, ("shrink", "losing.yaml", "--seed", "3", "--json"))
+    assert shrunk.exit_code == 1, shrunk.output
+    finding = json.loads(shrunk.stdout)
+    assert finding["finding"] == "lost-write"
+    assert len(finding["steps"]) == 2
+    again = CliRunner().invoke(kcluster, ("scenario", "run", "-q", finding["file"]))
+    assert again.exit_code == 0, again.output
+
+
+def test_shrink__of_a_scenario_that_keeps_its_promises_says_so(run: Callable[..., Result]) -> None:
+    Path("kept.yaml").write_text(LOSING.replace("acks: 1", "acks: all"))
+    kept = CliRunner().invoke(kcluster, ("shrink", "kept.yaml"))
+    assert kept.exit_code == 0, kept.output
+    assert kept.stdout == "kept: no promise is broken  (valid, seed 1)\n"
+    assert CliRunner().invoke(kcluster, ("shrink", "wrong.yaml")).exit_code == 2

@@ -24,7 +24,12 @@ from tests.compat.programs.test_copiers import command
 from tests.foreign_clients.secured import USERS, listener_of, secured
 from tests.rig.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.timeout_s(180)]
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.slow,
+    pytest.mark.timeout_s(180),
+    pytest.mark.xdist_group("kafka programs"),
+]
 
 COUNT = 300
 TOKEN_LIFETIME_MS = 3_600_000

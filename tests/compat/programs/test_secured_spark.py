@@ -22,6 +22,7 @@ COUNT = 50
 @pytest.mark.clients
 @pytest.mark.slow
 @pytest.mark.timeout_s(180)
+@pytest.mark.xdist_group("spark")
 def test_connector__reads_and_writes_with_each_login(spark: SparkSession) -> None:
     if not JARS.is_dir():
         pytest.skip("no jars of Spark's Kafka connector (make jars fetches them)")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kcluster.events import AnyEvent
 from kcluster.events.brokers import BrokerPaused
@@ -22,10 +23,11 @@ from kcluster.events.network import (
 )
 from kcluster.events.rule_effects import Drop
 from kcluster.events.topics import TopicDeleted
+from kcluster.evidence.rows import ExchangeRow
 from kcluster.runs.page.document import page_of_record
 from kcluster.runs.record import CommitRow, LeaderRow, NoteRow, ProcessedRow, RunRecord
 from tests.runs.browser import IN_CHROMIUM, Browser
-from tests.runs.stage import unclean_run
+from tests.runs.stage import BEGAN_MS, unclean_run
 
 pytestmark = IN_CHROMIUM
 
@@ -175,3 +177,12 @@ def test_facts__what_was_degraded_is_a_finding(facts: Any) -> None:
     record.verdict["degraded_lines"] = ["offline: orders-0 for 2 s"]
     cards = facts(record, 'document.querySelector(".finding.warn").textContent')
     assert cards == "offlineorders-0 for 2 s"
+
+
+def test_facts__a_bad_habit_of_a_client_is_a_finding(facts: Any) -> None:
+    record = unclean_run()
+    asked = ExchangeRow(0, "shop", 1, "Metadata", 0, 0)
+    times_ms = range(BEGAN_MS, BEGAN_MS + 5_000, 10)
+    record.exchanges = [replace(asked, at_ms=at, asked_ms=at, answered_ms=at) for at in times_ms]
+    cards = facts(record, 'document.querySelector(".finding.warn").textContent')
+    assert cards == "metadata-storm: shop100 Metadata requests a second, 500 in all"

@@ -266,6 +266,29 @@ def test_motion__a_finished_run_shows_the_session_that_ended_and_the_records_tha
     ]
 
 
+def test_motion__no_record_passes_through_words_on_a_narrow_page(tab: Tab, tmp_path: Path) -> None:
+    words, wire = run(
+        opened(tab, tmp_path, width=480, height=900),
+        """
+        start(3);
+        page.rows({
+          exchanges: [{client: "shop", at_ms: 900, asked_ms: 900, answered_ms: 900, broker: 1,
+            api: "Produce", topic: "t", partition: 0, partitions: 1, error: "", first: 2, last: 2,
+            leader: -1, leader_epoch: -1}],
+          waiting: [{at_ms: 6000, client: "shop", topic: "t", partition: 0, count: 11,
+            oldest_ms: 5000}],
+        }, 20000);
+        page.look(10_000);
+        await show("partition");
+        await frame();
+        const {points} = kclusterFlights.routeOf(page, {from: "b1", to: "cshop", kind: "ack"});
+        return [document.querySelector(".waiting").getBoundingClientRect().right,
+          Math.max(...points.map(({x}) => x))];
+        """,
+    )
+    assert words < wire
+
+
 SEVERAL = """
 start(3);
 page.time.speed = 0.01;

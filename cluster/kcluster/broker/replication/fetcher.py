@@ -22,7 +22,8 @@ from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.quotas.replication_throttle import Throttles
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.reading import NO_DIVERGENCE
-from kcluster.events.partitions import LogTruncated
+from kcluster.events.partitions import NOT_ASKED, LogTruncated
+from kcluster.partition.epochs import UNDEFINED_EPOCH
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -97,6 +98,11 @@ class ReplicaFetcher:
         requested positions."""
         self._state = ReplicaState(view.node_id, view.epoch)
         self._state_epoch = view.epoch
+        era = view.era
+        self._compares_always = not (era.truncates_to_high_watermark or era.compares_epochs_once)
+        """Whether each fetch has the epoch of the last record, so that the leader compares."""
+        self._compared: dict[Replica, None] = {}
+        """Before KIP-279: the replicas whose logs the leader has compared."""
         self._configure()
         self._session_id = 0
         self._session_epoch = 0
@@ -124,6 +130,13 @@ class ReplicaFetcher:
     @property
     def is_idle(self) -> bool:
         return not self._replicas
+
+    def follow(self, replica: Replica) -> None:
+        """Fetch for a replica that has just begun to follow this leader."""
+        if self._view.era.truncates_to_high_watermark:
+            self._truncate_to(replica, replica.high_watermark, NOT_ASKED)
+        self._compared.pop(replica, None)
+        self.put(replica)
 
     def put(self, replica: Replica) -> None:
         self._replicas[replica.key] = replica
@@ -225,6 +238,7 @@ class ReplicaFetcher:
         topics: list[m.FetchRequest.FetchTopic] = []
         partitions: list[m.FetchRequest.FetchPartition] = []
         topic_id, in_session = b"", self._in_session
+        compares_always = self._compares_always
         for replica in self._named:
             log = replica.log
             epoch, end_offset = replica.leader_epoch, log.log_end_offset
@@ -236,7 +250,7 @@ class ReplicaFetcher:
                     replica.partition,
                     epoch,
                     end_offset,
-                    log.epochs.latest,
+                    log.epochs.latest if compares_always else self._compared_epoch(replica),
                     log.log_start_offset,
                     max_bytes,
                 )
@@ -251,6 +265,13 @@ class ReplicaFetcher:
                 self._forgotten.pop(replica, None)
         self._named = {}
         return topics
+
+    def _compared_epoch(self, replica: Replica) -> int:
+        """The epoch that the leader is asked to compare, before KIP-101 or KIP-279;
+        UNDEFINED_EPOCH: none."""
+        if self._view.era.truncates_to_high_watermark or replica in self._compared:
+            return UNDEFINED_EPOCH
+        return replica.log.epochs.latest
 
     def _forgotten_topics(self) -> list[m.FetchRequest.ForgottenTopic]:
         partitions: dict[bytes, list[int]] = {}
@@ -334,6 +355,8 @@ class ReplicaFetcher:
         """Apply the answer for one partition."""
         error = data.error_code
         if not error:
+            if not self._compares_always:
+                self._compared[replica] = None
             diverging = data.diverging_epoch
             if diverging is not NO_DIVERGENCE and diverging.end_offset >= 0:
                 self._truncate(replica, diverging)
@@ -376,6 +399,10 @@ class ReplicaFetcher:
         """Truncate the records that the leader lacks according to this answer; the next answer may
         show more.  Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-279)."""
         log = replica.log
+        if not self._compares_always:
+            to_offset = min(diverging.end_offset, log.log_end_offset)
+            self._truncate_to(replica, to_offset, diverging.end_offset, diverging.epoch)
+            return
         epoch, end_offset = log.epochs.end_offset_for(diverging.epoch, log.log_end_offset)
         if epoch < 0 or end_offset < 0:
             to_offset = min(diverging.end_offset, log.log_end_offset)

@@ -64,7 +64,7 @@ class Fetchers:
         if fetcher is None:
             fetcher = self._by_leader[leader] = self._new_fetcher(leader)
         self._leader_of[replica] = leader
-        fetcher.put(replica)
+        fetcher.follow(replica)
 
     def _new_fetcher(self, leader: int) -> ReplicaFetcher:
         return ReplicaFetcher(

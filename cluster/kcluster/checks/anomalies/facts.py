@@ -35,6 +35,10 @@ class ReadDifferently(AnomalyFact, frozen=True):
     consumer: str
 
 
+class AckedOnly(AnomalyFact, frozen=True):
+    """The acks of two records contradict each other, whatever the log holds."""
+
+
 class FailedForCertain(AnomalyFact, frozen=True):
     """The send failed, or its transaction was aborted.  `reader`: the consumer that read the record
     although it is hidden, "" for none."""

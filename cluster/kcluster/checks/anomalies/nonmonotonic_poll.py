@@ -16,6 +16,7 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.facts import Finding
+from kcluster.checks.anomalies.positions import followed
 from kcluster.checks.stories.reads import reads_story
 from kcluster.evidence.lookups import Facts
 
@@ -28,12 +29,10 @@ class NonmonotonicPoll(PartitionAnomaly):
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
-        last: dict[str, int] = {}
-        for read in history.reads:
-            before = last.get(read.consumer)
-            if before is not None and not read.restarted and read.offset <= before:
-                yield self.about(read, read.offset, other=before)
-            last[read.consumer] = read.offset
+        reads = history.reads
+        for read, number in zip(reads, followed(reads), strict=True):
+            if number >= 0 and read.offset <= reads[number].offset:
+                yield self.about(read, read.offset, other=reads[number].offset)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return reads_story(facts, anomaly)

@@ -16,6 +16,7 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.facts import Finding, SkippedTo
+from kcluster.checks.anomalies.positions import followed
 from kcluster.checks.stories.reads import reads_story
 from kcluster.evidence.lookups import Facts
 
@@ -31,13 +32,12 @@ class PollSkip(PartitionAnomaly):
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
-        last: dict[str, int] = {}
-        for read in history.reads:
+        reads = history.reads
+        for read, number in zip(reads, followed(reads), strict=True):
             offset = read.offset
-            before = last.get(read.consumer)
-            last[read.consumer] = offset
-            if before is None or read.restarted or offset <= before + 1:
+            if number < 0 or offset <= reads[number].offset + 1:
                 continue
+            before = reads[number].offset
             is_hidden = read.consumer in history.read_committed
             for between, value in history.log.records:
                 if between >= offset:

@@ -44,6 +44,12 @@ def anomaly_text(found: f.AnomalyFacts) -> str:
         case "nonmonotonic-send", None:
             after = f"{value}, sent after {other_value},"
             return f"{after} is at offset {found.first}, before {other}{_more(found)}"
+        case "nonmonotonic-send", f.AckedOnly():
+            after = f"{value}, sent after {other_value},"
+            return f"{after} was acked at offset {found.first}, before {other}{_more(found)}"
+        case "inconsistent-offsets", f.AckedOnly():
+            both = f"{value} and {other_value}"
+            return f"offset {found.first}: {both} were acked there{_more(found)}"
         case "inconsistent-offsets", f.ReadDifferently(consumer=consumer):
             there = f"{consumer} read" if consumer else "the log holds"
             read = f"offset {found.first}: {found.client} read {value}"

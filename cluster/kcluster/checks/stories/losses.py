@@ -43,11 +43,12 @@ def losses(
             links.append(link(note, DiskLost(event, broker) if is_wipe else None))
             allowed_by = allowed_by or (Setting.DISK_LOST if is_wipe else Setting.UNFLUSHED)
     elections, by_election = _elections(facts, observed, append, offset)
-    truncations = [
-        link(note)
-        for note, truncated in facts.of_partition(partition, LogTruncated)
-        if note.at_ms >= after and truncated.to_offset <= offset < truncated.from_offset
-    ]
+    truncations = []
+    for note, truncated in facts.of_partition(partition, LogTruncated):
+        if note.at_ms >= after and truncated.to_offset <= offset < truncated.from_offset:
+            truncations.append(link(note))
+            if truncated.is_unasked:
+                allowed_by = allowed_by or Setting.BEFORE_KIP_101
     return [*links, *elections, *truncations], by_election or allowed_by
 
 

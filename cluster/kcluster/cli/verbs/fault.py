@@ -43,14 +43,14 @@ def _help(words: Iterable[str]) -> str | list[str]:
 
 @section(Section.FAULTS)
 @click.command("fault", cls=FaultCommand)
-@click.argument("words", metavar="[ACTION]", nargs=-1)
+@click.argument("action", metavar="[ACTION]", nargs=-1)
 @click.option(
     "--for", "duration", metavar="TIME", help="Undo the action after this time, such as 5s."
 )
 @wait_option
 @control_options
 def command(
-    words: tuple[str, ...], duration: str | None, wait: bool, name: str | None, as_json: bool
+    action: tuple[str, ...], duration: str | None, wait: bool, name: str | None, as_json: bool
 ) -> None:
     """Perform an action of a scenario on the running cluster.
 
@@ -59,7 +59,7 @@ def command(
     a verb, too: kcluster fill-disk 2.  Returns when the controller has noticed which brokers are
     gone and ISRs have changed accordingly.
     """
-    if words:
-        act(" ".join(words), name, as_json, wait=wait, duration=duration)
+    if action:
+        act(" ".join(action), name, as_json, wait=wait, duration=duration)
         return
     print("\n".join(_help(())))

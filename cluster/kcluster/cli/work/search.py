@@ -38,7 +38,7 @@ from kcluster.search.examine import examine
 from kcluster.search.findings import NAMES
 from kcluster.search.kept import KeptError, read_into, text_of
 from kcluster.search.loop import BATCH, FindingGroup, ScheduleSearch
-from kcluster.search.report import scenario_to_write
+from kcluster.search.report import Report, scenario_to_write
 from kcluster.search.schedule import Schedule, Space, space_of, with_moves
 from kcluster.search.trial import Trial, run_trial
 from kcluster.search.words import (
@@ -80,7 +80,7 @@ def search(word: str | None, options: SearchOptions) -> None:
     profile = with_moves(shipped_profile(PROFILE), scenario)
     space = space_of(scenario, profile)
     found = ScheduleSearch(space, options.seed, guided=not options.plain)
-    directory = Path(options.out or f"search-{_file_name(scenario.name)}")
+    directory = directory_of(scenario, options.out)
     if options.out is not None:
         _go_on(found, directory / KEPT, options.as_json)
     with _Workers(space, options.jobs or cores()) as workers:
@@ -240,19 +240,7 @@ class _Session:
 
     def _report(self, found: FindingGroup) -> None:
         """Shrink a finding, write its file, and print it."""
-        report = examine(self._search.space, found)
-        name = _file_name(found.finding.group)
-        file = self._directory / f"{name}.yaml"
-        with writing(str(file)):
-            self._directory.mkdir(parents=True, exist_ok=True)
-            text = text_of_scenario(scenario_to_write(report, name, story(report)), comment(report))
-            with replacing(file, SHARED) as out:
-                out.write(text.encode())
-        if self._options.as_json:
-            print_json(report_values(report, str(file)))
-        else:
-            print("\n".join(report_lines(report)))
-            print(f"  again: kcluster scenario run {shlex.quote(str(file))}\n", flush=True)
+        write_and_print(examine(self._search.space, found), self._directory, self._options.as_json)
 
     def _save(self, *, is_last: bool) -> None:
         """Keep the search in its directory, from time to time."""
@@ -265,6 +253,27 @@ class _Session:
             self._directory.mkdir(parents=True, exist_ok=True)
             with replacing(file, SHARED) as out:
                 out.write(text_of(self._search))
+
+
+def write_and_print(report: Report, directory: Path, as_json: bool) -> None:
+    """Write the file of a finding, and print the finding."""
+    name = _file_name(report.group)
+    file = directory / f"{name}.yaml"
+    with writing(str(file)):
+        directory.mkdir(parents=True, exist_ok=True)
+        text = text_of_scenario(scenario_to_write(report, name, story(report)), comment(report))
+        with replacing(file, SHARED) as out:
+            out.write(text.encode())
+    if as_json:
+        print_json(report_values(report, str(file)))
+    else:
+        print("\n".join(report_lines(report)))
+        print(f"  again: kcluster scenario run {shlex.quote(str(file))}\n", flush=True)
+
+
+def directory_of(scenario: Scenario, out: str | None) -> Path:
+    """The directory of the findings of a scenario."""
+    return Path(out or f"search-{_file_name(scenario.name)}")
 
 
 def _file_name(group: str) -> str:

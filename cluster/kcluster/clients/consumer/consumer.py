@@ -29,7 +29,7 @@ from kcluster.clients.consumer.settings import (
     ConsumerPlan,
     ConsumerSettings,
 )
-from kcluster.clients.ledger import Ledger, Partition, ReadRecord
+from kcluster.clients.ledger import Ledger, Partition, ReachedPosition, ReadRecord
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
 from kcluster.protocol.records.records import Record
@@ -320,7 +320,12 @@ class Consumer(ClientBase):
         if not self._is_closing and not self.is_done:
             self._is_closing = True
             self._close_deadline_ms = now_ms + CLOSE_TIMEOUT_MS
-            offsets = self.positions.consumed() if self.commits.is_auto else {}
+            consumed = self.positions.consumed()
+            self.ledger.positions += (
+                ReachedPosition(self.name, key, offset, now_ms)
+                for key, (offset, _) in consumed.items()
+            )
+            offsets = consumed if self.commits.is_auto else {}
             self.commits.commit_sync(offsets, CLOSE_TIMEOUT_MS, now_ms)
 
     def _continue_closing(self, now_ms: int) -> int:

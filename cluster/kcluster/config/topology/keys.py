@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 from msgspec import Struct, field
 
+from kcluster.config.eras import FIXES
 from kcluster.config.files.fields import (
     Later,
     Milliseconds,
@@ -84,6 +85,11 @@ def _links() -> Schema:
 
 def _network() -> Schema:
     return struct_schema(NetworkKeys)
+
+
+def _eras() -> Schema:
+    names: Schema = {"enum": [*FIXES]}
+    return {"anyOf": [names, _list_of(names)]}
 
 
 def _features() -> Schema:
@@ -232,6 +238,12 @@ class TopologyKeys(Struct, frozen=True, kw_only=True):
     network: Annotated[Node | None, Later("mapping", _network), "Latency between brokers."] = None
     kafka_version: Annotated[
         str | None, _VERSION, "The release as which brokers serve clients; without it, the newest."
+    ] = None
+    era: Annotated[
+        Node | None,
+        Later("name such as before KIP-101, or a list", _eras),
+        "Kafka as it was before a fix, or before each of a list: "
+        + " ".join(f"{name}: {fix.meaning}" for name, fix in FIXES.items()),
     ] = None
     controllers: Annotated[
         int | None,

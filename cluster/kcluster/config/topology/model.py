@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field, structs
 
+from kcluster.config.eras import configs_of, features_of
 from kcluster.config.files.fields import read_fields
 from kcluster.config.files.problems import Place, Problem, TopologyError
 from kcluster.config.files.reading import TreeReader, is_null, kind
@@ -38,7 +39,7 @@ from kcluster.config.topology.keys import DEFAULT_HOST, DEFAULT_NAME, DEFAULT_PR
 from kcluster.config.topology.listener_checks import check_listeners, take_kafka_listeners
 from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
 from kcluster.config.topology.network_checks import check_network
-from kcluster.config.topology.release_checks import check_features, check_releases
+from kcluster.config.topology.release_checks import check_eras, check_features, check_releases
 from kcluster.config.topology.security_checks import check_security, read_security
 from kcluster.config.topology.specs import (
     BrokerSpec,
@@ -75,6 +76,8 @@ class Topology(Struct, frozen=True):
     security: SecuritySpec = SecuritySpec()
     kafka_version: str | None = None
     """The release of Kafka that the brokers simulate, such as `2.8`; None: the newest known one."""
+    era: tuple[str, ...] = ()
+    """The eras of the brokers, such as `before KIP-101`; none: today."""
     controllers: int = 1
     """The number of controllers of a real Kafka; a simulated cluster has one."""
     write_back_ms: int = 0
@@ -252,13 +255,20 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     of_kafka = take_kafka_listeners(reading, values.get("config"), "config")
     config, cluster_config = read_broker_configs(reading, of_kafka.rest, "config", profile, {})
     of_security = read_security(reading, values.get("security"))
-    config = {**of_security.tls.configs, **of_security.authorization.configs, **config}
+    eras = check_eras(reading, values.get("era"))
+    config = {
+        **configs_of(eras),
+        **of_security.tls.configs,
+        **of_security.authorization.configs,
+        **config,
+    }
     count = broker_count(values.get("brokers"))
     listeners = check_listeners(reading, values.get("listeners"), "listeners", count)
     if listeners and of_kafka.node is not None:
         reading.wrong(of_kafka.node, "config.listeners", TWICE)
     listeners = listeners or of_kafka.listeners
     features = check_features(reading, values.get("features"), config)
+    features = {**features_of(eras), **features}
     brokers = check_brokers(reading, values, BrokerDefaults(profile, config, listeners))
     if host in EVERYWHERE:
         check_advertised(reading, root.entries["host"].value, host, brokers.specs)
@@ -286,6 +296,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
         listeners=listeners,
         security=security,
         kafka_version=version,
+        era=eras,
         controllers=values.get("controllers") or 1,
         write_back_ms=values.get("write_back_ms") or 0,
         source=source,

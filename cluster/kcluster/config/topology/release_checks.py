@@ -11,7 +11,10 @@ config of a topic.  A broker that does not know a feature level in force cannot 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
+from kcluster.config.eras import FIXES
+from kcluster.config.files.fields import OneOf
 from kcluster.config.files.problems import join, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node
@@ -93,6 +96,23 @@ def _check(
             join(path, written),
             f"{definition.name} came with Kafka {since}; the release here is {release.name}",
         )
+
+
+ERA: Final = OneOf("era", tuple(FIXES))
+
+
+def check_eras(reading: TreeReader, node: Node | None) -> tuple[str, ...]:
+    """The names of the eras in the file: one, or a list."""
+    if node is None:
+        return ()
+    items = node.items if isinstance(node, Items) else (node,)
+    names: dict[str, None] = {}
+    for index, item in enumerate(items):
+        path = f"era[{index}]" if isinstance(node, Items) else "era"
+        name = ERA.read(reading, item, path)
+        if name is not None:
+            names[name] = None
+    return tuple(names)
 
 
 def check_features(

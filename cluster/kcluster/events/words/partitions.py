@@ -102,6 +102,11 @@ def _(event: BecameFollower) -> str:
 @text_of.register
 def _(event: LogTruncated) -> str:
     below = ", below its high watermark" if event.is_below_high_watermark else ""
+    if event.is_unasked:
+        return (
+            f"broker {event.broker} drops offsets {event.to_offset} to {event.from_offset - 1} of"
+            f" {event.subject}: above its own high watermark, as before KIP-101"
+        )
     end = (
         f"the log of leader {event.leader} ends at offset {event.leader_end_offset}"
         if event.diverging_epoch is None

@@ -21,6 +21,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from kcluster.checks.manners import find_manners
+from kcluster.checks.manners_words import manner_values
 from kcluster.clients.ledger import Partition
 from kcluster.json_types import JsonObject
 from kcluster.runs.columns import columns_of, columns_of_values
@@ -100,7 +102,7 @@ def carried_values(record: RunRecord) -> JsonObject:
                 for each in info.topology.get("brokers", ())
             ],
         },
-        "verdict": record.verdict or None,
+        "verdict": _verdict_values(record),
         "problems": _problems(record),
         "clients": [_client_values(each) for each in _clients(record, cell_ms)],
         "processed": _processed(record, cell_ms),
@@ -110,6 +112,14 @@ def carried_values(record: RunRecord) -> JsonObject:
             "notes": columns_of_values(_notes(record)),
         },
     }
+
+
+def _verdict_values(record: RunRecord) -> JsonObject | None:
+    """The verdict of a run, with the manners of its clients; None without a verdict."""
+    if not record.verdict:
+        return None
+    manners = find_manners(record.exchanges, record.groups)
+    return {**record.verdict, "manners": [manner_values(each) for each in manners]}
 
 
 def later_tables(record: RunRecord) -> JsonObject:

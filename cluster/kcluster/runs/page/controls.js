@@ -114,7 +114,8 @@ export class Controls {
 
   /** @param {Verdict} verdict */
   setVerdict(verdict) {
-    this.page.verdict = verdict;
+    // The stream's verdicts lack the manners of clients, which were asked for.
+    this.page.verdict = { manners: this.page.verdict?.manners, ...verdict };
     this.page.redraw();
   }
 
@@ -401,7 +402,7 @@ export class Controls {
 
   async askVerdict() {
     this.hasAskedVerdict = true;
-    await this.attempt(async () => this.setVerdict(await this.ask("GET", "/verdict")));
+    await this.attempt(async () => this.setVerdict(await this.ask("GET", "/verdict?manners=true")));
   }
 }
 

@@ -7,9 +7,10 @@ import { recordTree } from "./record.js";
 import { clock, moodOf, number, OUTCOMES } from "./words.js";
 
 /** @import { Page } from "./page.js" */
-/** @import { Inside, Note, Verdict } from "./types.js" */
+/** @import { Inside, Manner, Note, Verdict } from "./types.js" */
 
 const MAX_EVENTS = 40;
+const MAX_MANNERS = 5;
 
 /**
  * @param {Page} page
@@ -99,6 +100,32 @@ export function verdictTree(verdict) {
       .map((each, index) =>
         h("p", { key: index, class: "bad-text" }, `${each.name}: ${each.text}`),
       ),
+    mannersTree(verdict.manners ?? []),
+  );
+}
+
+/**
+ * Bad habits of clients, each with what to do.
+ *
+ * @param {Manner[]} manners
+ */
+function mannersTree(manners) {
+  if (!manners.length) return null;
+  const more = manners.length - MAX_MANNERS;
+  return h(
+    "div",
+    { key: "manners", class: "manners", "aria-label": "Manners of clients" },
+    manners
+      .slice(0, MAX_MANNERS)
+      .map(({ habit, client, text, advice }, index) =>
+        h(
+          "p",
+          { key: index, class: "warn-text", title: advice },
+          `${habit}: ${client}: ${text}`,
+          h("span", { class: "dim" }, ` ${advice}`),
+        ),
+      ),
+    more > 0 ? h("p", { key: "more", class: "dim" }, `and ${more} more`) : null,
   );
 }
 

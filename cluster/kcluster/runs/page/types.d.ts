@@ -262,6 +262,16 @@ export interface Verdict {
   failed?: number;
   unknown?: number;
   read?: number;
+  /** Bad habits of clients, as far as they were judged. */
+  manners?: Manner[];
+}
+
+export interface Manner {
+  habit: string;
+  client: string;
+  text: string;
+  advice: string;
+  first_ms: number;
 }
 
 export interface LinkValues {

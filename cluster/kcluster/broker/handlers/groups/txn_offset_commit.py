@@ -129,10 +129,11 @@ class PendingTxnOffsets:
 
     def _commit(self, guard: Verification | None, now_ms: int) -> None:
         body = self._body
+        ignores_member = self._broker.view.era.ignores_committing_members
         committer = Committer(
-            member_id=body.member_id,
-            instance_id=body.group_instance_id,
-            generation=body.generation_id_or_member_epoch,
+            member_id="" if ignores_member else body.member_id,
+            instance_id=None if ignores_member else body.group_instance_id,
+            generation=-1 if ignores_member else body.generation_id_or_member_epoch,
             api_version=self._request.api_version,
             is_in_transaction=True,
         )

@@ -7,7 +7,7 @@ import { dot, lineTrees, stamp, windowLine } from "./tips.js";
 
 /** @import { Facts } from "./facts.js" */
 /** @import { Timeline } from "./timeline.js" */
-/** @import { Anomaly, Inside, Note, Problem, Selection, Tree, Window } from "../types.js" */
+/** @import { Anomaly, Inside, Manner, Note, Problem, Selection, Tree, Window } from "../types.js" */
 
 const MAX_EVENTS = 150;
 const MAX_FINDINGS = 60;
@@ -117,6 +117,7 @@ function findings(timeline) {
       return card("bad", `${name}: ${subject}`, text, () => timeline.choose(selection));
     }),
     problems.slice(0, MAX_FINDINGS).map((problem) => problemCard(timeline, problem)),
+    (verdict.manners ?? []).slice(0, MAX_FINDINGS).map((manner) => mannerCard(timeline, manner)),
   ];
   if (!anomalies.length && !violations.length && !problems.length) {
     cards.push(card("good", run.outcome, verdict.reason ?? ""));
@@ -148,6 +149,17 @@ const card = (kind, title, text, onclick) =>
 function parted(text) {
   const colon = text.indexOf(": ");
   return [text.slice(0, colon), text.slice(colon + 2)];
+}
+
+/**
+ * A bad habit of a client, with what to do.
+ *
+ * @param {Timeline} timeline
+ * @param {Manner} manner
+ */
+function mannerCard(timeline, { habit, client, text, advice, first_ms: at }) {
+  const selection = { title: habit, at, mood: "warn", lines: [text, advice], links: [] };
+  return card("warn", `${habit}: ${client}`, text, () => timeline.choose(selection));
 }
 
 /**

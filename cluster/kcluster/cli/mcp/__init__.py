@@ -1,0 +1,1 @@
+"""`kcluster mcp`: the verbs as tools of an agent."""

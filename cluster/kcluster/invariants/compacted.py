@@ -1,0 +1,63 @@
+"""The newest committed record of each key, which compaction must leave in every log.
+
+Owns: which records these are, and which of them a log lacks.  Never: cleans a log
+(partition/log/compaction.py does), looks how that is done.  Kafka: no counterpart; the promise of
+cleanup.policy=compact.
+
+Records of aborted and of open transactions do not count: they make no older record of their key
+superfluous.  A tombstone may go, and so may everything below the log start.
+"""
+
+from __future__ import annotations
+
+from kcluster.invariants.facts import NewestRemoved
+from kcluster.invariants.observed import Committed
+from kcluster.partition.log.log import Log
+from kcluster.protocol.records.batches import Batch, InvalidRecords
+from kcluster.protocol.records.markers import read_marker
+from kcluster.protocol.records.records import read_records
+
+
+def newest_removed(committed: Committed, log: Log) -> NewestRemoved | None:
+    """The newest records of their keys that a log lacks, though it reaches so far; None if it has
+    all of them."""
+    try:
+        newest = newest_of_keys(committed)
+        held = {
+            offset
+            for batch in log.batches_from(log.log_start_offset)
+            if not batch.is_control
+            for offset in _offsets(batch)
+        }
+    except InvalidRecords:
+        return None  # Kafka does not clean such a log
+    start, end = log.log_start_offset, log.log_end_offset
+    gone = sorted(one for one in newest if start <= one < end and one not in held)
+    return NewestRemoved(gone[0], len(gone)) if gone else None
+
+
+def newest_of_keys(committed: Committed) -> list[int]:
+    """The offsets of the newest committed record of each key, but for tombstones."""
+    newest: dict[bytes, tuple[int, bool]] = {}
+    in_transaction: dict[int, list[Batch]] = {}
+    for _, batch in sorted(committed.batches.items()):
+        if batch.is_control:
+            marker = read_marker(batch)
+            ended = in_transaction.pop(batch.producer_id, [])
+            for one in ended if marker is not None and marker.is_commit else ():
+                _count(newest, one)
+        elif batch.is_transactional:
+            in_transaction.setdefault(batch.producer_id, []).append(batch)
+        else:
+            _count(newest, batch)
+    return [offset for offset, is_tombstone in newest.values() if not is_tombstone]
+
+
+def _count(newest: dict[bytes, tuple[int, bool]], batch: Batch) -> None:
+    for record in read_records(batch):
+        if record.key is not None and newest.get(record.key, (-1, False))[0] < record.offset:
+            newest[record.key] = (record.offset, record.value is None)
+
+
+def _offsets(batch: Batch) -> list[int]:
+    return [record.offset for record in read_records(batch)]

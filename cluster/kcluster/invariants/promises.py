@@ -1,0 +1,228 @@
+"""The promises of coordinators, as their answers show them: generations, epochs, commits, fences.
+
+Owns: what answers have promised so far, and each answer that breaks a promise.  Never: looks into a
+coordinator, sees an answer that is not sent.  Kafka: GroupMetadataManager, TransactionCoordinator;
+KIP-345, KIP-360, KIP-848.
+
+    generation-back      JoinGroup begins a generation below one whose assignment was handed out
+    assignment-differs   a member gets two assignments in one generation
+    member-epoch-back    a member's heartbeat is answered with an epoch below its own
+    stale-commit         a commit is accepted, though a later generation, or a member with a later
+                         epoch, has committed the partition
+    fenced-alone         a transactional producer is fenced, though no other one has its id, and
+                         no transaction of it was aborted with a later epoch; this is known at
+                         the end of the run
+
+A classic coordinator that does not know yet of its successor may begin generations; it cannot store
+an assignment or a commit.  So a JoinGroup counts only if its broker leads in the newest epoch.  All
+of this is void after a disk has lost records of the coordinators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+from kcluster.contract import Reply, Request
+from kcluster.events.transactions import TransactionEvent
+from kcluster.invariants.facts import (
+    AssignedTwice,
+    FencedAlone,
+    GroupWentBack,
+    Measure,
+    Observed,
+    StaleCommit,
+)
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+
+_OF_PRODUCERS: Final = (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN)
+_FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+_FIRST: Final = 1
+"""The first generation, or epoch, of a group."""
+LeaderEpoch = Callable[[int, str], int | None]
+"""(broker, group) -> the leader epoch in which a broker coordinates a group; None: it does not."""
+Broken = tuple[str, str, Observed]
+"""(name of the violation, its subject, what was observed)."""
+MAX_KEPT: Final = 10_000
+"""The number of transactional ids, and of closed connections, that are remembered."""
+K = TypeVar("K")
+V = TypeVar("V")
+_CommitKey = tuple[str, str, bytes, int]
+
+
+class Promises:
+    """What the coordinators of one cluster have promised."""
+
+    def __init__(self) -> None:
+        self._assigned: dict[str, tuple[int, int]] = {}
+        """(the newest generation whose assignment was handed out, its leader epoch), by group."""
+        self._assignments: dict[str, tuple[int, dict[str, bytes]]] = {}
+        """The newest generation, and the assignment of each member in it, by group."""
+        self._commits: dict[_CommitKey, tuple[str, int]] = {}
+        """(member, generation) of the last commit, by group, topic name, topic id, partition."""
+        self._clients: dict[str, dict[str | None, None]] = {}
+        """The clients that have used a transactional id."""
+        self._aborted: dict[str, int] = {}
+        """The latest epoch with which a transaction was aborted, by transactional id."""
+        self._fenced: list[tuple[int, int, str, FencedAlone]] = []
+        """(at_ms, broker, transactional id, what was answered)."""
+        self._closed: dict[int, None] = {}
+        self._readers: dict[int, Callable[[int, Request, Any, LeaderEpoch], Iterator[Broken]]] = {
+            ApiKey.JOIN_GROUP: self._join,
+            ApiKey.SYNC_GROUP: self._sync,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: self._heartbeat,
+            ApiKey.OFFSET_COMMIT: self._commit,
+        }
+
+    def forget_groups(self) -> None:
+        """Forget what groups were promised, because a disk has lost records."""
+        self._assigned = {}
+        self._assignments = {}
+        self._commits = {}
+
+    def on_request(self, request: Request) -> None:
+        """Record that a client uses a transactional id."""
+        if request.api_key == ApiKey.INIT_PRODUCER_ID:
+            transactional_id = request.body.transactional_id
+            if transactional_id is not None:
+                self._clients.setdefault(transactional_id, {})[request.client_id] = None
+                _forget_oldest(self._clients)
+
+    def on_transaction(self, event: TransactionEvent) -> None:
+        """Record the end of a transaction.  One that a coordinator has decided and another one has
+        completed is known from its completion only."""
+        if not event.committed:
+            of = event.transactional_id
+            self._aborted[of] = max(event.producer_epoch, self._aborted.pop(of, -1))
+            _forget_oldest(self._aborted)
+
+    def on_closed(self, connection_id: int) -> None:
+        """Record that nobody waits for a connection's answers any more."""
+        self._closed[connection_id] = None
+        _forget_oldest(self._closed)
+
+    def on_reply(
+        self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> Iterator[Broken]:
+        """The promises that an answer breaks; `leader_epoch`: see the type."""
+        request, body = reply.request, reply.body
+        if body is None:
+            return
+        if request.api_key in _OF_PRODUCERS:
+            self._note_fence(broker, request, error_of(body.error_code), now_ms)
+        read = self._readers.get(request.api_key)
+        if read is not None:
+            yield from read(broker, request, body, leader_epoch)
+
+    def fenced_alone(self) -> Iterator[tuple[int, int, str, FencedAlone]]:
+        """The producers that were fenced without a reason, each once, as (at_ms, broker,
+        transactional id, what was answered); called at the end of the run."""
+        fenced, self._fenced = self._fenced, []
+        for at_ms, broker, of, fact in fenced:
+            is_alone = len(self._clients.get(of, ())) <= 1
+            if is_alone and self._aborted.get(of, -1) <= fact.producer_epoch:
+                yield at_ms, broker, of, fact
+
+    # ---------------------------------------------------------------------------- groups
+
+    def _forget(self, group: str) -> None:
+        """Forget a group that begins anew: it was deleted, by an administrator or because it was
+        empty."""
+        self._assigned.pop(group, None)
+        self._assignments.pop(group, None)
+        for key in [key for key in self._commits if key[0] == group]:
+            del self._commits[key]
+
+    def _join(
+        self, broker: int, request: Request, answer: m.JoinGroupResponse, leader_epoch: LeaderEpoch
+    ) -> Iterator[Broken]:
+        group = request.body.group_id
+        if answer.generation_id == _FIRST:
+            self._forget(group)
+        known = self._assigned.get(group)
+        if answer.error_code or known is None or answer.generation_id >= known[0]:
+            return
+        epoch = leader_epoch(broker, group)
+        if epoch is not None and epoch >= known[1]:
+            back = GroupWentBack(Measure.GENERATION, known[0], answer.generation_id)
+            yield "generation-back", f"group {group}", back
+
+    def _sync(
+        self, broker: int, request: Request, answer: m.SyncGroupResponse, leader_epoch: LeaderEpoch
+    ) -> Iterator[Broken]:
+        if answer.error_code:
+            return
+        body: m.SyncGroupRequest = request.body
+        group, generation = body.group_id, body.generation_id
+        epoch = leader_epoch(broker, group)
+        if generation >= self._assigned.get(group, (-1, -1))[0] and epoch is not None:
+            self._assigned[group] = (generation, epoch)
+        newest, assignments = self._assignments.get(group, (-1, {}))
+        if generation > newest:
+            newest, assignments = self._assignments[group] = (generation, {})
+        if generation == newest:
+            assignment = bytes(answer.assignment)
+            if assignments.setdefault(body.member_id, assignment) != assignment:
+                assignments[body.member_id] = assignment
+                twice = AssignedTwice(body.member_id, generation)
+                yield "assignment-differs", f"group {group}", twice
+
+    def _heartbeat(
+        self,
+        _broker: int,
+        request: Request,
+        answer: m.ConsumerGroupHeartbeatResponse,
+        _leader_epoch: LeaderEpoch,
+    ) -> Iterator[Broken]:
+        asked = request.body.member_epoch
+        if answer.member_epoch == _FIRST:
+            self._forget(request.body.group_id)
+        if not answer.error_code and asked > answer.member_epoch >= 0:
+            back = GroupWentBack(Measure.MEMBER_EPOCH, asked, answer.member_epoch, answer.member_id)
+            yield "member-epoch-back", f"group {request.body.group_id}", back
+
+    def _commit(
+        self,
+        _broker: int,
+        request: Request,
+        answer: m.OffsetCommitResponse,
+        _leader_epoch: LeaderEpoch,
+    ) -> Iterator[Broken]:
+        body: m.OffsetCommitRequest = request.body
+        generation, member = body.generation_id_or_member_epoch, body.member_id
+        if generation < 0:
+            return
+        group = body.group_id
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                if partition.error_code:
+                    continue
+                key = (group, topic.name, topic.topic_id, partition.partition_index)
+                before = self._commits.get(key)
+                if before is not None and before[0] != member and before[1] > generation:
+                    stale = StaleCommit(member, generation, before[0], before[1])
+                    yield "stale-commit", f"group {group}", stale
+                    continue
+                self._commits[key] = (member, generation)
+
+    # ------------------------------------------------------------------------- producers
+
+    def _note_fence(self, broker: int, request: Request, error: ErrorCode, now_ms: int) -> None:
+        """Remember a fence of a client that waits for the answer: one that has given up has asked
+        again, and got further."""
+        body = request.body
+        is_given_up = request.connection_id in self._closed
+        if error not in _FENCED or body.transactional_id is None or is_given_up:
+            return
+        if body.producer_epoch >= 0:
+            fenced = FencedAlone(body.producer_id, body.producer_epoch, error.name)
+            self._fenced.append((now_ms, broker, body.transactional_id, fenced))
+            del self._fenced[:-MAX_KEPT]
+
+
+def _forget_oldest(known: dict[K, V]) -> None:
+    """Keep a long-lived cluster's memory bounded."""
+    if len(known) > MAX_KEPT:
+        del known[next(iter(known))]

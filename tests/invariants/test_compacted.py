@@ -1,0 +1,76 @@
+"""Compaction leaves the newest committed record of each key, in every log."""
+
+from __future__ import annotations
+
+from kcluster.invariants.compacted import newest_of_keys, newest_removed
+from kcluster.invariants.facts import NewestRemoved
+from kcluster.invariants.observed import Committed
+from kcluster.partition.log.log import Log
+from kcluster.protocol.records.batches import parse_batches
+from kcluster.protocol.records.markers import Marker, build_marker
+from kcluster.protocol.records.records import Record, build_batch
+
+PRODUCER = 7
+
+
+def committed(*batches: bytes | bytearray) -> Committed:
+    """These batches, one offset each, as a partition's committed records."""
+    found = Committed()
+    for offset, encoded in enumerate(batches):
+        (batch,) = parse_batches(encoded)
+        batch.base_offset = batch.last_offset = offset
+        found.batches[offset] = batch
+    found.end = len(batches)
+    return found
+
+
+def record(key: bytes, value: bytes | None, producer: int = -1) -> bytes | bytearray:
+    return build_batch(
+        [Record(0, 0, key, value, ())],
+        producer_id=producer,
+        producer_epoch=0 if producer >= 0 else -1,
+        base_sequence=0 if producer >= 0 else -1,
+        transactional=producer >= 0,
+    )
+
+
+def marker(is_commit: bool) -> bytes | bytearray:
+    return build_marker(PRODUCER, 0, Marker(is_commit, 0), 0)
+
+
+def log_of(found: Committed, *offsets: int) -> Log:
+    """A log that has kept these records."""
+    log = Log(bytes(16), 0)
+    log.append_as_follower([found.batches[at] for at in offsets])
+    log.log_end_offset = found.end
+    return log
+
+
+def test_newest__of_each_key() -> None:
+    found = committed(record(b"a", b"1"), record(b"b", b"2"), record(b"a", b"3"))
+    assert newest_of_keys(found) == [2, 1]
+
+
+def test_newest__a_record_of_an_aborted_or_open_transaction_does_not_count() -> None:
+    own = record(b"a", b"2", PRODUCER)
+    assert newest_of_keys(committed(record(b"a", b"1"), own)) == [0]
+    assert newest_of_keys(committed(record(b"a", b"1"), own, marker(False))) == [0]
+    assert newest_of_keys(committed(record(b"a", b"1"), own, marker(True))) == [1]
+
+
+def test_newest__a_tombstone_may_go_with_all_before_it() -> None:
+    assert newest_of_keys(committed(record(b"a", b"1"), record(b"a", None))) == []
+
+
+def test_removed__the_newest_record_of_a_key() -> None:
+    found = committed(record(b"a", b"1"), record(b"b", b"2"), record(b"a", b"3"))
+    assert newest_removed(found, log_of(found, 1, 2)) is None
+    assert newest_removed(found, log_of(found, 0, 1)) == NewestRemoved(2, 1)
+    assert newest_removed(found, log_of(found, 0)) == NewestRemoved(1, 2)
+
+
+def test_removed__not_what_was_deleted_or_has_not_arrived() -> None:
+    found = committed(record(b"a", b"1"), record(b"b", b"2"), record(b"c", b"3"))
+    log = log_of(found, 1)
+    log.log_start_offset, log.log_end_offset = 1, 2
+    assert newest_removed(found, log) is None

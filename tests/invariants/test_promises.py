@@ -1,0 +1,156 @@
+"""Answers of coordinators that break what earlier answers promised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcluster.contract import Reply, Request
+from kcluster.events.transactions import TransactionCompleted
+from kcluster.invariants.promises import Promises
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+
+class Coordinators:
+    """The answers of brokers; `epochs`: the leader epoch in which each broker coordinates."""
+
+    def __init__(self) -> None:
+        self.promises = Promises()
+        self.epochs = {1: 5, 2: 6}
+        self.broken: list[str] = []
+
+    def say(self, api: ApiKey, body: Any, answer: Any, broker: int = 1, client: str = "c") -> None:
+        request = Request(7, int(api), 0, 0, client, body)
+        self.promises.on_request(request)
+        found = self.promises.on_reply(broker, Reply(request, answer), self.leader_epoch, 0)
+        self.broken += [name for name, _, _ in found]
+
+    def leader_epoch(self, broker: int, _group: str) -> int:
+        return self.epochs[broker]
+
+    def sync(self, generation: int, assignment: bytes = b"a", broker: int = 1) -> None:
+        body = m.SyncGroupRequest(group_id="g", generation_id=generation, member_id="m")
+        answer = m.SyncGroupResponse(assignment=assignment)
+        self.say(ApiKey.SYNC_GROUP, body, answer, broker)
+
+    def join(self, generation: int, broker: int = 1, error: int = 0) -> None:
+        answer = m.JoinGroupResponse(generation_id=generation, error_code=error)
+        self.say(ApiKey.JOIN_GROUP, m.JoinGroupRequest(group_id="g"), answer, broker)
+
+    def commit(self, member: str, generation: int, error: int = 0) -> None:
+        partition = m.OffsetCommitResponse.OffsetCommitResponsePartition(
+            partition_index=0, error_code=error
+        )
+        topic = m.OffsetCommitResponse.OffsetCommitResponseTopic(
+            name="orders", partitions=[partition]
+        )
+        body = m.OffsetCommitRequest(
+            group_id="g", generation_id_or_member_epoch=generation, member_id=member
+        )
+        self.say(ApiKey.OFFSET_COMMIT, body, m.OffsetCommitResponse(topics=[topic]))
+
+    def end(self, epoch: int, error: ErrorCode, client: str = "c") -> None:
+        body = m.EndTxnRequest(transactional_id="t", producer_id=3, producer_epoch=epoch)
+        self.say(ApiKey.END_TXN, body, m.EndTxnResponse(error_code=error), client=client)
+
+    def init(self, client: str) -> None:
+        body = m.InitProducerIdRequest(transactional_id="t")
+        self.say(ApiKey.INIT_PRODUCER_ID, body, m.InitProducerIdResponse(), client=client)
+
+    def fenced(self) -> list[str]:
+        return [fact.error for _, _, _, fact in self.promises.fenced_alone()]
+
+
+@pytest.fixture
+def said() -> Coordinators:
+    return Coordinators()
+
+
+def test_generation__below_one_that_was_assigned_goes_back(said: Coordinators) -> None:
+    said.sync(4)
+    said.join(4)
+    said.join(5)
+    assert said.broken == []
+    said.join(3)
+    assert said.broken == ["generation-back"]
+
+
+def test_generation__of_a_coordinator_that_was_replaced_does_not_count(said: Coordinators) -> None:
+    said.sync(4, broker=2)
+    said.join(3, broker=1)
+    assert said.broken == []
+    said.join(3, broker=2)
+    assert said.broken == ["generation-back"]
+
+
+def test_generation__the_first_one_is_of_a_new_group(said: Coordinators) -> None:
+    said.sync(4)
+    said.join(1)
+    said.join(2)
+    assert said.broken == []
+
+
+def test_assignment__differs_within_a_generation(said: Coordinators) -> None:
+    said.sync(4, b"a")
+    said.sync(4, b"a", broker=2)
+    said.sync(5, b"b")
+    assert said.broken == []
+    said.sync(5, b"c")
+    assert said.broken == ["assignment-differs"]
+
+
+def test_member_epoch__goes_back(said: Coordinators) -> None:
+    for asked, answered, error in [(3, 4, 0), (4, 0, 110), (0, 2, 0), (4, 3, 0)]:
+        body = m.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=asked)
+        answer = m.ConsumerGroupHeartbeatResponse(
+            member_id="m", member_epoch=answered, error_code=error
+        )
+        said.say(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, answer)
+    assert said.broken == ["member-epoch-back"]
+
+
+def test_commit__of_an_older_generation_than_anothers(said: Coordinators) -> None:
+    said.commit("a", 4)
+    said.commit("b", 5)
+    said.commit("a", 4, error=22)
+    assert said.broken == []
+    said.commit("a", 4)
+    assert said.broken == ["stale-commit"]
+
+
+def test_groups__are_forgotten_with_a_disk(said: Coordinators) -> None:
+    said.sync(4)
+    said.commit("b", 5)
+    said.promises.forget_groups()
+    said.join(3)
+    said.commit("a", 4)
+    assert said.broken == []
+
+
+def test_fence__of_a_producer_without_a_rival(said: Coordinators) -> None:
+    said.init("c")
+    said.end(2, ErrorCode.NONE)
+    assert said.fenced() == []
+    said.end(2, ErrorCode.PRODUCER_FENCED)
+    assert said.fenced() == ["PRODUCER_FENCED"]
+    assert said.fenced() == []
+
+
+def test_fence__by_another_producer_or_by_an_abort_is_none(said: Coordinators) -> None:
+    said.init("c")
+    said.end(2, ErrorCode.PRODUCER_FENCED)
+    said.promises.on_transaction(TransactionCompleted("t", 3, 3, False))
+    assert said.fenced() == []
+    said.end(3, ErrorCode.INVALID_PRODUCER_EPOCH)
+    said.init("other")
+    assert said.fenced() == []
+
+
+def test_fence__of_a_client_that_has_given_up_does_not_count(said: Coordinators) -> None:
+    said.init("c")
+    said.promises.on_closed(7)
+    said.end(2, ErrorCode.PRODUCER_FENCED)
+    assert said.fenced() == []

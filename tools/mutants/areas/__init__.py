@@ -1,0 +1,1 @@
+"""The mutations, one file per area of the core."""

@@ -1,0 +1,208 @@
+"""Mutations of compaction and of moving partitions.
+
+Owns: these mutations.  Never: applies one.  Kafka: the issues and KIPs that they name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.mutants.mutation import Edit, mutation
+
+_COMPACTION: Final = "partition/log/compaction.py"
+_ELECTIONS: Final = "controller/partitions/elections.py"
+_LOG: Final = "partition/log/log.py"
+_REASSIGNING: Final = "controller/partitions/reassigning.py"
+
+MUTATIONS: Final = (
+    mutation(
+        "compacts_open_transactions",
+        "KAFKA-4586 in kind: records above the last stable offset are cleaned",
+        Edit(
+            _COMPACTION,
+            "        stable = producers.last_stable_offset(high_watermark)\n",
+            "        stable = log.log_end_offset\n",
+        ),
+        on="compaction",
+        expects="newest-compacted lost-write torn-transaction committed-differs",
+    ),
+    mutation(
+        "compacts_uncommitted",
+        "KAFKA-4669 in kind: records above the high watermark are cleaned",
+        Edit(
+            _COMPACTION,
+            "    producers, stable = log.producer_table, high_watermark\n"
+            "    if producers is not None:\n"
+            "        stable = producers.last_stable_offset(high_watermark)\n",
+            "    stable = log.log_end_offset\n",
+        ),
+        on="compaction",
+        expects="newest-compacted lost-write committed-differs",
+    ),
+    mutation(
+        "aborted_record_hides_older",
+        "KAFKA-5211 in kind: a record of an aborted transaction makes an older one of its key go",
+        Edit(
+            _COMPACTION,
+            "            if aborted and _is_aborted(batch, aborted):\n                continue\n",
+            "",
+        ),
+        on="compaction",
+        expects="newest-compacted lost-write",
+    ),
+    mutation(
+        "aborted_range_open_ended",
+        "a producer's records after an aborted transaction are taken for aborted, too",
+        Edit(
+            _COMPACTION,
+            "        and one.first_offset <= batch.base_offset <= one.last_offset\n",
+            "        and one.first_offset <= batch.base_offset\n",
+        ),
+        on="compaction",
+        expects="newest-compacted lost-write torn-transaction",
+    ),
+    mutation(
+        "newest_is_dropped",
+        "KAFKA-8335 in kind: the newest record of a key is dropped, if it is the first of its batch",
+        Edit(
+            _COMPACTION,
+            "    return record.offset >= work.newest.get(record.key, -1)\n",
+            "    return record.offset > work.newest.get(record.key, -1) or record.offset % 7 > 0\n",
+        ),
+        on="compaction",
+        expects="newest-compacted lost-write committed-differs",
+    ),
+    mutation(
+        "empty_batch_of_producer_dropped",
+        "KAFKA-5037 in kind: the last batch of a producer goes, and with it its sequence",
+        Edit(
+            _COMPACTION,
+            "            batch.producer_id >= 0 and work.last_offsets.get(batch.producer_id)"
+            " == batch.last_offset\n",
+            "            batch.producer_id < 0 and work.last_offsets.get(batch.producer_id)"
+            " == batch.last_offset\n",
+        ),
+        on="compaction",
+        expects="producers-differ duplicate lost-write",
+    ),
+    mutation(
+        "dirty_part_only_from_newest",
+        "KAFKA-6834 in kind: after a truncation the cleaner starts where it had ended before",
+        Edit(_LOG, "        self.first_dirty_offset = min(self.first_dirty_offset, offset)\n", ""),
+        on="compaction",
+        expects="newest-compacted crash",
+    ),
+    mutation(
+        "markers_compacted",
+        "KAFKA-6161 in kind: markers are dropped with the records of their transaction",
+        Edit(
+            _COMPACTION,
+            "    if batch.is_control:\n        return batch\n",
+            "    if batch.is_control:\n        return None\n",
+        ),
+        on="compaction",
+        expects="producers-differ hanging-transaction torn-transaction crash newest-compacted"
+        " lost-write aborted-read",
+    ),
+    mutation(
+        "rebuilt_batch_has_no_epoch",
+        "KAFKA-8185 in kind: a batch that was cleaned loses its leader epoch",
+        Edit(
+            _COMPACTION, "        leader_epoch=batch.leader_epoch,\n", "        leader_epoch=0,\n"
+        ),
+        on="compaction",
+        expects="committed-differs crash committed-lost",
+    ),
+    mutation(
+        "rebuilt_batch_is_plain",
+        "KAFKA-5247 in kind: a batch that was cleaned is no longer one of a transaction",
+        Edit(
+            _COMPACTION,
+            "        transactional=batch.is_transactional,\n",
+            "        transactional=False,\n",
+        ),
+        on="compaction",
+        expects="producers-differ aborted-read torn-transaction",
+    ),
+    # ------------------------------------------------------------------- moving partitions
+    mutation(
+        "reassigned_too_early",
+        "KIP-455: a reassignment ends when one of the added replicas is in sync",
+        Edit(
+            _REASSIGNING,
+            "    if any(broker not in in_sync for broker in (*adding, *needed)):\n",
+            "    if not any(broker in in_sync for broker in (*adding, *needed)):\n",
+        ),
+        on="compaction moves",
+        expects="committed-lost lost-write isr-not-replicas joined-lacking under-replicated",
+    ),
+    mutation(
+        "reassigned_without_sync",
+        "KIP-455: a reassignment ends when the new replicas are known, whether in sync or not",
+        Edit(
+            _REASSIGNING,
+            "    if any(broker not in in_sync for broker in (*adding, *needed)):\n"
+            "        return None\n",
+            "",
+        ),
+        on="compaction moves",
+        expects="committed-lost lost-write not-at-rest watermark-stalled isr-not-replicas",
+    ),
+    mutation(
+        "removed_stay_in_isr",
+        "KIP-455: a replica that a reassignment removes stays in the ISR",
+        Edit(
+            _ELECTIONS,
+            "        target, assigned = done.isr, Assignment(done.replicas)\n",
+            "        assigned = Assignment(done.replicas)\n",
+        ),
+        on="compaction moves",
+        expects="isr-not-replicas",
+    ),
+    mutation(
+        "removed_keep_epoch",
+        "KAFKA-14190 in kind: the leader epoch is not bumped when replicas are removed",
+        Edit(
+            _ELECTIONS,
+            "    elif any(broker not in replicas for broker in partition.replicas):\n"
+            "        leader_epoch += 1  # removed replicas must stop fetching as replicas\n",
+            "",
+        ),
+        on="compaction moves",
+        equivalent="a replica that is not assigned any more gets UNKNOWN_LEADER_EPOCH, and its"
+        " broker removes it with the same metadata",
+    ),
+    mutation(
+        "newcomer_stays_eligible",
+        "KIP-966: a former replica that is added again is eligible with an empty log",
+        Edit(
+            _ELECTIONS,
+            "    excluded = (*target, *newcomers, unclean_shutdown)\n",
+            "    excluded = (*target, unclean_shutdown)\n    assert newcomers is not None\n",
+        ),
+        on="moves compaction",
+        expects="committed-lost lost-write committed-differs",
+    ),
+    mutation(
+        "new_replica_keeps_old_log",
+        "KAFKA-13599 in kind: the log of a replica that was removed is still there when it returns",
+        Edit(
+            "broker/publisher.py",
+            "        self._disk.remove(*replica.key)\n        self._replicas.touch(replica)\n",
+            "        self._replicas.touch(replica)\n",
+        ),
+        on="moves",
+        expects="committed-differs lost-write truncated-committed",
+    ),
+    mutation(
+        "cancelled_keeps_added",
+        "KIP-455: a cancelled reassignment keeps the replicas that it has added in the ISR",
+        Edit(
+            _REASSIGNING,
+            "    isr = tuple(broker for broker in partition.isr if broker not in adding)\n",
+            "    isr = partition.isr\n",
+        ),
+        on="moves",
+        expects="isr-not-replicas",
+    ),
+)

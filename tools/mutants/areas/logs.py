@@ -1,0 +1,235 @@
+"""Mutations of logs: tables of producers, indexes of transactions, retention.
+
+Owns: these mutations.  Never: applies one.  Kafka: the issues and KIPs that they name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.mutants.mutation import Edit, mutation
+
+_LOG: Final = "partition/log/log.py"
+_PRODUCERS: Final = "partition/producers.py"
+_READING: Final = "broker/serving/reading.py"
+_REPLICA: Final = "partition/replica.py"
+
+MUTATIONS: Final = (
+    mutation(
+        "producers_not_rebuilt",
+        "the table of producers is not rebuilt when a log is truncated",
+        Edit(
+            _LOG,
+            "            replay_from = self.producer_table.rewind(offset)\n"
+            "            start = self.log_start_offset if replay_from is None else replay_from\n"
+            "            for batch in self.batches_from(start):\n"
+            "                if batch.producer_id >= 0:\n"
+            "                    self.producer_table.update(batch)\n",
+            "            pass\n",
+        ),
+        on="data",
+        expects="producers-differ lost-write inconsistent-offsets",
+    ),
+    mutation(
+        "producers_not_on_followers",
+        "followers keep no table of producers, so that a new leader has none",
+        Edit(
+            _LOG,
+            "            self._append(batch, now_ms, rules)\n"
+            "            if batch.producer_id >= 0:\n"
+            "                self.producers.update(batch)\n",
+            "            self._append(batch, now_ms, rules)\n",
+        ),
+        on="data",
+        expects="producers-differ duplicate",
+    ),
+    mutation(
+        "producers_stale_snapshot",
+        "a truncation goes back to a snapshot of producers that is too new",
+        Edit(
+            _PRODUCERS,
+            "        while self._snapshots and self._snapshots[-1][0] > end_offset:\n",
+            "        while self._snapshots and self._snapshots[-1][0] > end_offset + 500:\n",
+        ),
+        on="segments",
+        expects="producers-differ lost-write duplicate",
+    ),
+    mutation(
+        "sequence_wraps_wrong",
+        "KAFKA-5793 in kind: a producer that repeats its second last batch is out of order",
+        Edit(_PRODUCERS, "state.batches[1 - BATCHES_KEPT :]", "state.batches[:0]"),
+        on="pipelined",
+        expects="producers-differ lost-write nonmonotonic-send aborted-read duplicate",
+    ),
+    mutation(
+        "duplicate_appended",
+        "a batch that is sent again is appended again, if another one came in between",
+        Edit(
+            _PRODUCERS,
+            "                    return known\n",
+            "                    return known if known is state.batches[-1] else None\n",
+        ),
+        on="pipelined",
+        expects="duplicate nonmonotonic-send producers-differ",
+    ),
+    mutation(
+        "stale_epoch_accepted",
+        "KIP-98: a batch of an older producer epoch is appended",
+        Edit(
+            _PRODUCERS,
+            "    elif epoch < known_epoch:\n"
+            "        return SequenceRefusal(\n"
+            "            ErrorCode.INVALID_PRODUCER_EPOCH,\n"
+            '            f"producer {batch.producer_id} has epoch {epoch},'
+            ' but {known_epoch} was seen",\n'
+            "        )\n",
+            "    elif epoch < known_epoch:\n        pass\n",
+        ),
+        on="transactions",
+        expects="torn-transaction hanging-transaction aborted-read swapped-transaction"
+        " processed-twice",
+    ),
+    mutation(
+        "aborted_index_truncated",
+        "a truncation forgets the aborted transactions before the last snapshot",
+        Edit(
+            _PRODUCERS,
+            "        self.aborted = [aborted for aborted in self.aborted"
+            " if aborted.last_offset < offset]\n",
+            "        self.aborted = []\n",
+        ),
+        on="transactions segments",
+        expects="transactions-differ aborted-read torn-transaction",
+    ),
+    mutation(
+        "ongoing_lost_on_rewind",
+        "a truncation forgets that transactions are open, so that their records can be read",
+        Edit(
+            _PRODUCERS,
+            "        self._ongoing = {producer_id: first_offset"
+            " for first_offset, producer_id in sorted(ongoing)}\n",
+            "        self._ongoing = {}\n",
+        ),
+        on="transactions segments",
+        expects="transactions-differ aborted-read torn-transaction crash",
+    ),
+    mutation(
+        "lso_ignores_unreplicated",
+        "the last stable offset passes a transaction whose marker is not replicated yet",
+        Edit(
+            _PRODUCERS,
+            "            self._unreplicated.append((first_offset, batch.last_offset))\n",
+            "",
+        ),
+        on="transactions",
+        equivalent="read_committed also ends at the high watermark, which is below such a marker",
+    ),
+    mutation(
+        "lso_is_high_watermark",
+        "KIP-98: the last stable offset is the high watermark, so that open transactions are read",
+        Edit(
+            _READING,
+            "    if is_committed and producers is not None and producers.has_unstable:\n"
+            "        end_offset = stable_offset\n",
+            "",
+        ),
+        on="transactions",
+        expects="aborted-read torn-transaction read-uncommitted",
+    ),
+    mutation(
+        "aborted_range_too_short",
+        "a fetch is told only of the aborted transactions whose marker it reads, too",
+        Edit(
+            _PRODUCERS,
+            "            if aborted.first_offset < end_offset:\n",
+            "            if aborted.last_offset < end_offset:\n",
+        ),
+        on="transactions",
+        expects="aborted-read torn-transaction",
+    ),
+    mutation(
+        "aborted_search_ends_early",
+        "KAFKA-7021 in kind: the search in the index of aborted transactions ends one too early",
+        Edit(
+            _PRODUCERS,
+            "            if aborted.last_stable_offset >= end_offset:\n                break\n",
+            "            break\n",
+        ),
+        on="transactions",
+        expects="aborted-read torn-transaction",
+    ),
+    mutation(
+        "marker_of_old_coordinator",
+        "KAFKA-5155 in kind: a marker of a deposed coordinator is appended",
+        Edit(
+            _PRODUCERS,
+            "    if coordinator_epoch < state.coordinator_epoch:\n",
+            "    if coordinator_epoch < -1:\n",
+        ),
+        on="transactions",
+        expects="torn-transaction swapped-transaction aborted-read producers-differ",
+    ),
+    mutation(
+        "marker_of_v2_needs_no_epoch",
+        "KIP-890: a late marker of the last transaction ends the next one",
+        Edit(
+            _PRODUCERS,
+            "        is_valid = producer_epoch > known_epoch or is_repeated\n",
+            "        is_valid = producer_epoch >= known_epoch\n",
+        ),
+        on="transactions",
+        expects="torn-transaction swapped-transaction aborted-read lost-write",
+    ),
+    mutation(
+        "verification_survives_marker",
+        "KIP-890: a batch is appended after the marker that ended its transaction",
+        Edit(
+            _PRODUCERS,
+            "        self.states[producer_id] = end_transaction(state, batch, marker)\n"
+            "        self._verifications.pop(producer_id, None)\n",
+            "        self.states[producer_id] = end_transaction(state, batch, marker)\n",
+        ),
+        on="transactions verification",
+        expects="hanging-transaction torn-transaction aborted-read",
+    ),
+    mutation(
+        "no_verification",
+        "KIP-890: the first batch of a transaction is appended without a question to the"
+        " coordinator",
+        Edit(
+            "broker/handlers/data/produce.py",
+            "        if not self.is_checked:\n            return True\n",
+            "        return True\n",
+        ),
+        Edit(
+            "broker/handlers/data/produce.py",
+            "    if outcome.has_many_producers or not outcome.verified:\n",
+            "    if outcome.has_many_producers or not outcome.verified or not is_v2:\n",
+        ),
+        on="transactions verification",
+        expects="hanging-transaction torn-transaction aborted-read swapped-transaction",
+    ),
+    mutation(
+        "acks_below_min_isr",
+        "acks=all is taken by a leader whose ISR is below min.insync.replicas",
+        Edit(
+            _REPLICA,
+            "        if acks == -1 and len(self.isr) < self.min_isr:\n"
+            "            return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)\n",
+            "",
+        ),
+        Edit(
+            _REPLICA,
+            "        if len(self.isr) < self.min_isr:\n            return False\n        maximal",
+            "        maximal",
+        ),
+        Edit(
+            _REPLICA,
+            "        if len(self.maximal_isr) < self.min_isr:\n"
+            "            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND\n",
+            "",
+        ),
+        on="power data",
+        expects="lost-write committed-lost committed-differs",
+    ),
+)

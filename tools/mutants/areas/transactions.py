@@ -1,0 +1,338 @@
+"""Mutations of transactions: their coordinator, its log, its markers, offsets in transactions.
+
+Owns: these mutations.  Never: applies one.  Kafka: the issues and KIPs that they name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.mutants.mutation import Edit, mutation
+
+_COORDINATOR: Final = "broker/coordinator/transactions/coordinator.py"
+_LOG: Final = "broker/coordinator/transactions/transaction_log.py"
+_LOG_SHARD: Final = "broker/coordinator/log_shard.py"
+_MARKERS: Final = "broker/coordinator/transactions/markers.py"
+_OFFSETS: Final = "broker/coordinator/offsets.py"
+_SHARD: Final = "broker/coordinator/transactions/transaction_shard.py"
+_GROUP_SHARD: Final = "broker/coordinator/shard.py"
+_TRANSACTION: Final = "broker/coordinator/transactions/transaction.py"
+
+MUTATIONS: Final = (
+    mutation(
+        "markers_not_resumed",
+        "KAFKA-6042 in kind: a new coordinator does not send the markers of decided transactions",
+        Edit(
+            _SHARD,
+            "            if transaction.is_prepared:\n"
+            "                self._markers.start(transaction, self.coordinator_epoch, now_ms)\n\n"
+            "    def forget",
+            "            assert transaction is not None\n\n    def forget",
+        ),
+        on="transactions",
+        expects="transaction-overdue stuck-transaction hanging-transaction",
+    ),
+    mutation(
+        "marker_retry_forgotten",
+        "markers whose request had no answer are not sent again",
+        Edit(
+            _MARKERS,
+            "        elif sending.left - sending.in_flight:\n"
+            "            self._retry(sending, now_ms)\n",
+            "        elif body is not None and sending.left - sending.in_flight:\n"
+            "            self._retry(sending, now_ms)\n",
+        ),
+        on="transactions",
+        expects="transaction-overdue stuck-transaction hanging-transaction not-at-rest",
+    ),
+    mutation(
+        "marker_error_is_success",
+        "a marker that its leader has refused counts as written",
+        Edit(
+            _MARKERS,
+            "                    if error is ErrorCode.NONE:\n",
+            "                    if error not in _DROPS_ALL:\n",
+        ),
+        on="transactions",
+        expects="hanging-transaction torn-transaction swapped-transaction lost-write",
+    ),
+    mutation(
+        "marker_to_unknown_leader_dropped",
+        "KAFKA-5251 in kind: a partition without a leader gets no marker",
+        Edit(
+            _MARKERS,
+            "                has_unknown = True\n            else",
+            "                sending.left.discard(partition)\n            else",
+        ),
+        on="transactions",
+        expects="hanging-transaction torn-transaction transaction-overdue",
+    ),
+    mutation(
+        "marker_of_wrong_epoch",
+        "markers carry the epoch that the coordinator had when it was elected first",
+        Edit(
+            _MARKERS,
+            "            coordinator_epoch=sending.coordinator_epoch,\n",
+            "            coordinator_epoch=0,\n",
+        ),
+        on="transactions",
+        expects="hanging-transaction transaction-overdue stuck-transaction not-at-rest",
+    ),
+    mutation(
+        "decision_before_commit",
+        "KAFKA-5132 in kind: markers are sent before the decision is committed",
+        Edit(
+            _SHARD,
+            "        self.pending[record.transactional_id] = record\n",
+            "        self.pending[record.transactional_id] = record\n"
+            "        decided = record.transaction\n"
+            "        if decided is not None and decided.is_prepared:\n"
+            "            self._markers.start(decided, self.coordinator_epoch, now_ms)\n",
+        ),
+        on="transactions",
+        expects="swapped-transaction torn-transaction aborted-read hanging-transaction lost-write",
+    ),
+    mutation(
+        "answer_before_commit",
+        "EndTxn is answered when the decision is in the log, not when it is committed",
+        Edit(
+            _COORDINATOR,
+            "            shard.write(self._result(shard, change, decision), on_answer, now_ms)\n",
+            "            result = self._result(shard, change, decision)\n"
+            "            shard.write(result, ignore_answer, now_ms)\n"
+            "            on_answer(result.response, now_ms)\n",
+        ),
+        on="transactions",
+        expects="swapped-transaction torn-transaction lost-write aborted-read hanging-transaction",
+    ),
+    mutation(
+        "timeout_ignores_pending",
+        "KAFKA-6975 in kind: a timed out transaction is aborted while its commit is written",
+        Edit(
+            _COORDINATOR,
+            "        if change.transactional_id in shard.pending:\n",
+            "        if change.transactional_id in shard.pending and change.abort_reason is None:\n",
+        ),
+        on="transactions",
+        expects="crash swapped-transaction torn-transaction",
+    ),
+    mutation(
+        "overdue_not_aborted",
+        "KIP-98: transactions that have timed out are not aborted",
+        Edit(
+            _COORDINATOR,
+            "                if t.is_timed_out(transaction, now_ms):\n",
+            "                if t.is_timed_out(transaction, now_ms) and not transaction.partitions:\n",
+        ),
+        on="transactions",
+        expects="transaction-overdue hanging-transaction not-at-rest",
+    ),
+    mutation(
+        "init_does_not_abort",
+        "KIP-98: a new producer of a transactional id takes over the open transaction",
+        Edit(
+            _TRANSACTION,
+            "    if known.state is ONGOING:\n"
+            "        return fence(known, server_version, new_producer_id, now_ms)\n",
+            "",
+        ),
+        on="transactions",
+        expects="hanging-transaction torn-transaction swapped-transaction transaction-overdue",
+    ),
+    mutation(
+        "init_keeps_epoch",
+        "KIP-98: a new producer of a transactional id gets the epoch of the old one",
+        Edit(
+            _TRANSACTION,
+            "        return replace(started, producer_epoch=epoch + 1,"
+            " last_producer_epoch=NO_PRODUCER_EPOCH)\n",
+            "        return replace(started, last_producer_epoch=NO_PRODUCER_EPOCH)\n",
+        ),
+        on="transactions",
+        expects="torn-transaction swapped-transaction aborted-read lost-write duplicate"
+        " nonmonotonic-send",
+    ),
+    mutation(
+        "commit_of_aborted_acked",
+        "KAFKA-9144 in kind: a repeated commit of a transaction that was aborted is confirmed",
+        Edit(
+            _TRANSACTION,
+            "    if is_bumped or is_overflown:\n"
+            "        same = known.is_commit == is_commit\n"
+            "        return RetriedRequest(known.next_identity)"
+            " if same else ErrorCode.INVALID_TXN_STATE\n",
+            "    if is_bumped or is_overflown:\n"
+            "        return RetriedRequest(known.next_identity)\n",
+        ),
+        on="transactions",
+        expects="swapped-transaction torn-transaction lost-write",
+    ),
+    mutation(
+        "commit_of_aborted_acked_v1",
+        "the same for clients with transactions of version 1",
+        Edit(
+            _TRANSACTION,
+            "    if known.state is EMPTY or known.is_commit != is_commit:\n",
+            "    if known.state is EMPTY:\n",
+        ),
+        on="transactions",
+        expects="swapped-transaction torn-transaction lost-write",
+    ),
+    mutation(
+        "fenced_producer_ends",
+        "KIP-98: the end of a transaction is taken from a fenced producer of version 1",
+        Edit(
+            _TRANSACTION,
+            "    if known.producer_epoch != producer.producer_epoch:\n"
+            "        return ErrorCode.PRODUCER_FENCED\n"
+            "    return ErrorCode.NONE\n",
+            "    if known.producer_epoch < producer.producer_epoch:\n"
+            "        return ErrorCode.PRODUCER_FENCED\n"
+            "    return ErrorCode.NONE\n",
+        ),
+        on="transactions",
+        expects="torn-transaction swapped-transaction aborted-read lost-write hanging-transaction"
+        " duplicate",
+    ),
+    mutation(
+        "fence_without_bump",
+        "KAFKA-8803 in kind: the abort of an overdue transaction does not bump the epoch",
+        Edit(
+            _TRANSACTION,
+            "    if server_version >= FIRST_OF_V2:\n"
+            "        return _prepare_v2(known, False, server_version, new_producer_id, now_ms)\n"
+            "    return replace(\n"
+            "        _prepare(known, False, 0, now_ms),\n"
+            "        producer_epoch=min(_MAX_EPOCH, known.producer_epoch + 1),\n",
+            "    return replace(\n"
+            "        _prepare(known, False, 0, now_ms),\n"
+            "        producer_epoch=known.producer_epoch,\n",
+        ),
+        on="transactions",
+        expects="torn-transaction swapped-transaction aborted-read hanging-transaction lost-write"
+        " producer-fenced",
+    ),
+    mutation(
+        "bump_on_every_try",
+        "KAFKA-10813 in kind: a repeated InitProducerId gets one more epoch, so that the producer"
+        " is fenced by itself",
+        Edit(
+            _TRANSACTION,
+            "        return started  # the producer asks again, because the answer was lost\n",
+            "        return ErrorCode.PRODUCER_FENCED\n",
+        ),
+        on="transactions",
+        expects="fenced-alone",
+    ),
+    mutation(
+        "partitions_lost_in_log",
+        "KAFKA-9274 in kind: the log of transactions keeps only one partition of each topic",
+        Edit(
+            _LOG,
+            "            for partition in topic.partition_ids\n        ),",
+            "            for partition in topic.partition_ids[:1]\n        ),",
+        ),
+        on="transactions",
+        expects="hanging-transaction torn-transaction transaction-overdue",
+    ),
+    mutation(
+        "start_time_lost_in_log",
+        "a new coordinator counts the timeout of a transaction from its last change for ever",
+        Edit(
+            _LOG,
+            "        start_ms=value.transaction_start_timestamp_ms,\n",
+            "        start_ms=value.transaction_last_update_timestamp_ms + 3_600_000,\n",
+        ),
+        on="transactions",
+        expects="transaction-overdue hanging-transaction not-at-rest",
+    ),
+    mutation(
+        "concurrent_not_refused",
+        "KAFKA-5415 in kind: partitions are added while the markers of the last transaction are"
+        " on their way",
+        Edit(
+            _TRANSACTION,
+            "    if known.is_prepared:\n"
+            "        return ErrorCode.CONCURRENT_TRANSACTIONS\n"
+            "    if known.state is ONGOING and partitions <= known.partitions:\n",
+            "    if known.state is ONGOING and partitions <= known.partitions:\n",
+        ),
+        on="transactions",
+        expects="torn-transaction hanging-transaction swapped-transaction transaction-overdue"
+        " aborted-read stuck-transaction",
+    ),
+    mutation(
+        "aborted_offsets_applied",
+        "the offsets of an aborted transaction are applied",
+        Edit(_OFFSETS, "if record is not None and is_commit]", "if record is not None]"),
+        on="transactions",
+        expects="never-processed committed-offset-back lost-write",
+    ),
+    mutation(
+        "pending_offsets_lost_on_load",
+        "KAFKA-5231 in kind: a new coordinator forgets the offsets of open transactions",
+        Edit(
+            _GROUP_SHARD,
+            "            if batch.is_transactional:\n"
+            "                self._apply_pending(batch.producer_id, record)\n",
+            "            if batch.is_transactional:\n                continue\n",
+        ),
+        on="transactions",
+        expects="processed-twice committed-offset-back",
+    ),
+    mutation(
+        "offsets_not_unstable",
+        "KIP-447: offsets that an open transaction may change are read as if they were stable",
+        Edit(
+            _OFFSETS,
+            "        return frozenset((topic, index) for group, topic, index in keys"
+            " if group == group_id)\n",
+            "        return frozenset((topic, index) for group, topic, index in keys"
+            " if group != group_id)\n",
+        ),
+        on="transactions",
+        expects="processed-twice committed-offset-back",
+    ),
+    mutation(
+        "stale_txn_member_commits",
+        "KIP-447: offsets of a processor that has left its group are taken",
+        Edit(
+            "broker/coordinator/classic_group.py",
+            "        error = self.roster.check_member(committer.member_id, committer.instance_id,"
+            " generation)\n"
+            "        if error is not ErrorCode.NONE:\n"
+            "            return error\n",
+            "        error = self.roster.check_member(committer.member_id, committer.instance_id,"
+            " generation)\n"
+            "        if committer.is_in_transaction:\n"
+            "            return ErrorCode.NONE\n"
+            "        if error is not ErrorCode.NONE:\n"
+            "            return error\n",
+        ),
+        on="transactions",
+        expects="processed-twice committed-offset-back never-processed",
+    ),
+    mutation(
+        "refused_write_applied",
+        "a coordinator's write that its log has refused takes effect later",
+        Edit(
+            _LOG_SHARD,
+            "        if error not in _MAY_BE_IN_LOG:\n"
+            "            write.is_refused = True\n"
+            "            self._writes = deque(other for other in self._writes"
+            " if other is not write)\n",
+            "        if error not in _MAY_BE_IN_LOG:\n            write.is_refused = True\n",
+        ),
+        on="transactions groups",
+        expects="crash torn-transaction committed-offset-back hanging-transaction not-at-rest"
+        " no-reply transaction-overdue livelock",
+    ),
+    mutation(
+        "timed_out_write_dropped",
+        "a coordinator's write that was late never takes effect, though its log has it",
+        Edit(_LOG_SHARD, "        if error not in _MAY_BE_IN_LOG:\n", "        if error:\n"),
+        on="transactions groups",
+        expects="transaction-overdue hanging-transaction committed-offset-back stuck-transaction"
+        " torn-transaction swapped-transaction processed-twice",
+    ),
+)

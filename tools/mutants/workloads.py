@@ -1,0 +1,47 @@
+"""The workloads on which mutations are searched for, by name.
+
+Owns: the names, and the space of each.  Never: runs one.  Kafka: no counterpart.
+
+Most are scenarios that ship with kcluster; the files of scenarios/ have what those lack.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from kcluster.scenario.language.profiles import shipped_profile
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.library import LibraryKind, library_path
+from kcluster.search.schedule import Space, space_of, with_moves
+
+HERE: Final = Path(__file__).with_name("scenarios")
+SHIPPED: Final = {
+    "data": "safe_settings_overlapping",
+    "transactions": "txn_storm",
+    "groups": "groups_storm",
+    "share": "share_storm",
+    "compaction": "compact_storm",
+    "power": "power_storm",
+}
+"""The name of the scenario that ships, by the workload's name."""
+OWN: Final = tuple(sorted(path.stem for path in HERE.glob("*.yaml")))
+NAMES: Final = (*SHIPPED, *OWN)
+
+
+def path_of(workload: str) -> Path:
+    """The file of a workload."""
+    shipped = SHIPPED.get(workload)
+    if shipped is None:
+        return HERE / f"{workload}.yaml"
+    path = library_path(LibraryKind.SCENARIO, shipped)
+    assert path is not None, shipped
+    return path
+
+
+@cache
+def space(workload: str) -> Space:
+    """What may be drawn for a workload."""
+    scenario = Scenario.load(path_of(workload))
+    return space_of(scenario, with_moves(shipped_profile("overlapping_faults"), scenario))
