@@ -25,6 +25,7 @@ BESIDE_THE_ROOMS = {
     "mutants": "of tools/mutants/",
     "property": "random histories of a whole cluster, and what they must find",
     "rig": "what tests of several rooms build and ask; no tests",
+    "testing/bugs": "programs with a bug and without, which tests of testing/ search; no tests",
     "world/bodies": "programs that the tests of world/ run; no tests",
 }
 """Folders of tests/ with no counterpart, and why they have none."""

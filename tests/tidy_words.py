@@ -45,6 +45,7 @@ _NAMES = frozenset(
         "action", "api", "apis", "bug", "client", "client_host", "client_id", "client_instance_id",
         "clients", "config", "configs", "distribution", "election", "entity", "error", "feature",
         "group", "host", "instance_id", "listener", "mechanism", "member", "members", "principal",
+        "program",
         "queue_topic", "quota", "rack", "resource", "rule", "topic", "transactional_id", "user",
         "users",
     )

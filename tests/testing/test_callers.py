@@ -23,7 +23,7 @@ VIRTUAL = {"consumer", "producer"}
     ("handle", "noted"),
     [
         (TestedCluster, BOTH | LIVE),
-        (TestedWorldCluster, BOTH | LIVE),
+        (TestedWorldCluster, BOTH | LIVE | {"calm"}),
         (VirtualCluster, BOTH | VIRTUAL),
     ],
 )

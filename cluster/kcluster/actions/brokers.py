@@ -27,8 +27,9 @@ from kcluster.events.brokers import (
     ControllerElected,
     DiskFull,
 )
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.states import StateVerb
-from kcluster.operations.targets import Targets
+from kcluster.operations.targets import Targets, split_apps
 from kcluster.operations.verbs import Verbs
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
@@ -61,11 +62,31 @@ class KillBrokers(OnBrokers, frozen=True):
         " unflushed records are lost; wipe: they return with an empty disk.",
     ] = "kill"
 
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return _brokers_among(stage, self.brokers)
+
     def do(self, stage: Stage) -> Undo:
         death, kill = DeathKind(self.how), stage.verbs.kill
-        found = stage.nodes(self.brokers)
+        apps, _ = split_apps(self.brokers)
+        programs = stage.verbs.programs
+        for app in apps:
+            if not programs.is_running(app):
+                raise ClusterError(f"app {app} does not run")
+            programs.kill(app)
+        found = self.affected(stage)
         chosen = stage.on_each(StateVerb.KILL, found, lambda node: kill(node, death), death)
-        return lambda: _start(stage, chosen)
+
+        def undo() -> None:
+            _start(stage, chosen)
+            for app in apps:
+                if not programs.is_running(app):
+                    programs.start(app)
+
+        return undo
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if split_apps(self.brokers)[0] and self.how != DeathKind.KILL:
+            yield "how", f"{self.how}: a program is killed, as by SIGKILL; leave how out"
 
     RECORDED_FROM = (BrokerDown, ControllerDown)
 
@@ -115,11 +136,16 @@ class StartBrokers(OnBrokers, frozen=True):
 
     def do(self, stage: Stage) -> None:
         start, version = stage.verbs.start, self.kafka_version
+        apps, _ = split_apps(self.brokers)
+        for app in apps:
+            if stage.verbs.programs.is_running(app):
+                raise ClusterError(f"app {app} runs already")
+            stage.verbs.programs.start(app)
         found = self.affected(stage)
         stage.on_each(StateVerb.START, found, lambda node: start(node, version))
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
-        return stage.nodes(self.brokers, may_be_none=True)
+        return _brokers_among(stage, self.brokers, may_be_none=True)
 
     RECORDED_FROM = (BrokerStarted, ControllerElected)
 
@@ -172,6 +198,12 @@ class ResumeBrokers(OnBrokers, frozen=True):
     @classmethod
     def record(cls, event: BrokerResumed, recording: Recording) -> None:
         recording.add(cls(these([event.broker])), event)
+
+
+def _brokers_among(stage: Stage, found: Targets, may_be_none: bool = False) -> tuple[int, ...]:
+    """The nodes among some targets; there need be none if a program is named."""
+    apps, others = split_apps(found)
+    return stage.nodes(others, may_be_none) if others or not apps else ()
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:

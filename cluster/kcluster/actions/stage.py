@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.moments import NthMoment, when_reached
 from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
@@ -118,6 +119,14 @@ class Stage:
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
         """Call `callback` as soon as `holds()`."""
         self._clock.when(holds, callback)
+
+    def when_reached(self, moment: NthMoment, callback: Callable[[], None]) -> None:
+        """Call `callback` when this moment of clients has come, counted from now."""
+        when_reached(self.dispatcher, self.verbs.settled, moment, lambda: self._soon(callback))
+
+    def _soon(self, callback: Callable[[], None]) -> None:
+        """Call `callback` between two dispatches."""
+        self._clock.at(self._clock.now_ms, callback)
 
     # ------------------------------------------------------------------------------ the nodes
 

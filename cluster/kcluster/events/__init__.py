@@ -1,10 +1,10 @@
 """The events of a cluster: one type per kind, and the words for them.
 
 Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, transactions.py,
-share_groups.py, security.py, network.py), their reasons (reasons.py, rebalance_reasons.py), the
-effects of rules (rule_effects.py), the union of all kinds (here); their words (words/), notes and
-requests as lines and JSON (render.py), timelines (timeline.py).  Never: decides, stores or prints
-anything.
+share_groups.py, security.py, network.py, programs.py), their reasons (reasons.py,
+rebalance_reasons.py), the effects of rules (rule_effects.py), the union of all kinds (here); their
+words (words/), notes and requests as lines and JSON (render.py), timelines (timeline.py).  Never:
+decides, stores or prints anything.
 
 To add a kind: a class in one of these modules, its name in `AnyEvent`, its words in words/.
 """
@@ -65,6 +65,7 @@ from kcluster.events.partitions import (
     ReassignmentCompleted,
     ReassignmentStarted,
 )
+from kcluster.events.programs import ProgramKilled, ProgramStarted
 from kcluster.events.security import (
     AclsApplied,
     AclsChanged,
@@ -155,6 +156,8 @@ AnyEvent = (
     | NetworkHealed
     | NetworkShaped
     | StepSkipped
+    | ProgramKilled
+    | ProgramStarted
 )
 """Every kind of event; msgspec decodes a record of one into its type."""
 
@@ -215,6 +218,8 @@ __all__ = [
     "NetworkShaped",
     "PartitionOffline",
     "PartitionsAdded",
+    "ProgramKilled",
+    "ProgramStarted",
     "ReassignmentCancelled",
     "ReassignmentCompleted",
     "ReassignmentStarted",

@@ -19,6 +19,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.moments import NthMoment, moment_of_client
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.python_values import seconds_in, text_in
 from kcluster.operations.verbs import Verbs
@@ -40,6 +41,11 @@ FORMS: Final = (
     ("500 acked by shop", "The same of one client of the workload."),
     ("unknown(shop) < 5", "Records of a client that may have been written: no answer came."),
     ("event leader_elected of orders-0", "This has happened since the step began to wait."),
+    (
+        "3rd commit of billing",
+        "A moment of clients, only for `when`; also of produce, ack, delivery, rebalance,"
+        " transaction, or an event; `of` a group, topic, partition or client.",
+    ),
     ("settled", "All brokers serve, and every replica is in sync."),
 )
 """Each form of a condition by an example, with its meaning; for the reference."""
@@ -116,6 +122,20 @@ class EventCondition(Condition, frozen=True, kw_only=True):
 
     def standing(self, facts: ConditionFacts) -> str:
         return "there was no such event"
+
+
+class MomentCondition(Condition, frozen=True, kw_only=True):
+    """`3rd commit of billing`: a moment in the life of clients, which a step awaits (`when`)."""
+
+    moment: NthMoment
+
+    def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
+        raise ClusterError(
+            f"{self}: a moment holds at no other time; only a step's `when` takes it"
+        )
+
+    def standing(self, facts: ConditionFacts) -> str:
+        return "it has not come"
 
 
 class _Comparison(Condition, frozen=True, kw_only=True):
@@ -231,6 +251,8 @@ def condition(text: str) -> Condition:
         return CountCondition(
             word=match[2], symbol=">=", number=number, client=match[3] or "", shown=text
         )
+    if (moment := moment_of_client(text)) is not None:
+        return MomentCondition(moment=moment, shown=text)
     if (match := _LEADS.fullmatch(text)) is not None:
         partition = partition_name(match[2])
         return PartitionCondition(

@@ -323,6 +323,35 @@ class HostTarget(Target, frozen=True, kw_only=True):
         yield f"{self} names clients; {verb} takes brokers"
 
 
+@target
+class AppTarget(Target, frozen=True, kw_only=True):
+    """A program beside the cluster by its name, for `kill` and `start`."""
+
+    CALL = PREFIX = "app"
+    EXAMPLE = "app billing"
+    app: str
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        return cls(app=argument, shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        raise ClusterError(f"{self} is a program; only kill and start take programs")
+
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        if verb not in ("kill", "start"):
+            yield f"{self} is a program; {verb} takes brokers"
+
+    def problems(self, names: Names) -> Iterator[str]:
+        yield f"{self} is a program; only kill and start take programs"
+
+
+def split_apps(found: Targets) -> tuple[tuple[str, ...], Targets]:
+    """The names of the programs among some targets, and the other targets."""
+    apps = tuple(each.app for each in found if isinstance(each, AppTarget))
+    return apps, tuple(each for each in found if not isinstance(each, AppTarget))
+
+
 # -------------------------------------------------------------------------- brokers by number
 
 

@@ -40,6 +40,7 @@ from kcluster.operations.group_calls import (
 )
 from kcluster.operations.links import Links
 from kcluster.operations.node_sets import NodeSets
+from kcluster.operations.programs import NoPrograms, RunningPrograms
 from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
 from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
@@ -70,6 +71,8 @@ class Verbs:
         self._dispatcher = dispatcher
         self._asking = Asking(dispatcher)
         self.admin = Admin(self._asking)
+        self.programs: RunningPrograms = NoPrograms()
+        """The users' programs beside the cluster."""
 
     # ------------------------------------------------------------------------ processes
 

@@ -45,13 +45,22 @@ class _Exhausted(Exception):
 
 
 class Shrinker:
-    """One descent.  `shows` is asked at most `tries` times."""
+    """One descent.  `shows` is asked at most `tries` times.  `has_programs`: whether the clients
+    are the user's programs, so that only steps can be left out and made rounder."""
 
-    def __init__(self, scenario: Scenario, shows: Shows, tries: int = MAX_TRIES) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        shows: Shows,
+        tries: int = MAX_TRIES,
+        *,
+        has_programs: bool = False,
+    ) -> None:
         self.scenario = scenario
         self.tries = 0
         self._shows = shows
         self._limit = tries
+        self._has_programs = has_programs
         self._known: set[bytes] = set()
 
     def run(self) -> Shrunk:
@@ -62,8 +71,9 @@ class Shrinker:
                 before = self.scenario
                 self._fewer_steps()
                 is_minimal = True
-                self._fewer_clients()
-                self._shorter()
+                if not self._has_programs:
+                    self._fewer_clients()
+                    self._shorter()
                 self._rounder()
                 if self.scenario == before:
                     break
@@ -141,8 +151,12 @@ def _is_in_order(steps: list[Step]) -> bool:
 
 
 def _rounder_times(step: Step) -> Iterator[Step]:
-    """The step with both times on a grid, then with one of them."""
-    at, lasts = step.trigger.at, step.options.for_
+    """The step with both times on a grid, then with one of them; for a step near a moment of
+    clients, without its delay, then with a rounder one."""
+    at, lasts, delay = step.trigger.at, step.options.for_, step.trigger.delay
+    if delay is not None:
+        for rounder in (None, *(_on_grid(delay, grid_ms) for grid_ms in ROUND_MS)):
+            yield structs.replace(step, trigger=structs.replace(step.trigger, delay=rounder))
     for grid_ms in ROUND_MS:
         rounder_at, rounder_lasts = _on_grid(at, grid_ms), _on_grid(lasts, grid_ms)
         yield _with_times(step, rounder_at, rounder_lasts)

@@ -16,6 +16,7 @@ from kcluster.config.files.fields import duration_text
 from kcluster.config.files.problems import unknown
 from kcluster.invariants.violations import VIOLATIONS
 from kcluster.json_types import JsonObject
+from kcluster.operations.conditions import MomentCondition
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.writing import step_values
 from kcluster.search.findings import (
@@ -65,8 +66,13 @@ def sentence(report: Report) -> str:
 
 
 def _needs(report: Report) -> str:
-    count, shown = len(report.steps), _listed([step_text(step) for step in report.steps])
-    if not report.is_minimal:
+    return needs_text(report.steps, report.is_minimal)
+
+
+def needs_text(steps: Sequence[Step], is_minimal: bool) -> str:
+    """Which steps a finding needs, in one or two sentences."""
+    count, shown = len(steps), _listed([step_text(step) for step in steps])
+    if not is_minimal:
         return f"It follows {shown}."
     if count == 1:
         return f"It needs one step: {shown}. Without this step it does not happen."
@@ -85,7 +91,12 @@ def step_text(step: Step) -> str:
         words.append(_plain(values))
     at, lasts = step.trigger.at, step.options.for_
     words += [] if at is None else [f"at +{_seconds(at.low_ms)}"]
-    words += [] if step.trigger.when is None else [f"when {step.trigger.when}"]
+    when, delay = step.trigger.when, step.trigger.delay
+    if isinstance(when, MomentCondition):
+        later = "at" if delay is None else f"{duration_text(delay.low_ms)} after"
+        words += [f"{later} the {when.moment}"]
+    elif when is not None:
+        words += [f"when {when}"]
     words += [] if lasts is None else [f"for {duration_text(lasts.low_ms)}"]
     return " ".join(words)
 

@@ -30,9 +30,10 @@ from kcluster.packaged import is_packaged
 C = TypeVar("C", bound=type)
 
 READS: Final = frozenset({
-    "add_client", "after_failure", "at", "begin_test", "bootstrap_of", "brokers", "call",
-    "check_manners", "check_steps", "choose", "client_config", "clock", "clock_ms", "close",
-    "draw", "events", "find", "is_settled", "leader", "logs", "manners", "mark", "moment",
+    "add_client", "after_failure", "at", "at_moment", "begin_test", "bootstrap_of", "brokers",
+    "call", "check_manners", "check_steps", "choose", "client_config", "clock", "clock_ms", "close",
+    "count_life", "draw", "events", "find", "is_caller_dying", "is_settled", "leader", "logs",
+    "manners", "mark", "moment",
     "network", "open", "partition", "pause_clock", "processed", "recorded_now",
     "recorded_since", "require", "result", "resume_clock", "rules", "run", "run_for",
     "run_info", "run_until", "run_until_condition", "run_until_idle", "save", "sequence_at",
@@ -141,7 +142,7 @@ class _Noting:
 
 def _note(handle: NotesLines, function: Callable[..., object]) -> CallingLine | None:
     place = None
-    for frame in _callers(sys._getframe(1)):
+    for frame in frames_of(sys._getframe(1)):
         if str(frame.f_globals.get("__name__")).startswith("_pytest."):
             return None  # the caller is a fixture of ours
         if not is_library(frame.f_code.co_filename):
@@ -164,14 +165,14 @@ def awaiting_line(handle: object, name: str) -> tuple[str, int] | None:
     """The file and the line of the test's coroutine that awaits this method of the handle in
     `asyncio.to_thread`, in whose thread it has no frame."""
     for outermost in sys._current_frames().values():
-        stack = list(_callers(outermost))
+        stack = list(frames_of(outermost))
         for at, frame in enumerate(stack):
             if _is_to_thread(frame, handle, name):  # the frame runs, and starts the other thread
                 return _first_own_line(stack[at:])
             loop = frame.f_locals.get("self") if frame.f_code.co_name == "run_forever" else None
             if isinstance(loop, asyncio.AbstractEventLoop):
                 for task in asyncio.all_tasks(loop):
-                    awaiting = list(_awaiting(task.get_coro()))
+                    awaiting = list(frames_awaiting(task.get_coro()))
                     if awaiting and _is_to_thread(awaiting[-1], handle, name):
                         return _first_own_line(reversed(awaiting))
     return None
@@ -190,14 +191,14 @@ def _first_own_line(frames: Iterable[FrameType]) -> tuple[str, int] | None:
     return next(((frame.f_code.co_filename, frame.f_lineno) for frame in own), None)
 
 
-def _callers(frame: FrameType | None) -> Iterator[FrameType]:
+def frames_of(frame: FrameType | None) -> Iterator[FrameType]:
     """A frame and its callers."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
-def _awaiting(coroutine: object) -> Iterator[FrameType]:
+def frames_awaiting(coroutine: object) -> Iterator[FrameType]:
     """The frames of a waiting coroutine, and of the coroutines that it awaits, down to the last."""
     while inspect.iscoroutine(coroutine) and coroutine.cr_frame is not None:
         yield coroutine.cr_frame

@@ -12,11 +12,18 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from kcluster.world.environment import HASH_SEED
+
+if TYPE_CHECKING:
+    from kcluster.scenario.language.scenario import Scenario
+    from kcluster.search.near import ProgramLife
+
+if TYPE_CHECKING:
+    pass
 
 MARK: Final = "kafka_cluster"
 FIXTURE: Final = "kafka_cluster"
@@ -31,6 +38,15 @@ SEED: Final = pytest.StashKey[int]()
 TRACE: Final = pytest.StashKey[list[str]]()
 """The sink of the traffic between clients and brokers, if the item is run with one."""
 
+
+SEARCH: Final = "--kcluster-search"
+STEPS_FILE: Final = "--kcluster-steps"
+STEPS: Final[pytest.StashKey[Scenario]] = pytest.StashKey()
+"""The scenario whose steps a search plays beside an item."""
+LIFE: Final[pytest.StashKey[list[ProgramLife]]] = pytest.StashKey()
+"""The sink of the moments of an item that runs as the first of a search."""
+KEEP_GOING: Final = "--kcluster-keep-going"
+TRACE_FILE: Final = "--kcluster-trace"
 
 KAFKA: Final = "kafka"
 """The clock of a real Kafka."""

@@ -29,12 +29,18 @@ from kcluster.testing.items import (
     FIXTURE,
     HASH_SEED_INI,
     KAFKA,
+    KEEP_GOING,
+    LIFE,
     MARK,
+    SEARCH,
     SEED,
     SEED_LIMIT_INI,
     SHARED,
     STAY_LIVE,
+    STEPS,
+    STEPS_FILE,
     TRACE,
+    TRACE_FILE,
     clock_of,
     first_seed_of,
     is_virtual,
@@ -53,6 +59,8 @@ from kcluster.testing.reports import (
     end_at_users_line,
     remember,
 )
+from kcluster.testing.temporary import make_session_directory
+from kcluster.testing.trace_file import write_trace
 
 if TYPE_CHECKING:
     from kcluster.testing.handles import TestedCluster, VirtualCluster
@@ -107,10 +115,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="Run each test in virtual time with N seeds, instead of the mark's own number.",
     )
+    _add_search_options(group)
     group.addoption(
         "--kcluster-check-determinism",
         action="store_true",
         help="Run each test in virtual time twice with one seed, and show the first difference.",
+    )
+
+
+def _add_search_options(group: pytest.OptionGroup) -> None:
+    """Add the options that look at many seeds, or for faults."""
+    group.addoption(
+        KEEP_GOING,
+        action="store_true",
+        help="Run all seeds of a test, also after one has failed; report how many fail, by reason.",
+    )
+    group.addoption(
+        SEARCH,
+        default=None,
+        metavar="TIME|RUNS",
+        help="Search for faults that make tests in virtual time fail, for this time per test (60s),"
+        " or for a number of runs: deaths of apps and brokers near commits, acks and rebalances,"
+        " stalls of threads.",
+    )
+    group.addoption(
+        STEPS_FILE,
+        default=None,
+        metavar="FILE",
+        help="Perform the steps of a scenario file beside each test in virtual time, such as those"
+        " that a search has found.",
+    )
+    group.addoption(
+        TRACE_FILE,
+        default=None,
+        metavar="FILE",
+        help="Write a line for each frame between the clients of tests in virtual time and the"
+        " brokers; with many seeds, of the seed that is reported.",
     )
 
 
@@ -173,6 +213,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         from kcluster.testing.determinism import run_twice
 
         run_twice(item, nextitem, first_seed_of(item))
+        return True
+    if item.config.getoption(SEARCH) is not None and is_virtual(item):
+        from kcluster.testing.searching import search_item
+
+        search_item(item, nextitem, first_seed_of(item))
         return True
     seeds = seeds_of(item)
     if len(seeds) <= 1:
@@ -283,7 +328,6 @@ def _in_world(
 ) -> Iterator[TestedWorldCluster]:
     arguments = _arguments(request, mark, "virtual")
 
-    from kcluster.testing.temporary import make_session_directory
     from kcluster.testing.world_handle import TestedWorldCluster
 
     item = request.node
@@ -291,20 +335,32 @@ def _in_world(
     cluster = _or_refused(request, lambda: TestedWorldCluster(arguments, item.name))
     cluster.replay = replay_of(item, arguments.seed)
     remember(item, cluster)
-    if TRACE in item.stash:
-        cluster.trace_into(item.stash[TRACE])
+    trace_file = request.config.getoption(TRACE_FILE)
+    if TRACE in item.stash or trace_file is not None:
+        cluster.trace_into(item.stash.setdefault(TRACE, []))
     cluster.open()
     left: list[str] = []
     try:
         if arguments.scenario:
             _or_refused(request, lambda: cluster.play(arguments.scenario))
+        steps = item.stash.get(STEPS, None) or request.config.getoption(STEPS_FILE)
+        if steps is not None:
+            _or_refused(request, lambda: cluster.play(steps))
+        if LIFE in item.stash:
+            cluster.count_life(item.stash[LIFE])
         yield cluster
         left = cluster.threads_left()
         cluster.check_steps()
+        if not cluster.has_failed:
+            cluster.apps.check()
         if arguments.manners and not cluster.has_failed:
             cluster.check_manners()
     finally:
         cluster.close()
+        if cluster.apps.all and SEED not in item.stash:  # not a child, which ends soon
+            cluster.apps.collect_quietly()
+        if trace_file is not None and SEED not in item.stash:  # not a child of many seeds
+            write_trace(item, item.stash[TRACE], arguments.seed)
     if left and not cluster.has_failed:
         text = f"{item.name} left threads, which were ended: {', '.join(left)}"
         warnings.warn(pytest.PytestWarning(text), stacklevel=1)

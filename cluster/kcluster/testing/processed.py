@@ -91,9 +91,11 @@ class ProcessedLedger:
         now_ms: Callable[[], int],
         began_ms: Callable[[], int],
         judge: Callable[[ProcessedLedger], list[AnyProblem]],
+        is_caller_dying: Callable[[], bool],
     ) -> None:
         self.topic, self.group = topic, group
         self._now_ms, self._began_ms, self._judge = now_ms, began_ms, judge
+        self._is_caller_dying = is_caller_dying
         self._lock = threading.Lock()
         self._entries: list[Processed] = []
 
@@ -115,6 +117,8 @@ class ProcessedLedger:
             raise TypeError(f"{record!r} does not say its topic, partition and offset")
         if topic != self.topic:
             raise ValueError(f"a record of {topic}; this ledger is of {self.topic}")
+        if self._is_caller_dying():
+            return
         worker = by or threading.current_thread().name
         with self._lock:
             self._entries.append(Processed(self._now_ms(), (topic, number), at, worker))

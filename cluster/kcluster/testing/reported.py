@@ -56,6 +56,10 @@ class ReportedRun(ABC):
     def clock_ms(self) -> int:
         """The cluster's time at this moment."""
 
+    def is_caller_dying(self) -> bool:
+        """Whether the calling thread belongs to an app that was killed, and has no effect."""
+        return False
+
     def begin_test(self) -> None:
         """Begin another test that shares this cluster: verdicts judge from now on."""
         self.test_began_ms = self.clock_ms()
@@ -107,7 +111,12 @@ class ReportedRun(ABC):
         read it.  In virtual time, records that the built-in consumers have read count as
         processed."""
         ledger = ProcessedLedger(
-            topic, group, self.clock_ms, lambda: self.recorder.first_ms, self._problems_of
+            topic,
+            group,
+            self.clock_ms,
+            lambda: self.recorder.first_ms,
+            self._problems_of,
+            self.is_caller_dying,
         )
         self._ledgers.append(ledger)
         return ledger
@@ -165,6 +174,11 @@ class ReportedRun(ABC):
         """The environment on which the run depends besides its seed, if it is known."""
         return {}
 
+    def _clients_story(self) -> Iterator[tuple[int, str]]:
+        """What the test's clients and programs met themselves: lines of the timeline, each with its
+        time."""
+        yield from ()
+
     def _threads(self) -> Iterator[str]:
         """The test's own threads that have not ended, and the refused calls of its threads, one
         line each."""
@@ -183,7 +197,7 @@ class ReportedRun(ABC):
             add_processing(record, *self._judged_processing(ledger))
         written = run_line(parent, record)
         return [
-            *story_lines(self.recorder, self.calling_lines, self.origin_ms),
+            *story_lines(self.recorder, self.calling_lines, self.origin_ms, self._clients_story()),
             "",
             *verdict.lines(),
             *manner_lines(self._manners()),

@@ -26,11 +26,23 @@ from _pytest.skipping import evaluate_skip_marks
 from msgspec import Struct
 
 from kcluster.runs.directory import free_directory, link_latest
-from kcluster.testing.items import FIXTURE, MARK, SEED, SEED_LIMIT_INI, replay_of, wide_fixtures
+from kcluster.testing.items import (
+    FIXTURE,
+    KEEP_GOING,
+    MARK,
+    SEED,
+    SEED_LIMIT_INI,
+    TRACE,
+    TRACE_FILE,
+    replay_of,
+    wide_fixtures,
+)
 from kcluster.testing.marks import arguments_of
 from kcluster.testing.reports import PENDING_RUNS, runs_directory
+from kcluster.testing.seed_tally import SeedTally, reason_of
 from kcluster.testing.seed_warnings import SeedWarning, WarningsOfSeeds, noting_warnings
 from kcluster.testing.temporary import give_own_directory, make_session_directory
+from kcluster.testing.trace_file import write_trace
 from kcluster.testing.world_handle import TestedWorldCluster
 from kcluster.world.seeds import WHERE_SIGNAL, SeedOutcome, SeedResult, cores, run_seeds
 
@@ -110,36 +122,48 @@ def _run_seeds(
     """The first seed that failed, and the reports."""
     first: list[SeedOutcome] = []
     warned = WarningsOfSeeds()
+    tally = SeedTally()
 
     def keep(outcome: SeedOutcome) -> None:
         if outcome.seed == seeds[0]:
             first.append(outcome)
-        if outcome.result is not None:
-            warned.add(outcome.seed, _child_report(outcome.result).warnings)
+        report = ChildReport() if outcome.result is None else _child_report(outcome.result)
+        warned.add(outcome.seed, report.warnings)
+        tally.add(outcome.seed, _reason(outcome, report) if outcome.failed else None)
 
-    workers = max(1, cores() // int(os.environ.get(_WORKERS, "1")))
     runs = runs_directory(item.config)
     pending = runs / f".seeds-{os.getpid()}"
     try:
         outcome = run_seeds(
             seeds,
             _in_child(item, seeds[0], pending),
-            workers=workers,
+            workers=workers_of(),
             limit_s=float(item.config.getini(SEED_LIMIT_INI)),
             on_outcome=keep,
+            keeps_going=item.config.getoption(KEEP_GOING),
         )
         failed = outcome.first_failed
         warned.report(item, None if failed is None else failed.seed)
         if failed is None:
+            _keep_trace(item, first[0])
             return None, _first_reports(item, first[0].result)
         reports = _with_seed(item, failed, seeds)
-        _keep_runs(pending / str(failed.seed), runs, reports)
+        if item.config.getoption(KEEP_GOING):
+            text = "\n".join(tally.lines(len(seeds)))
+            for report in reports:
+                if report.failed:
+                    report.sections.append(("all seeds", text))
+        _keep_trace(item, failed)
+        keep_runs(pending / str(failed.seed), runs, reports)
         return failed, reports
+    except KeyboardInterrupt:
+        say(item, f"{item.nodeid}: {tally.interrupted(len(seeds))}")
+        raise
     finally:
         shutil.rmtree(pending, ignore_errors=True)
 
 
-def _keep_runs(pending: Path, runs: Path, reports: Iterable[pytest.TestReport]) -> None:
+def keep_runs(pending: Path, runs: Path, reports: Iterable[pytest.TestReport]) -> None:
     """Move the run directories of the reported seed to their place; the directories of other seeds,
     which ran beside it, are deleted."""
     for written in sorted(pending.iterdir()) if pending.is_dir() else ():
@@ -164,17 +188,20 @@ def _in_child(item: pytest.Item, first: int, pending: Path) -> Callable[[int], S
             reports = run_as_child(item, seed, f"seed-{seed}")
         failed = any(report.failed for report in reports)
         rows = rows_of(item, reports) if failed or seed == first else []
-        return SeedResult(failed, msgspec.json.encode(ChildReport(rows, noted), enc_hook=str))
+        trace = item.stash.get(TRACE, []) if failed or seed == first else []
+        report = ChildReport(rows, noted, trace)
+        return SeedResult(failed, msgspec.json.encode(report, enc_hook=str))
 
     return run
 
 
 class ChildReport(Struct, frozen=True):
     """The report of a child.  `rows`: pytest's reports as plain values, if the reports will be
-    shown."""
+    shown; `trace`: the frames, if the command line asks for them."""
 
     rows: list[Any] = []
     warnings: list[SeedWarning] = []
+    trace: list[str] = []
 
 
 def _child_report(result: SeedResult) -> ChildReport:
@@ -183,6 +210,33 @@ def _child_report(result: SeedResult) -> ChildReport:
         return msgspec.json.decode(result.report, type=ChildReport)
     except msgspec.DecodeError:
         return ChildReport()
+
+
+def say(item: pytest.Item, line: str) -> None:
+    """Print a line of its own to the terminal of the session, if there is one."""
+    terminal = item.config.pluginmanager.getplugin("terminalreporter")
+    if terminal is not None:
+        terminal.ensure_newline()
+        terminal.write_line(line)
+
+
+def workers_of() -> int:
+    """The number of children at a time: the cores, shared with other workers of pytest-xdist."""
+    return max(1, cores() // int(os.environ.get(_WORKERS, "1")))
+
+
+def _keep_trace(item: pytest.Item, shown: SeedOutcome) -> None:
+    """Write the trace of the reported seed, if the command line asks for it."""
+    if item.config.getoption(TRACE_FILE) is not None and shown.result is not None:
+        write_trace(item, _child_report(shown.result).trace, shown.seed)
+
+
+def _reason(outcome: SeedOutcome, report: ChildReport) -> str:
+    """Why a seed failed, in a line."""
+    for row in report.rows:
+        if row.get("outcome") == "failed":
+            return reason_of(row.get("longrepr"))
+    return outcome.ended or "an error outside of the test"
 
 
 def _first_reports(item: pytest.Item, result: SeedResult | None) -> list[pytest.TestReport]:

@@ -40,8 +40,14 @@ _COMMITTERS = tuple[str, str, int, str]
 """(group, member, generation, error)."""
 
 
-def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: int) -> Iterator[str]:
-    """The timeline: events, the lines of the test that acted on the cluster, commits, lookups."""
+def story_lines(
+    recorder: Recorder,
+    callers: Iterable[CallingLine],
+    began_ms: int,
+    more: Iterable[tuple[int, str]] = (),
+) -> Iterator[str]:
+    """The timeline: events, the lines of the test that acted on the cluster, commits, lookups.
+    `more`: further lines, each with its time."""
     notes = recorder.notes
     places = {note.note_id: place for place, note in enumerate(notes)}
     entries: list[tuple[int, float, str | Commit]] = [
@@ -55,6 +61,7 @@ def story_lines(recorder: Recorder, callers: Iterable[CallingLine], began_ms: in
         line = event_line(at_ms, began_ms, "test", caller.place, source)
         entries.append((at_ms, caller.notes_before - 0.5, line))
     behind = len(notes)
+    entries += [(at_ms, behind, line) for at_ms, line in more]
     entries += [(x.at_ms, behind, _lookup_line(x, began_ms)) for x in _different_lookups(recorder)]
     entries += [
         (x.at_ms, -1, x)  # a member that commits and leaves within one ms commits first

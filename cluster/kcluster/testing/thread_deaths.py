@@ -49,17 +49,18 @@ class ThreadDeaths:
             threading.excepthook = self._others
 
     def _on_death(self, ended: threading.ExceptHookArgs) -> None:
-        if self._is_attached and ended.exc_type is not SystemExit:
-            self._note(ended)
+        error = ended.exc_value
+        if self._is_attached and error is not None and not isinstance(error, SystemExit):
+            self.note("" if ended.thread is None else ended.thread.name, error)
         self._others(ended)
 
-    def _note(self, ended: threading.ExceptHookArgs) -> None:
-        error = traceback.format_exception_only(ended.exc_type, ended.exc_value)[-1].strip()
-        frames = traceback.extract_tb(ended.exc_traceback)
+    def note(self, thread: str, error: BaseException) -> None:
+        """Note the death of a thread by this exception."""
+        text = traceback.format_exception_only(error)[-1].strip()
+        frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if not is_library(frame.filename)]
         place = place_of(own[-1].filename, own[-1].lineno or 0) if own else ""
-        name = "" if ended.thread is None else ended.thread.name
-        self.found.append(ThreadDeath(self._clock_ms(), name, error, place))
+        self.found.append(ThreadDeath(self._clock_ms(), thread, text, place))
 
 
 def death_lines(deaths: Iterable[ThreadDeath], began_ms: int) -> Iterator[str]:

@@ -51,6 +51,13 @@ class ActiveWorld:
         """Refused calls of functions that cannot work in virtual time, in their order."""
         self._network = network
 
+    def kill(self, app: str) -> None:
+        """End a program as SIGKILL does: the system closes its sockets, its threads end where they
+        stand.  It may be called while the cluster runs."""
+        self.at_exit.forget(app)
+        self.sockets.close_all_of(app)
+        self.scheduler.kill(app)
+
     def connect(self, host: str, port: int, local: tuple[str, int]) -> StreamEnd | None:
         """Return an end that is connected or being connected; None if no program on this machine
         listens at the address.  A local port without a listening program counts as a broker's,
@@ -117,6 +124,13 @@ def app_here() -> str:
     """The program that the calling thread belongs to, "" for none."""
     thread = thread_here()
     return "" if thread is None else thread.app
+
+
+def is_dying() -> bool:
+    """Whether the calling thread belongs to a program that was killed, or to a world that is over:
+    it only unwinds, and has no effect outside of itself."""
+    thread = thread_here()
+    return thread is not None and thread.is_ended_by_force
 
 
 def refused(reason: str) -> NotInVirtualTime:

@@ -36,9 +36,9 @@ class AtExits:
         """Drop all calls of this function."""
         self._entries[:] = [entry for entry in self._entries if entry.function != function]
 
-    def forget(self) -> None:
-        """Drop the calls of programs that have been killed."""
-        self._entries.clear()
+    def forget(self, app: str | None = None) -> None:
+        """Drop the calls of a program that has been killed, by default those of all programs."""
+        self._entries[:] = [entry for entry in self._entries if app not in (None, entry.app)]
 
     def run(self, app: str | None = None) -> None:
         """Make a program's calls, by default the calls of all programs, in reverse order."""

@@ -50,6 +50,8 @@ def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
         thread = scheduler.thread_here()
         if thread is not None and _is_new_line(thread, frame):
             scheduler.may_switch()
+            if scheduler.stalls:
+                scheduler.may_stall()
 
     if sys.version_info >= (3, 12):
         _monitor(interrupt, undo)

@@ -13,7 +13,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
-from kcluster.world.active import app_here
+from kcluster.world.active import app_here, is_dying
 
 Prefix = Callable[[str], str]
 """Makes the beginning of a line of this program at this moment."""
@@ -35,7 +35,7 @@ class ProgramOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Take text of the calling thread's program, and print the lines that it completes."""
-        if self._is_over:
+        if self._is_over or is_dying():
             return len(text)
         app = app_here()
         whole, newline, rest = (self._unfinished.pop(app, "") + text).rpartition("\n")

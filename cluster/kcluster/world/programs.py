@@ -22,14 +22,16 @@ import threading
 import types
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Final
 
 from msgspec import Struct, structs
 
 from kcluster.packaged import is_packaged
-from kcluster.world.active import app_here
+from kcluster.world.active import app_here, is_dying
 from kcluster.world.errors import NotInVirtualTime, WorldEnded
+from kcluster.world.imports import own_modules, program_file
 from kcluster.world.interleaving import is_users_code
 from kcluster.world.replacing import set_attribute
 from kcluster.world.signals import EndedBySignal, ProgramSignals, exit_code_of
@@ -38,6 +40,8 @@ from kcluster.world.world import World
 
 FAILED: Final = 1
 """The exit code of a program that an exception ended."""
+RESTART_LOOK_US: Final = 100_000
+"""The interval at which is checked whether a killed program may still be started again."""
 GRACE_S: Final = 30
 """The virtual time that a program has to end after SIGTERM, if it handles it; 30 s, as in
 Kubernetes."""
@@ -64,30 +68,105 @@ class ProgramEnd(Struct, frozen=True):
     reason: str = ""
 
 
-class Programs:
-    """The programs of one world.  `is_timed`: whether `time_is_up` will be called."""
+class ProgramKill(Struct, frozen=True):
+    """A program was killed.  `restarted_us`: when it was started again, -1 if it was not."""
 
-    def __init__(self, programs: Sequence[Program], world: World, is_timed: bool = False) -> None:
+    name: str
+    at_us: int
+    restarted_us: int = -1
+
+
+def _never_awaited() -> bool:
+    return False
+
+
+class Programs:
+    """The programs of one world.  `is_timed`: whether `time_is_up` will be called; `may_restart`:
+    whether a program that was killed may still be started again."""
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        world: World,
+        is_timed: bool = False,
+        may_restart: Callable[[], bool] = _never_awaited,
+    ) -> None:
         self.ends: list[ProgramEnd] = []
         """The ends so far, in their order."""
+        self.kills: list[ProgramKill] = []
+        """The kills so far, in their order."""
         self._world = world
-        self._lives = [_Life(program, world, self._on_end) for program in programs]
+        self._may_restart = may_restart
+        self._lives = {program.name: _Life(program, world, self._on_end) for program in programs}
+        self._killed: dict[str, None] = {}
+        """The programs that were killed and not started again."""
         self._signals = ProgramSignals(world, self._on_handler)
         self._is_timed = is_timed
         self._is_over = False
+        self._is_time_up = False
         self._news: list[ProgramEnd | None] = []
         """The ends that `run` has not seen yet; None stands for the end of the time."""
 
     @property
     def running(self) -> list[str]:
         """The names of the programs that have not ended."""
-        over = {end.name for end in self.ends}
-        return [life.program.name for life in self._lives if life.program.name not in over]
+        over = {end.name for end in self.ends} | {*self._killed}
+        return [name for name in self._lives if name not in over]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all programs."""
+        return tuple(self._lives)
+
+    def is_running(self, name: str) -> bool:
+        """Whether a program has neither ended nor been killed."""
+        return name in self.running and all(end is None or end.name != name for end in self._news)
+
+    def kill(self, name: str) -> None:
+        """Kill a program as SIGKILL does; it may be started again.  Called while the cluster
+        runs."""
+        self._killed[name] = None
+        self.kills.append(ProgramKill(name, self._world.scheduler.now_us))
+        self._signals.forget(name)
+        self._world.kill(name)
+        self._wake()
+
+    def start(self, name: str) -> None:
+        """Start a program again that was killed or has ended, with modules of its own; called while
+        the cluster runs.  Without effect once `run` has returned."""
+        if self._is_over:
+            return
+        self._killed.pop(name, None)
+        self.ends[:] = [end for end in self.ends if end.name != name]
+        for at, kill in enumerate(self.kills):
+            if kill.name == name and kill.restarted_us < 0:
+                now_us = self._world.scheduler.now_us
+                self.kills[at] = structs.replace(kill, restarted_us=now_us)
+        life = _Life(self._lives[name].program, self._world, self._on_end)
+        self._lives[name] = life
+        self._forget_modules(life.program)
+        if len(self._lives) == 1:
+            sys.argv, sys.modules["__main__"] = life.arguments, life.main
+        self._world.scheduler.spawn(life.thread.start, (), {}, app=name)
+
+    def stall(self, name: str, share: float, longest_us: int) -> None:
+        """Let threads of a program ("": of all) stand still; see World.stall."""
+        self._world.stall(name, share, longest_us)
+
+    def _forget_modules(self, program: Program) -> None:
+        """Have a program's own modules run again, as in a new process; not those that it shares
+        with other programs."""
+        others = [life.program for life in self._lives.values() if life.program is not program]
+        shared = {name for other in others for name in _modules_of(other)}
+        for name in _modules_of(program):
+            if name not in shared:
+                sys.modules.pop(name, None)
 
     def time_is_up(self) -> None:
         """End programs by SIGTERM: programs that handle it have GRACE_S to end, the others end at
         once.  Called while the cluster runs; without effect once `run` has returned."""
         if not self._is_over:
+            self._is_time_up = True
             self._tell(None)
 
     def run(self) -> None:
@@ -99,41 +178,50 @@ class Programs:
             self._signals.replace(undo)
             set_attribute(undo, sys, "stdin", io.StringIO())
             undo.callback(sys.path.__setitem__, slice(None), sys.path[:])
-            sys.path[:0] = list(dict.fromkeys(folder_of(life.program) for life in self._lives))
+            lives = self._lives.values()
+            sys.path[:0] = list(dict.fromkeys(folder_of(life.program) for life in lives))
             _give_each_its_own(undo, self._lives)
-            for life in self._lives:
+            for life in tuple(lives):
                 life.thread.start()
-            while self.running:
-                news = self._next_news()
-                if news is None:
+            while self.running or (self._killed and self._may_restart()):
+                look_us = self._world.scheduler.now_us + RESTART_LOOK_US
+                news = self._next_news(None if self.running else look_us)
+                if self._is_time_up:
                     self._terminate()
                     return
+                if news is None:
+                    continue  # a program was killed, and may be started again
                 self.ends.append(news)
                 if news.exit_code:
                     return
 
     def _next_news(self, deadline_us: int | None = None) -> ProgramEnd | None:
-        scheduler = self._world.scheduler
+        """The next end; None at the deadline, after a kill, and when the time is up."""
+        scheduler, kills = self._world.scheduler, len(self.kills)
         while not self._news:
             # A program that waits only for SIGTERM is no deadlock if SIGTERM will come.
             wait = _FOR_TIME if self._is_timed and self._signals.is_handled else _FOR_PROGRAMS
             scheduler.park(deadline_us, wait)
+            if len(self.kills) > kills:
+                return None
             if deadline_us is not None and scheduler.now_us >= deadline_us:
                 return None
         return self._news.pop(0)
 
     def _on_handler(self) -> None:
-        scheduler = self._world.scheduler
-        scheduler.wake(scheduler.threads[0])
+        self._wake()
 
     def _tell(self, news: ProgramEnd | None) -> None:
-        scheduler = self._world.scheduler
         self._news.append(news)
+        self._wake()
+
+    def _wake(self) -> None:
+        scheduler = self._world.scheduler
         scheduler.wake(scheduler.threads[0])
 
     def _terminate(self) -> None:
         handling = [x for x in self.running if self._signals.handles(x, signal.SIGTERM)]
-        for life in self._lives:
+        for life in self._lives.values():
             if life.program.name in handling:
                 threading.Thread(target=self._deliver, args=(life,), name="SIGTERM").start()
         deadline_us = self._world.scheduler.now_us + GRACE_S * 1_000_000
@@ -250,7 +338,7 @@ class _ProgramEnding:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if error is None or isinstance(error, WorldEnded):
+        if error is None or isinstance(error, WorldEnded) or is_dying():
             return False
         if isinstance(error, SystemExit):
             self._exit(error.code)
@@ -316,19 +404,24 @@ def folder_of(program: Program) -> str:
 # own
 
 
-def _give_each_its_own(undo: ExitStack, lives: Sequence[_Life]) -> None:
+def _give_each_its_own(undo: ExitStack, lives: dict[str, _Life]) -> None:
     """Give each program its own sys.argv, `__main__` and main thread, found by the calling
-    thread."""
-    threads, real = {life.program.name: life.thread for life in lives}, threading.main_thread
-    set_attribute(undo, threading, "main_thread", lambda: threads.get(app_here()) or real())
+    thread.  `lives`: the present life of each, by name."""
+    real = threading.main_thread
+
+    def main_thread() -> threading.Thread:
+        life = lives.get(app_here())
+        return real() if life is None else life.thread
+
+    set_attribute(undo, threading, "main_thread", main_thread)
     if len(lives) == 1:
-        set_attribute(undo, sys, "argv", lives[0].arguments)
-        main: ModuleType = lives[0].main
+        only = next(iter(lives.values()))
+        set_attribute(undo, sys, "argv", only.arguments)
+        main: ModuleType = only.main
     else:
-        by_name = {life.program.name: life for life in lives}
-        main = _MainOfEach(by_name)
+        main = _MainOfEach(lives)
         undo.callback(setattr, sys, "__class__", type(sys))
-        sys.__class__ = _sys_of_each(by_name)
+        sys.__class__ = _sys_of_each(lives)
     undo.callback(sys.modules.__setitem__, "__main__", sys.modules["__main__"])
     sys.modules["__main__"] = main
 
@@ -357,6 +450,12 @@ def _sys_of_each(lives: dict[str, _Life]) -> type[ModuleType]:
 
     argv = property(lambda module: _here(lives).arguments, set_argv)
     return types.new_class("sys", (ModuleType,), exec_body=lambda body: body.update(argv=argv))
+
+
+def _modules_of(program: Program) -> Iterable[str]:
+    """The modules of a program's own code, by name."""
+    file = program_file(program.target) if program.is_module else Path(program.target)
+    return own_modules([file], folder_of(program)) if file is not None else ()
 
 
 def names_of(targets: Iterable[str]) -> list[str]:

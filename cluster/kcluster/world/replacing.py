@@ -27,14 +27,16 @@ class Replacing:
     def __init__(self, replacements: Callable[[], Iterable[Replacement]]) -> None:
         self._replacements = replacements
         self._holders: list[Holder] = []
-        self._modules_seen = 0
+        self._modules_seen: set[int] = set()
+        """The modules at the last search, by address: one may have been imported anew."""
 
     def put_in(self, undo: ExitStack) -> None:
         """Put the replacements in; `undo` puts the originals back."""
-        if self._modules_seen != len(sys.modules):
+        modules = set(map(id, sys.modules.values()))
+        if not modules <= self._modules_seen:
             self._holders = []  # holders would be found as holders
             self._holders = holders_of(self._replacements)
-            self._modules_seen = len(sys.modules)
+            self._modules_seen = modules
         undo.callback(self._put_back)
         for holder in self._holders:
             holder.put(holder.replacement)

@@ -74,8 +74,8 @@ class WorldThread:
     """
 
     __slots__ = (
-        "app", "baton", "ident", "is_done", "is_ended_by_force", "is_lost", "is_parked", "line",
-        "loading", "number", "polls", "scheduler", "sentinel", "token", "wait", "was_woken",
+        "app", "baton", "endings", "ident", "is_done", "is_ended_by_force", "is_lost", "is_parked",
+        "line", "loading", "number", "polls", "scheduler", "sentinel", "token", "wait", "was_woken",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, number: int, app: str) -> None:
@@ -92,6 +92,8 @@ class WorldThread:
         """Whether a wake-up, not the deadline, ended the thread's last wait."""
         self.is_done = False
         self.is_ended_by_force = False
+        self.endings = 0
+        """The number of times that WorldEnded was raised in the thread."""
         self.is_lost = False
         """Whether the thread kept the baton, so that the others went on without it."""
         self.token = 0
@@ -118,6 +120,7 @@ class Scheduler:
 
     `limit_us`: the time of the cluster's clock at which the world must have ended.  `rng`: draws
     the next thread to run and the interruptions; without it, threads run first in, first out.
+    `stalling`: draws the stalls.
     """
 
     def __init__(
@@ -127,6 +130,7 @@ class Scheduler:
         limit_us: int = NEVER_US,
         cost: ComputeCost | None = None,
         rng: Random | None = None,
+        stalling: Random | None = None,
     ) -> None:
         self.clock = clock
         self.limit_us = limit_us
@@ -144,6 +148,10 @@ class Scheduler:
         self.is_random = rng is not None
         """Whether threads are interrupted at random."""
         self._rng = rng
+        self.stalls: dict[str, tuple[float, int]] = {}
+        """By program, "" for all: the share of lines of users' code at which its threads stand
+        still, and the longest time in µs."""
+        self._stalling = stalling or Random(0)
         self._chance = 0.0 if rng is None else rng.choice(INTERRUPTIONS)
         self.by_ident: dict[int, WorldThread] = {}
         """The threads that have begun and not ended, by ident, except threads that are `outside`
@@ -215,6 +223,21 @@ class Scheduler:
         self.current = None
         return left
 
+    def kill(self, app: str) -> None:
+        """End all threads of a program: each raises WorldEnded where it waits, at its next turn,
+        and can wait for nothing more.  It may be called while the cluster runs."""
+        for thread in self.threads:
+            if thread.app == app and not thread.is_ended_by_force:
+                thread.is_ended_by_force = True
+                if thread.is_parked:
+                    thread.is_parked = False
+                    self._run_queue.append(thread)
+
+    def await_forced_ends(self) -> None:
+        """Let the threads that are ended by force end; called by another thread."""
+        while any(thread.is_ended_by_force for thread in self.threads):
+            self.let_others_run()
+
     @property
     def _first(self) -> WorldThread:
         return self.threads[0]
@@ -228,6 +251,8 @@ class Scheduler:
     ) -> WorldThread:
         """Start a thread of the world; it runs when its turn comes."""
         assert self.current is not None, "a thread of no world starts a thread of this one"
+        if self.current.is_ended_by_force and not self.is_advancing:
+            raise WorldEnded
         self._started += 1
         thread = WorldThread(self, self._started, self.current.app if app is None else app)
         self.threads.append(thread)
@@ -324,6 +349,17 @@ class Scheduler:
         else:
             self.park(self.now_us + self._rng.randrange(1, LONGEST_PAUSE_US), FOREVER)
 
+    def may_stall(self) -> None:
+        """Let the calling thread stand still here for a drawn time, with the probability that its
+        program has."""
+        thread = self._current
+        found = self.stalls.get(thread.app) or self.stalls.get("")
+        if found is None or self.is_advancing or thread.loading or not thread.number:
+            return
+        share, longest_us = found
+        if self._stalling.random() < share:
+            self.park(self.now_us + self._stalling.randrange(1, longest_us + 1), FOREVER)
+
     def deadline_us(self, timeout_s: float) -> int | None:
         """The end of a timeout that began at the last reading of the clock, rounded up: a thread
         that sleeps until then finds the timeout over.  None for endless timeouts."""
@@ -358,7 +394,9 @@ class Scheduler:
         self._advance(until_us, _never)
         self._fire_timers()
         self._slice_us += cost_us
-        if self.now_us >= self.limit_us and self._crash is None:
+        if self._current.is_ended_by_force:
+            self._end_if_forced(self._current)
+        elif self.now_us >= self.limit_us and self._crash is None:
             self._crash = TimeLimit(self.describe())
             self.let_others_run()
         elif self._slice_us >= TIME_SLICE_US and self._run_queue:
@@ -392,18 +430,28 @@ class Scheduler:
 
     def _switch(self) -> None:
         thread = self._current
-        if thread.is_ended_by_force:
-            raise WorldEnded
+        self._end_if_forced(thread)
         successor = self._next()
         self._slice_us = 0
         if successor is not thread:
             self._hand_to(successor)
             self._await_baton(thread)
-        if thread.is_ended_by_force:
-            raise WorldEnded
+        self._end_if_forced(thread)
         if self._crash is not None and thread.number == 0:
             crash, self._crash = self._crash, None
             raise crash
+
+    def _end_if_forced(self, thread: WorldThread) -> None:
+        """Raise WorldEnded in a thread that is ended by force.  A thread that catches it again and
+        again, as a loop with a bare except does, stands still for ever."""
+        if not thread.is_ended_by_force:
+            return
+        thread.endings += 1
+        if thread.endings > MAX_ENDINGS and thread.number:
+            thread.is_lost = True
+            self._end(thread)
+            _acquire(thread.baton)
+        raise WorldEnded
 
     def _await_baton(self, thread: WorldThread) -> None:
         try:

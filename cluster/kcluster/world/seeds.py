@@ -101,11 +101,15 @@ def run_seeds(
     workers: int = 0,
     limit_s: float = LIMIT_S,
     on_outcome: Callable[[SeedOutcome], object] = lambda outcome: None,
+    keeps_going: bool = False,
+    until_s: float | None = None,
 ) -> SeedsOutcome:
     """Call `run(seed)` in a child for each seed, `workers` at a time (0: as many as cores), until
     one fails.  The failed seed that is reported does not depend on the speed of the children.
 
     `on_outcome` is called here, for each child that ended.  An exception of `run` fails its seed.
+    `keeps_going`: whether all seeds run, also after one has failed.  `until_s`: the time of
+    `time.monotonic` after which no more children begin.
     """
     children = _Children(run, limit_s)
     wanted = iter(sorted(set(seeds)))
@@ -115,8 +119,10 @@ def run_seeds(
     with frozen_for_children(), contextlib.ExitStack() as undo:
         undo.callback(children.stop)
         while True:
-            while first_failed is None and len(children.running) < (workers or cores()):
-                seed = next(wanted, None)
+            while len(children.running) < (workers or cores()):
+                is_late = until_s is not None and time.monotonic() >= until_s
+                is_over = is_late or (first_failed is not None and not keeps_going)
+                seed = None if is_over else next(wanted, None)
                 if seed is None:
                     break
                 children.start(seed)
@@ -128,7 +134,8 @@ def run_seeds(
                     passed += 1
                 elif first_failed is None or outcome.seed < first_failed.seed:
                     first_failed = outcome
-                    children.stop(above=outcome.seed)
+                    if not keeps_going:
+                        children.stop(above=outcome.seed)
 
 
 def cores() -> int:

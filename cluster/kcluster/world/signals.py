@@ -135,6 +135,11 @@ class ProgramSignals:
         """Whether any program handles any signal."""
         return any(map(callable, self._handlers.values()))
 
+    def forget(self, app: str) -> None:
+        """Drop the handlers of a program that was killed."""
+        self._handlers = {key: each for key, each in self._handlers.items() if key[0] != app}
+        self._wakeups.pop(app, None)
+
     def handles(self, app: str, number: int) -> bool:
         """Whether a program handles a signal."""
         return callable(self._handlers.get((app, number)))

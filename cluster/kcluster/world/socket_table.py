@@ -28,6 +28,13 @@ class Pollable(Protocol):
     def is_writable(self) -> bool:
         """Whether `send` would return at once; for an attempt to connect: whether it has ended."""
 
+    @property
+    def app(self) -> str:
+        """The program that made the socket, "" for a test."""
+
+    def close_for_process(self) -> None:
+        """Close the connection, as the system does when the socket's process has ended."""
+
     def watch(self, on_change: Callable[[], None]) -> None:
         """Call back whenever the socket may have become readable or writable."""
 
@@ -57,6 +64,12 @@ class SocketTable:
         self._descriptors += 1
         self.by_descriptor[self._descriptors] = sock
         return self._descriptors
+
+    def close_all_of(self, app: str) -> None:
+        """Close the sockets of a program that was killed."""
+        for sock in tuple(self.by_descriptor.values()):
+            if sock.app == app:
+                sock.close_for_process()
 
     def new_port(self) -> int:
         """A free port for a socket that is not bound to one."""

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.drivers.memory.addresses import CLIENT_HOST
 from kcluster.drivers.memory.stream import StreamEnd, refused_end, stream_pair
-from kcluster.world.active import refused, scheduler_here, world_here
+from kcluster.world.active import app_here, is_dying, refused, scheduler_here, world_here
+from kcluster.world.errors import WorldEnded
 from kcluster.world.scheduler import WorldThread
 from kcluster.world.waits import WaitFor, Waiting
 
@@ -64,6 +65,9 @@ class WorldSocket(RealSocket):
             raise refused("a socket cannot be made from a file descriptor in virtual time")
         if type not in (-1, socket.SOCK_STREAM):
             raise refused("only TCP sockets live in virtual time, no UDP or raw ones")
+        if is_dying():
+            raise WorldEnded
+        self.app = app_here()
         self._world = world
         self._sockets = world.sockets
         self._family = socket.AF_INET if family == -1 else family
@@ -357,6 +361,10 @@ class WorldSocket(RealSocket):
                 self._end.abort()
             else:
                 self._end.close()
+
+    def close_for_process(self) -> None:
+        """Close the connection, as the system does when the socket's process has ended."""
+        WorldSocket._real_close(self)  # without the farewell of ssl.SSLSocket
 
     def detach(self) -> int:
         if self._is_closed:

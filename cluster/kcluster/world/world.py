@@ -70,6 +70,7 @@ class World(ActiveWorld):
             limit_us=cluster.now_us + round(limit_s * 1e6) if limit_s else NEVER_US,
             cost=ComputeCost.drawn(rng) if compute is None else ComputeCost(compute),
             rng=Random(f"{seed}/schedule") if schedule == "random" else None,
+            stalling=Random(f"{seed}/stalls"),
         )
         super().__init__(cluster, scheduler, Random(f"{seed}/entropy"))
         self.seed = seed
@@ -77,6 +78,9 @@ class World(ActiveWorld):
         self.left: list[StuckThread] = []
         """Threads that had not ended at the end."""
         self._undo = ExitStack()
+        self._interrupts_lines = False
+        self.is_over = False
+        """Whether its programs have ended, and start no more."""
 
     def __enter__(self) -> Self:
         self.enter()
@@ -108,9 +112,24 @@ class World(ActiveWorld):
             undo.callback(self._depart)
             self.scheduler.enter()
             Watchdog(self.scheduler, self._patience_s).start(undo)
-            if self.scheduler.is_random:
-                interrupt_lines(self.scheduler, undo)
             self._undo = undo.pop_all()
+            if self.scheduler.is_random or self.scheduler.stalls:
+                self._interrupt_lines()
+
+    def _interrupt_lines(self) -> None:
+        if not self._interrupts_lines:
+            self._interrupts_lines = True
+            interrupt_lines(self.scheduler, self._undo)
+
+    def stall(self, app: str, share: float, longest_us: int) -> None:
+        """From now on, let threads of a program ("": of all) stand still at this share of the lines
+        of users' code; 0: no more.  In Python 3.11 this concerns threads that start later, and
+        functions that are called later."""
+        self.scheduler.stalls.pop(app, None)
+        if share:
+            self.scheduler.stalls[app] = (share, longest_us)
+            if self.scheduler.threads:
+                self._interrupt_lines()
 
     def _depart(self) -> None:
         self._network.is_inhabited = False
@@ -118,6 +137,7 @@ class World(ActiveWorld):
     def leave(self) -> None:
         """Make the calls registered for the exit, end the threads that are left, and put everything
         back."""
+        self.is_over = True
         try:
             self.at_exit.run()
         finally:

@@ -349,3 +349,68 @@ def test_simulate__ctrl_c_ends_a_program_that_never_waits(tmp_path: Path) -> Non
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.1)
     assert process.returncode == 130
+
+
+BILLING_DIES = """
+topology:
+  brokers: 3
+  topics: {orders: {}}
+steps:
+  - {when: 3rd commit of billing, delay: 10ms, kill: app billing}
+  - {after: 2s, start: app billing}
+  - {at: 40s, kill: app billing, for: 1s}
+"""
+BILLING = """
+import os
+from kafka import KafkaConsumer
+import prices
+
+print("life begins with", prices.known)
+consumer = KafkaConsumer("orders", bootstrap_servers=os.environ["KCLUSTER_BOOTSTRAP"],
+                         group_id="billing", auto_offset_reset="earliest",
+                         enable_auto_commit=False, session_timeout_ms=6000)
+try:
+    for record in consumer:
+        prices.known.append(record.offset)
+        print("billed", record.offset)
+        consumer.commit()
+finally:
+    print("never printed")
+"""
+ORDERS = """
+import time
+from kafka import KafkaProducer
+
+producer = KafkaProducer(bootstrap_servers="localhost:9092", acks="all")
+for number in range(30):
+    producer.send("orders", b"%d" % number)
+    time.sleep(2)
+producer.close()
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of kafka-python's imports
+def test_programs__die_and_start_again_by_steps(simulate: Simulate, tmp_path: Path) -> None:
+    Path("dies.yaml").write_text(BILLING_DIES)
+    Path("billing.py").write_text(BILLING)
+    Path("prices.py").write_text("known = []\n")
+    Path("orders.py").write_text(ORDERS)
+    apps = ("--app", "billing=billing.py", "--app", "orders=orders.py")
+    code, out, error = simulate(*apps, "--scenario", "dies.yaml", "--for", "70s")
+    assert code == 0, out + error
+    assert out.count("life begins with []") == 3  # its modules are new, too
+    assert "never printed" not in out
+    assert out.count("program_killed") == out.count("program_started") == 2
+    assert "program billing: killed after 40.000 s, started again 1.000 s later" in out
+    assert {f"billed {number}" for number in range(30)} <= set(re.findall(r"billed \d+", out))
+
+
+def test_programs__that_a_step_names_must_exist(simulate: Simulate, tmp_path: Path) -> None:
+    Path("dies.yaml").write_text(BILLING_DIES)
+    Path("orders.py").write_text(ORDERS)
+    code, _, error = simulate("--app", "biling=orders.py", "--scenario", "dies.yaml")
+    assert code == 2
+    assert (
+        "dies.yaml:6:5 steps[0].kill: app billing: no such program; did you mean biling?" in error
+    )
+    assert "dies.yaml:7:5 steps[1].start: app billing" in error

@@ -40,8 +40,7 @@ def run(options: SimulateOptions) -> int:
     if options.check_determinism:
         _refuse(options, "--check-determinism", ("seeds", "out", "trace"))
         return check_determinism()
-    sources = [source_of(program) for program in setting.programs]
-    import_libraries(sources, [folder_of(program) for program in setting.programs])
+    _import_libraries(setting)
     if options.seeds is None:
         return _simulate(options, setting)
     _refuse(options, "--seeds", ("trace",))
@@ -56,6 +55,17 @@ def run(options: SimulateOptions) -> int:
         if options.out is None
         else lambda seed: _simulate(options, replace(setting, seed=seed)),
     )
+
+
+def prepare(setting: SimulationSetting) -> None:
+    """Do once, in this process, what each child for a seed would repeat."""
+    _import_libraries(setting)
+    _warm_up(setting)
+
+
+def _import_libraries(setting: SimulationSetting) -> None:
+    sources = [source_of(program) for program in setting.programs]
+    import_libraries(sources, [folder_of(program) for program in setting.programs])
 
 
 def _warm_up(setting: SimulationSetting) -> None:

@@ -14,10 +14,13 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from kcluster.actions.stalls import apps_of
 from kcluster.cli.errors import CommandError
 from kcluster.cli.topology_choice import choose_topology
 from kcluster.config.files.durations import milliseconds
+from kcluster.config.files.problems import Problem, unknown
 from kcluster.config.topology.values import host_problem
+from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.search import scenario_files
 from kcluster.world.imports import own_modules, program_file
@@ -78,6 +81,7 @@ def setting_of(options: SimulateOptions) -> SimulationSetting:
         _check_host(options.host)
         topology = structs.replace(scenario.topology, host=options.host)
         scenario = structs.replace(scenario, topology=topology)
+    _check_apps(scenario, programs)
     return SimulationSetting(
         programs=programs,
         shared=shared,
@@ -189,6 +193,25 @@ def _scenario(options: SimulateOptions, programs: Sequence[Program]) -> Scenario
         raise CommandError("\n".join(problems) or several, 2)
     topology_file = None if options.topology is None else os.path.abspath(options.topology)
     return Scenario.load(files[0], topology=topology_file)
+
+
+def _check_apps(scenario: Scenario, programs: Sequence[Program]) -> None:
+    """ScenarioError for steps that name programs which do not run."""
+    names = [program.name for program in programs]
+    problems = [
+        Problem(
+            scenario.source,
+            step.place.line,
+            step.place.column,
+            f"{step.path}.{step.verb}",
+            f"app {app}: {unknown('program', app, names)}",
+        )
+        for step in scenario.steps
+        for app in apps_of(step.action)
+        if app not in names
+    ]
+    if problems:
+        raise ScenarioError(problems)
 
 
 def _check_host(host: str) -> None:

@@ -19,6 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.cli.simulate.noted_programs import NotedPrograms
 from kcluster.cli.simulate.options import SimulationSetting
 from kcluster.clients.ledger import Ledger
 from kcluster.config.files.durations import in_seconds
@@ -31,7 +32,7 @@ from kcluster.scenario.play.virtual import LEAVE_LIMIT_MS
 from kcluster.scenario.play.world import WorldStage
 from kcluster.world.environment import run_environment
 from kcluster.world.errors import Deadlock, Livelock, NotInVirtualTime, TimeLimit, thread_line
-from kcluster.world.programs import GRACE_S, ProgramEnd, Programs
+from kcluster.world.programs import GRACE_S, ProgramEnd, ProgramKill, Programs
 from kcluster.world.trace import WireTrace
 from kcluster.world.waits import StuckThread
 from kcluster.world.world import START_MS, World
@@ -44,13 +45,14 @@ _SUPERVISOR: Final = threading.main_thread().name
 
 
 class Simulated(Struct):
-    """The result of one simulation.  `ends`: the ends of programs, in order; `running`: programs
-    that had not ended; `steps_left`: the scenario's remaining steps when the programs ended;
-    `left`: threads that had not ended; `refused`: requests of programs that virtual time cannot
-    serve, even if the programs went on without them."""
+    """The result of one simulation.  `ends`: the ends of programs, in order; `kills`: the kills by
+    steps of the scenario; `running`: programs that had not ended; `steps_left`: the scenario's
+    remaining steps when the programs ended; `left`: threads that had not ended; `refused`: requests
+    of programs that virtual time cannot serve, even if the programs went on without them."""
 
     run: RunResult
     ends: list[ProgramEnd]
+    kills: list[ProgramKill]
     running: list[str]
     steps_left: int
     left: list[StuckThread]
@@ -128,7 +130,13 @@ class Simulation:
             schedule=setting.schedule,
             compute=setting.compute,
         )
-        programs = Programs(setting.programs, world, is_timed=duration_s is not None)
+        programs = Programs(
+            setting.programs,
+            world,
+            is_timed=duration_s is not None,
+            may_restart=lambda: self._run.runner.may_act,
+        )
+        self.cluster.verbs.programs = NotedPrograms(programs, driver.dispatcher)
         with ExitStack() as undo:
             self._set_environment(undo)
             self._run.begin()
@@ -152,6 +160,7 @@ class Simulation:
         return Simulated(
             run=self._judged(),
             ends=programs.ends,
+            kills=programs.kills,
             running=programs.running,
             steps_left=self._steps_left,
             left=world.left,
@@ -203,11 +212,20 @@ def _end_text(end: ProgramEnd) -> str:
     return f"program {end.name} ended with exit code {end.exit_code}{reason}"
 
 
+def _kill_text(kill: ProgramKill, began_us: int) -> str:
+    text = f"killed after {(kill.at_us - began_us) / 1e6:.3f} s"
+    if kill.restarted_us < 0:
+        return f"{text}, and not started again"
+    return f"{text}, started again {(kill.restarted_us - kill.at_us) / 1e6:.3f} s later"
+
+
 def ends_lines(simulated: Simulated) -> Iterator[str]:
     """The end of each program and thread, in a line."""
     for end in simulated.ends:
         after_s = (end.at_us - simulated.began_us) / 1e6
         yield f"program {end.name}: ended after {after_s:.3f} s, exit code {end.exit_code}"
+    for kill in simulated.kills:
+        yield f"program {kill.name}: {_kill_text(kill, simulated.began_us)}"
     for name in simulated.running:
         yield f"program {name}: still ran at the end"
     for reason in simulated.refused:

@@ -9,11 +9,34 @@ from __future__ import annotations
 import click
 
 from kcluster.cli.click_tools import Section, section
+from kcluster.cli.simulate.hash_seed import fix_hash_seed
 
 
 @section(Section.SCENARIOS)
 @click.command("search")
-@click.argument("file", required=False, metavar="[SCENARIO|TOPOLOGY]")
+@click.argument("file", required=False, metavar="[SCENARIO|TOPOLOGY|PROGRAM.py]")
+@click.option(
+    "--app",
+    "apps",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Search for faults that make programs fail, as of kcluster simulate; may be repeated.",
+)
+@click.option(
+    "--kill",
+    multiple=True,
+    metavar="NAME",
+    help="Programs that may be killed; may be repeated.  [default: all]",
+)
+@click.option(
+    "--topology", metavar="FILE", help="With programs: the cluster.  [default: 3 brokers]"
+)
+@click.option(
+    "--scenario", metavar="FILE", help="With programs: the cluster and clients; without steps."
+)
+@click.option(
+    "--for", "duration", metavar="TIME", help="With programs: end them after this virtual time."
+)
 @click.option(
     "--seconds", type=click.FloatRange(0, min_open=True), help="How long to search.  [default: 60]"
 )
@@ -38,6 +61,11 @@ from kcluster.cli.click_tools import Section, section
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per finding.")
 def command(
     file: str | None,
+    apps: tuple[str, ...],
+    kill: tuple[str, ...],
+    topology: str | None,
+    scenario: str | None,
+    duration: str | None,
     seconds: float | None,
     runs: int | None,
     jobs: int | None,
@@ -56,8 +84,30 @@ def command(
 
     Each finding is shrunk at once, and written as a scenario file that repeats it:
     kcluster scenario run FILE.
+
+    A PROGRAM.py, or several by --app, are run as by kcluster simulate: they, or brokers, die near
+    their commits, acks and rebalances, and their threads stall. A program that fails, a deadlock
+    and a broken promise are findings.
     """
+    seconds = 60.0 if seconds is None and runs is None else seconds
+    if apps or (file is not None and file.endswith(".py")):
+        fix_hash_seed()  # before everything that would be imported twice
+        from kcluster.cli.work.search_programs import search_users_programs
+
+        words = () if file is None else (file,)
+        search_users_programs(
+            {
+                "words": words,
+                "apps": apps,
+                "topology": topology,
+                "scenario": scenario,
+                "duration": duration,
+                "seed": seed,
+                "quiet": True,
+            },
+            {"seconds": seconds, "runs": runs, "jobs": jobs, "out": out, "kill": kill},
+        )
+        return
     from kcluster.cli.work.search import SearchOptions, search
 
-    seconds = 60.0 if seconds is None and runs is None else seconds
     search(file, SearchOptions(seconds, runs, jobs, seed, stop_on, out, plain, as_json))

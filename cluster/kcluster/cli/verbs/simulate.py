@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from kcluster.cli.click_tools import Section, section
+from kcluster.cli.simulate.hash_seed import fix_hash_seed
 
 
 @section(Section.SCENARIOS)
@@ -85,8 +86,6 @@ def command(**options: Any) -> None:
     The exit code is a failed program's, 1 if the verdict is not as expected, and 2 if a file is
     wrong.
     """
-    from kcluster.cli.simulate.hash_seed import fix_hash_seed
-
     fix_hash_seed()  # before everything that would be imported twice
     from kcluster.cli.work.simulate import simulate_programs
 

@@ -11,7 +11,7 @@ Kafka: the messages of its logs, e.g. state.change.logger.
 There is a module for each module of events, reasons.py for reasons, and lines.py for whole lines.
 """
 
-from kcluster.events.words import brokers, clients, security, steps, topics  # noqa: F401  # they register
+from kcluster.events.words import brokers, clients, programs, security, steps, topics  # noqa: F401  # they register
 from kcluster.events.words.base import text_of
 from kcluster.events.words.groups import departure_text, member_name
 from kcluster.events.words.lines import is_said_by, sentence_of, short_text, text_after_subject

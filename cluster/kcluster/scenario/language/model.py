@@ -279,6 +279,7 @@ class Trigger(Struct, frozen=True):
     at: Annotated[MomentRange | None, MOMENT, "Time since the start of the scenario."] = None
     after: Annotated[MomentRange | None, MOMENT, "Time since the step before it was done."] = None
     when: Annotated[Condition | None, CONDITION, "Wait until the condition holds."] = None
+    delay: Annotated[MomentRange | None, MOMENT, "Time after the condition of `when` held."] = None
     every: Annotated[
         MomentRange | None, MOMENT, "Repeat after this time, `times` times or until the end."
     ] = None
@@ -332,7 +333,7 @@ class Step(Struct, frozen=True):
     def is_drawn(self) -> bool:
         """Whether the seed decides on the time of the step, or on its nodes."""
         trigger, action = self.trigger, self.action
-        moments = (trigger.at, trigger.after, trigger.every)
+        moments = (trigger.at, trigger.after, trigger.delay, trigger.every)
         if any(moment is not None and moment.is_drawn for moment in moments):
             return True
         values = (getattr(action, name) for name in action.__struct_fields__)

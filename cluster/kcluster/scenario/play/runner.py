@@ -21,6 +21,7 @@ from kcluster.actions.base import repair_all
 from kcluster.actions.stage import Undo
 from kcluster.config.files.problems import Place
 from kcluster.events.steps import StepSkipped
+from kcluster.operations.conditions import MomentCondition
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
@@ -55,11 +56,18 @@ class Runner:
         self._undos: dict[int, Undo] = {}
         """The functions that undo the active actions, by a running number."""
         self._undo_count = 0
+        self._due: set[int] = set()
+        """The undos that `for` has set a time for."""
 
     @property
     def is_done(self) -> bool:
         """Whether all steps have been played."""
         return self._next >= len(self.scenario.steps) and self._waits_for is None
+
+    @property
+    def may_act(self) -> bool:
+        """Whether a step, or the end of its `for`, is still to come."""
+        return not self.is_ended and not (self.is_done and not self._due)
 
     def start(self) -> None:
         """Start with the first step."""
@@ -137,10 +145,20 @@ class Runner:
         began_ms = self.stage.now_ms
         if step.trigger.within_ms is not None:
             self.stage.at(began_ms + step.trigger.within_ms, lambda: self._too_late(step))
+        if isinstance(condition, MomentCondition):
+            self.stage.when_reached(condition.moment, lambda: self._delay(index, step))
+            return
         self.stage.when(
             lambda: self.is_ended or self.stage.holds(condition, since),
-            lambda: self._take(index, step),
+            lambda: self._delay(index, step),
         )
+
+    def _delay(self, index: int, step: Step) -> None:
+        delay_ms = 0 if step.trigger.delay is None else self._drawn(step.trigger.delay)
+        if delay_ms and not self.is_ended:
+            self.stage.at(self.stage.now_ms + delay_ms, lambda: self._take(index, step))
+        else:
+            self._take(index, step)
 
     def _too_late(self, step: Step) -> None:
         if self._waits_for is step and not self.is_ended:
@@ -193,9 +211,11 @@ class Runner:
         self._undos[number] = undo
         if step.options.for_ is not None:
             after_ms = self._drawn(step.options.for_)
+            self._due.add(number)
             stage.at(stage.now_ms + after_ms, lambda: self._undo(step, number))
 
     def _undo(self, step: Step, number: int) -> None:
+        self._due.discard(number)
         undo = self._undos.pop(number, None)
         if undo is None or self.is_ended:
             return

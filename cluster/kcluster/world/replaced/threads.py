@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import logging
 import queue
 import sys
 import threading
@@ -19,7 +20,7 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import Any, Final
 
-from kcluster.world.active import app_here, scheduler_here, world_here
+from kcluster.world.active import app_here, is_dying, scheduler_here, world_here
 from kcluster.world.errors import WorldEnded
 from kcluster.world.exits import AtExit
 from kcluster.world.holders import Replacement
@@ -127,14 +128,19 @@ else:
 
 
 def report_no_forced_ends(undo: ExitStack) -> None:
-    """Do not report threads that a world ends by force as crashed."""
-    report = threading.excepthook
+    """Do not report threads that are ended by force as crashed, and drop what they log."""
+    report, call_handlers = threading.excepthook, logging.Logger.callHandlers
 
     def excepthook(crash: Any, /) -> None:
-        if not issubclass(crash.exc_type, WorldEnded):
+        if not (issubclass(crash.exc_type, WorldEnded) or is_dying()):
             report(crash)
 
+    def handle(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if not is_dying():
+            call_handlers(logger, record)
+
     set_attribute(undo, threading, "excepthook", excepthook)
+    set_attribute(undo, logging.Logger, "callHandlers", handle)
 
 
 class _Changes(queue.SimpleQueue[None]):

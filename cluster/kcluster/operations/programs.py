@@ -1,0 +1,62 @@
+"""Users' programs beside a cluster in virtual time, as actions see them.
+
+Owns: the port RunningPrograms, and its absence.  Never: runs a program (world/, testing/, cli/).
+Kafka: no counterpart; kill -9 of a client's process, and its supervisor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kcluster.config.files.problems import unknown
+from kcluster.operations.errors import ClusterError
+
+
+class RunningPrograms(Protocol):
+    """The programs of one world; used in the driver's thread, which does not wait."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The programs, running or not, in the order of their first starts."""
+
+    def is_running(self, name: str) -> bool:
+        """Whether a program runs."""
+
+    def kill(self, name: str) -> None:
+        """Kill a program that runs, as SIGKILL does."""
+
+    def start(self, name: str) -> None:
+        """Start a program again that does not run; without effect once the world is over."""
+
+    def stall(self, name: str, share: float, longest_ms: int) -> None:
+        """From now on, let threads of a program ("": of all) stand still at this share of the lines
+        of its own code, each time for a drawn time up to `longest_ms`; 0: no more."""
+
+
+class NoPrograms:
+    """The programs of a cluster that has none beside it."""
+
+    names: Sequence[str] = ()
+
+    def is_running(self, name: str) -> bool:
+        raise ClusterError(_none(name))
+
+    def kill(self, name: str) -> None:
+        raise ClusterError(_none(name))
+
+    def start(self, name: str) -> None:
+        raise ClusterError(_none(name))
+
+    def stall(self, name: str, share: float, longest_ms: int) -> None:
+        raise ClusterError(_none(name or "all"))
+
+
+def _none(name: str) -> str:
+    return f"app {name}: no programs run here; kcluster simulate and kafka_cluster.run run some"
+
+
+def check_program(name: str, names: Sequence[str]) -> None:
+    """Raise ClusterError if there is no such program."""
+    if name not in names:
+        raise ClusterError(f"app {name}: {unknown('program', name, names)}")

@@ -1,0 +1,159 @@
+"""Faults near moments in the life of users' programs, drawn by a seed.
+
+Owns: ProgramLife, what a run without faults showed; the faults that are drawn from it.  Never: runs
+a program (testing/, cli/simulate/ do), shrinks (shrink.py).  Kafka: no counterpart.
+
+A bug of a program shows itself when it dies, or loses its broker, within a few milliseconds: after
+it has committed and before it has worked.  Moments that are drawn uniformly miss this nearly
+always, so each fault follows a moment that the run without faults had (operations/moments.py).
+Rates and lengths are drawn once for a run, as a swarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.actions.base import Action
+from kcluster.actions.brokers import KillBrokers, PauseBrokers
+from kcluster.actions.groups import Rebalance
+from kcluster.actions.network import Isolate
+from kcluster.actions.stalls import StallProgram
+from kcluster.operations.conditions import condition
+from kcluster.operations.moments import (
+    ACK,
+    CLIENTS_MOMENTS,
+    COMMIT,
+    DELIVERY,
+    PRODUCE,
+    REBALANCE,
+    TRANSACTION,
+    NthMoment,
+    SeenMoment,
+)
+from kcluster.operations.targets import Targets, targets
+from kcluster.scenario.language.model import Step, StepOptions, Trigger
+from kcluster.scenario.language.words import MomentRange
+
+EVENTS_NEAR: Final = ("leader_elected", "group_member_joined")
+"""The events near which faults are put, besides the moments of clients."""
+SECOND_FAULT_SHARE: Final = 0.3
+STALLS_SHARE: Final = 0.5
+DELAYS_MS: Final = (0, 5, 50, 500, 3_000)
+"""The longest times after a moment; one is drawn for each fault."""
+DOWN_MS: Final = (200, 1_000, 5_000)
+"""The times after which a killed program is started again."""
+FAULT_MS: Final = (2_000, 12_000, 20_000)
+"""The times after which another fault ends: shorter and longer than Kafka's time-outs."""
+STALLED_LINES: Final = (0.02, 0.1, 0.3)
+STALLS_MS: Final = (5, 20, 200)
+
+
+_WEIGHTS: Final = {COMMIT: 4, DELIVERY: 3, ACK: 2, PRODUCE: 2, REBALANCE: 2, TRANSACTION: 4}
+"""How probable a kind of moment is; 1 for others."""
+
+
+class ProgramLife(Struct, frozen=True):
+    """The run of programs without faults.  `apps`: the programs that may be killed; `moments`: the
+    number of moments by (kind, subject), sorted; `partitions`: of the user's topics; `groups`:
+    consumer groups."""
+
+    apps: tuple[str, ...]
+    moments: tuple[tuple[str, str, int], ...]
+    partitions: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+class LifeCount:
+    """Counts the moments of a run."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def add(self, seen: SeenMoment) -> None:
+        """Count a moment."""
+        if seen.kind in CLIENTS_MOMENTS or seen.kind in EVENTS_NEAR:
+            key = seen.kind, seen.names[0]
+            self._counts[key] = self._counts.get(key, 0) + 1
+
+    def life(self, apps: Sequence[str], partitions: Sequence[str]) -> ProgramLife:
+        """What was counted."""
+        moments = tuple(sorted((*key, count) for key, count in self._counts.items()))
+        groups = tuple(sorted({of for kind, of in self._counts if kind in (COMMIT, REBALANCE)}))
+        return ProgramLife(tuple(apps), moments, tuple(partitions), groups)
+
+
+def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
+    """The faults of one run: one or two near moments, and perhaps stalls of threads from the
+    beginning."""
+    rng = Random(f"{seed}/near")
+    steps: list[Step] = []
+    if rng.random() < STALLS_SHARE:
+        app = rng.choice(life.apps) if life.apps else "all"
+        action = StallProgram(app, rng.choice(STALLED_LINES), rng.choice(STALLS_MS))
+        steps.append(Step("stall", action, options=StepOptions(if_possible=True)))
+    kinds = [kind for kind in _KINDS if kind.is_possible(life)]
+    if not life.moments or not kinds:
+        return tuple(steps)
+    for _ in range(1 + (rng.random() < SECOND_FAULT_SHARE)):
+        kind = rng.choices(kinds, [each.weight for each in kinds])[0]
+        lasts_ms = rng.choice(kind.lasts_ms) if kind.lasts_ms else None
+        steps.append(_step(kind.make(life, rng), _moment(life, rng), lasts_ms, rng))
+    return tuple(steps)
+
+
+def _moment(life: ProgramLife, rng: Random) -> NthMoment:
+    """The weights are those of kinds, so rare moments are not lost among frequent ones."""
+    kinds = sorted({kind for kind, _, _ in life.moments})
+    kind = rng.choices(kinds, [_WEIGHTS.get(each, 1) for each in kinds])[0]
+    of, count = rng.choice([(of, count) for each, of, count in life.moments if each == kind])
+    return NthMoment(1 + rng.randrange(count), kind, of)
+
+
+def _step(action: Action, moment: NthMoment, lasts_ms: int | None, rng: Random) -> Step:
+    delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
+    trigger = Trigger(
+        when=condition(str(moment)), delay=MomentRange(delay_ms, delay_ms) if delay_ms else None
+    )
+    lasts = None if lasts_ms is None else MomentRange(lasts_ms, lasts_ms)
+    return Step(action.VERB, action, trigger, StepOptions(for_=lasts, if_possible=True))
+
+
+class _FaultNear(Struct, frozen=True):
+    """A kind of faults: its weight, how long it lasts, what it needs, how it is made."""
+
+    weight: int
+    lasts_ms: tuple[int, ...]
+    is_possible: Callable[[ProgramLife], bool]
+    make: Callable[[ProgramLife, Random], Action]
+
+
+def _leader(life: ProgramLife, rng: Random) -> Targets:
+    return targets(f"leader({rng.choice(life.partitions)})")
+
+
+def _has_apps(life: ProgramLife) -> bool:
+    return bool(life.apps)
+
+
+def _has_partitions(life: ProgramLife) -> bool:
+    return bool(life.partitions)
+
+
+_KINDS: Final = (
+    _FaultNear(
+        6,
+        DOWN_MS,
+        _has_apps,
+        lambda life, rng: KillBrokers(targets(f"app {rng.choice(life.apps)}")),
+    ),
+    _FaultNear(2, FAULT_MS, _has_partitions, lambda life, rng: KillBrokers(_leader(life, rng))),
+    _FaultNear(1, FAULT_MS, _has_partitions, lambda life, rng: PauseBrokers(_leader(life, rng))),
+    _FaultNear(1, FAULT_MS, _has_partitions, lambda life, rng: Isolate(_leader(life, rng))),
+    _FaultNear(
+        1, (), lambda life: bool(life.groups), lambda life, rng: Rebalance(rng.choice(life.groups))
+    ),
+)
