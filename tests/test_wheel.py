@@ -97,7 +97,8 @@ def test_wheel__it_has_every_file_of_the_package_and_of_the_scenarios(wheel: Pat
         if path.suffix == ".yaml"
     }
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert names == ours | shipped | {"pytest_kcluster.py"}
+    others = {"pytest_kcluster.py", "kcluster/cli/mcp/SKILL.md"}
+    assert names == ours | shipped | others
 
 
 def tracked(folder: Path) -> list[Path]:
