@@ -406,6 +406,7 @@ class Simulated(VirtualRig):
         latency_ms: float = 0,
         of_brokers: Mapping[str, Any] | None = None,
         features: Mapping[str, int] | None = None,
+        era: str | None = None,
         **configs: Any,
     ) -> None:
         topic_config = {name.replace("_", "."): value for name, value in configs.items()}
@@ -414,6 +415,7 @@ class Simulated(VirtualRig):
             topics={TOPIC: {"assignment": [list(replicas)], "config": topic_config}},
             config={"auto.leader.rebalance.enable": False, **(of_brokers or {})},
             features=features,
+            era=era,
             network={"default_latency_ms": latency_ms},
         )
         super().__init__(topology, seed)

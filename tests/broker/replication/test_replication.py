@@ -439,3 +439,22 @@ def calls_while_a_leader_is_missed(partitions: int) -> int:
 @pytest.mark.pure_python  # compiled functions are not counted
 def test_unanswered_fetches__cost_the_same_whatever_the_number_of_partitions() -> None:
     assert calls_while_a_leader_is_missed(100) == calls_while_a_leader_is_missed(3) > 100
+
+
+def test_era__a_log_that_diverged_unseen_inside_a_batch_is_no_longer_replicated() -> None:
+    """Before KIP-279: broker 2 has another record at an offset of broker 1's batch of three."""
+    t = Simulated(era="before KIP-279")
+    t.produce(b"m1")
+    t.run_for(1_000)
+    for one, other in ((2, 1), (3, 1), (3, 2)):
+        t.cut(one, other)
+    t.produce(b"a", b"b", b"c", acks=1)
+    t.move("orders", 0, 2)
+    t.wait(lambda: t.leader_id == 2)
+    t.produce(b"x", to=2, acks=1)
+    t.move("orders", 0, 1)
+    t.wait(lambda: t.leader_id == 1)
+    t.heal()
+    t.wait(lambda: t.isr == [1, 3])
+    assert t.values(1) == t.values(3) == [b"m1", b"a", b"b", b"c"]
+    assert t.values(2) == [b"m1", b"x"]

@@ -380,6 +380,11 @@ class ReplicaFetcher:
                 # batch.
                 # DIFFERS: Kafka stops replicating until a restart, unless this log is empty.
                 replica.truncate_fully_and_start_at(end_offset)
+            elif first.base_offset < end_offset and not self._compares_always:
+                # Before KIP-279 logs may differ unseen, so that this one ends inside a batch.
+                # DIFFERS: the fetcher's thread then died, with all its partitions.
+                self._leave_out_for_a_while(replica, now_ms)
+                return
             replica.append_as_follower(batches, now_ms)
             self._named[replica] = None
             moved = True
