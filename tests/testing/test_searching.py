@@ -13,7 +13,7 @@ import kcluster.testing.world_handle  # noqa: F401  # a world outlives the sessi
 pytest_plugins = ["pytester"]
 
 BUGS = Path(__file__).parent / "bugs"
-PROGRAMS = ("aborted", "dead_letter", "pool", "singleton", "tasks", "tracker")
+PROGRAMS = ("aborted", "dead_letter", "pool", "singleton", "tasks")
 FOUND_WITHIN = 50
 SOUND_FOR = 100
 LIMIT_S = 1800

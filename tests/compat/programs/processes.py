@@ -9,11 +9,14 @@ the program has done its share, so nothing here waits for a time to pass.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +48,7 @@ class Program:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=True,  # it ends with all processes that it has started
         )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -60,8 +64,8 @@ class Program:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._reader.join()
 
@@ -90,7 +94,7 @@ class Program:
 
 
 def wait_until(
-    condition: Callable[[], bool], what: str, programs: Sequence[Program], limit_s: float = 60
+    condition: Callable[[], bool], what: str, programs: Sequence[Program], limit_s: float = 150
 ) -> None:
     """Wait until the condition holds, while all programs run."""
     deadline = time.monotonic() + limit_s
@@ -143,7 +147,7 @@ def break_along(
 
 
 def wait_committed(
-    cluster: Cluster, group: str, topic: str, partitions: int, count: int, *, limit_s: float = 60
+    cluster: Cluster, group: str, topic: str, partitions: int, count: int, *, limit_s: float = 150
 ) -> None:
     """Wait until the group has committed as many offsets of the topic's partitions in sum."""
     settings = confluent_settings(cluster.bootstrap, group_id=group, enable_auto_commit=False)

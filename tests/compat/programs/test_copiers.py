@@ -22,7 +22,7 @@ from tests.rig.patience import PATIENCE_S
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.slow,
-    pytest.mark.timeout_s(120),
+    pytest.mark.timeout_s(400),
     pytest.mark.xdist_group("kafka programs"),
 ]
 

@@ -27,7 +27,7 @@ from tests.rig.patience import PATIENCE_S
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.slow,
-    pytest.mark.timeout_s(180),
+    pytest.mark.timeout_s(500),
     pytest.mark.xdist_group("kafka programs"),
 ]
 
