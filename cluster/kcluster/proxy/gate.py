@@ -198,13 +198,17 @@ class ProxyGate:
                 caps = self.book.caps(call_of(known, request), _now_ms())
                 return self._serve(with_caps(caps, request), connection, exchange, request, frame)
             case Delay(of=Half.REQUEST):
-                self._forward_later(drawn_us(effect, entry.rng) / 1e6, connection, exchange, frame)
+                delay_s = drawn_us(effect, entry.rng) / 1e6
+                gevent.spawn_later(delay_s, _held_back(connection, exchange, frame))
             case Drop(of=Half.REQUEST, close=False):
                 self._silence(name, connection)
             case Drop(of=Half.REQUEST) | Close(when=CloseTime.BEFORE):
                 connection.close(f"rule {name}")
             case Reorder():
-                self._hold(effect, entry, connection, exchange, frame)
+                release = _held_back(connection, exchange, frame)
+                held = _HeldRequest(connection, entry, release)
+                self._held.append(held)
+                gevent.spawn_later(effect.limit_ms / 1000, self._release, held)
             case _:
                 self._change_answer(name, entry, connection, exchange)
                 return True
@@ -241,35 +245,6 @@ class ProxyGate:
         )
         connection.forward(exchange, buffers, frame)
         return False
-
-    def _forward_later(
-        self, delay_s: float, connection: ProxiedConnection, exchange: Exchange, frame: memoryview
-    ) -> None:
-        go_on = connection.wait()
-
-        def forward() -> None:
-            connection.forward(exchange, [SIZE.pack(len(frame)), frame], frame)
-            go_on()
-
-        gevent.spawn_later(delay_s, forward)
-
-    def _hold(
-        self,
-        effect: Reorder,
-        entry: ActiveRule,
-        connection: ProxiedConnection,
-        exchange: Exchange,
-        frame: memoryview,
-    ) -> None:
-        go_on = connection.wait()
-
-        def forward() -> None:
-            connection.forward(exchange, [SIZE.pack(len(frame)), frame], frame)
-            go_on()
-
-        held = _HeldRequest(connection, entry, forward)
-        self._held.append(held)
-        gevent.spawn_later(effect.limit_ms / 1000, self._release, held)
 
     def _release(self, held: _HeldRequest) -> None:
         if held in self._held:
@@ -348,6 +323,19 @@ def problem_before_a_cluster(rule: Rule) -> str | None:
 def batches_in(body: Message) -> list[ProducedBatch]:
     """The batches of a request, if it is a Produce."""
     return batches_of(body) if isinstance(body, m.ProduceRequest) else []
+
+
+def _held_back(
+    connection: ProxiedConnection, exchange: Exchange, frame: memoryview
+) -> Callable[[], None]:
+    """Hold a request, and its connection, until the returned function forwards it."""
+    go_on = connection.wait()
+
+    def forward() -> None:
+        connection.forward(exchange, [SIZE.pack(len(frame)), frame], frame)
+        go_on()
+
+    return forward
 
 
 def answer_later(

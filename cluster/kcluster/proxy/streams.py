@@ -210,14 +210,6 @@ class FrameStream:
 
     # ----------------------------------------------------------------------------- writing
 
-    def send_frames(self, frames: list[Buffer]) -> None:
-        """Send frames, each with its length before it."""
-        buffers: list[Buffer] = []
-        for frame in frames:
-            buffers.append(SIZE.pack(len(frame)))
-            buffers.append(frame)
-        self.send(buffers)
-
     def send(self, buffers: list[Buffer]) -> None:
         """Send bytes after all earlier ones.  The buffers must not change afterwards."""
         if not self.is_open:
