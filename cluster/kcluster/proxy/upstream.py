@@ -13,13 +13,13 @@ import random
 import socket
 import ssl
 from fnmatch import fnmatchcase
-from ipaddress import ip_address
 from typing import Final
 
 import gevent
 import gevent.socket
 from msgspec import Struct
 
+from kcluster.hosts import is_loopback
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.errors import ProtocolError
@@ -79,7 +79,7 @@ class Upstream:
         """A connection to a broker, which has logged in if the proxy does; UpstreamError with the
         reason if there is none."""
         place = f"{address[0]}:{address[1]}"
-        if not self._may_reach(address[0]):
+        if not self.may_reach(address[0]):
             raise UpstreamError(
                 f"{place} is not this machine; a proxy changes what its clients do there: if you"
                 f" mean it, add --allow {address[0]}"
@@ -99,7 +99,8 @@ class Upstream:
                 raise
             return end
 
-    def _may_reach(self, host: str) -> bool:
+    def may_reach(self, host: str) -> bool:
+        """Whether a host is this machine, or one that is allowed."""
         return is_loopback(host) or any(fnmatchcase(host, each) for each in self._allowed)
 
     def connect_to_any(self) -> tuple[ByteEnd, Address]:
@@ -198,14 +199,6 @@ class OwnConnection:
         if version < oldest:
             raise UpstreamError(f"{self._place} does not serve {APIS[key].name}")
         return key, version
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _log_in(end: ByteEnd, access: ClientAccess, place: str) -> None:

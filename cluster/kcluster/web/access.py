@@ -60,14 +60,6 @@ class AccessControl:
             )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def host_name(header: str) -> str:
     """The name or address in a Host header, without its port."""
     text = header.strip().lower()

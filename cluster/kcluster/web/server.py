@@ -22,8 +22,9 @@ from gevent.event import Event
 from gevent.lock import BoundedSemaphore
 from gevent.threadpool import ThreadPool
 
+from kcluster.hosts import is_loopback
 from kcluster.operations.errors import ClusterError
-from kcluster.web.access import AccessControl, is_loopback
+from kcluster.web.access import AccessControl
 from kcluster.web.application import WebApplication
 from kcluster.web.connection import LimitedServer
 from kcluster.web.held import HeldCluster, HeldClusters

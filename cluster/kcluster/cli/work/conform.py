@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
-from fnmatch import fnmatchcase
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +39,7 @@ from kcluster.conform.session import ConformSession, tasks_of
 from kcluster.conform.words import report_lines
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.proxy.addresses import Address
-from kcluster.proxy.upstream import Upstream, UpstreamError, UpstreamSecurity, is_loopback
+from kcluster.proxy.upstream import Upstream, UpstreamError, UpstreamSecurity
 
 COULD_NOT: Final = 2
 """The exit code if the cluster could not be asked."""
@@ -85,10 +85,10 @@ def _run(options: ConformOptions) -> int:
     security = UpstreamSecurity()
     if options.command_config is not None:
         security = read_command_config(options.command_config)
-    _require_allowed(bootstrap, options.allow)
     upstream = Upstream(bootstrap, security, options.allow)
+    _require_allowed(upstream, bootstrap)
     facts = facts_of(upstream)
-    _require_allowed(tuple(facts.brokers.values()), options.allow)
+    _require_allowed(upstream, facts.brokers.values())
     report = _asked(options, upstream, facts, reference, only)
     _write(options, report)
     if report.stopped:
@@ -114,9 +114,9 @@ def _plain(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def _require_allowed(addresses: tuple[Address, ...], allowed: tuple[str, ...]) -> None:
+def _require_allowed(upstream: Upstream, addresses: Iterable[Address]) -> None:
     for host, port in addresses:
-        if not is_loopback(host) and not any(fnmatchcase(host, each) for each in allowed):
+        if not upstream.may_reach(host):
             raise CommandError(
                 f"{host}:{port} is not this machine; topics and groups are made there: if you mean"
                 f" it, add --allow {host}",

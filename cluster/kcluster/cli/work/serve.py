@@ -16,8 +16,8 @@ from queue import SimpleQueue
 from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
 from kcluster.cli.stop_signals import leaving_within, on_stop_signals
+from kcluster.hosts import is_loopback
 from kcluster.operations.errors import ClusterError
-from kcluster.web.access import is_loopback
 from kcluster.web.server import WebServer
 from kcluster.web.tls import CertificateFiles
 
