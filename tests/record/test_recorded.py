@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from kcluster.judge.judgment import Judgment
 from kcluster.judge.parts import judge_history
 from kcluster.record import HistoryFile, recorded
 from kcluster.record.history_file import value_text
+from tests.foreign_clients.aiokafka_clients import run_async
 
 READ_ALL: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
 
@@ -96,7 +96,7 @@ def test_recorded__aiokafka(bootstrap: str, history: HistoryFile, tmp_path: Path
             many = await consumer.getmany(timeout_ms=5_000)
             return found + [each.value for each in many[TopicPartition("async", 0)]]
 
-    assert asyncio.run(program()) == [b"0", b"1", b"2"]
+    assert run_async(program()) == [b"0", b"1", b"2"]
     judgment = judged(tmp_path)
     assert (judgment.outcome, judgment.acked, judgment.read) == ("valid", 3, 3)
 
@@ -167,7 +167,7 @@ def test_recorded__positions_and_ends(bootstrap: str, history: HistoryFile, tmp_
             assert (await reader.getone()).value == b"a"
             return await reader.position(place), await reader.end_offsets([place])
 
-    assert asyncio.run(program()) == (1, {place: 1})
+    assert run_async(program()) == (1, {place: 1})
     assert [line["offset"] for line in lines(tmp_path, "position")] == [1, 1]
     assert [line["offset"] for line in lines(tmp_path, "log_end")] == [1, 1]
     assert judged(tmp_path).outcome == "valid"
