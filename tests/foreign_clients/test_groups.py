@@ -60,11 +60,9 @@ class Member(threading.Thread):
         self.consumer: Any = None
         self.commits = False
         """Before it leaves."""
-
-    @property
-    def share(self) -> frozenset[int]:
-        """Its partitions."""
-        return frozenset(at.partition for at in self.consumer.assignment())
+        self.share: frozenset[int] = frozenset()
+        """Its partitions after its last poll. Only its own thread asks the client for them: while
+        another one consumes, librdkafka may take long to answer."""
 
     def run(self) -> None:
         group = self._group
@@ -86,7 +84,9 @@ class Member(threading.Thread):
         self.consumer = consumer
         while not self._stopping.is_set():
             read = poll(consumer)
+            share = frozenset(at.partition for at in consumer.assignment())
             with self._group.moved:
+                self.share = share
                 self._group.read += read
                 self._group.moved.notify_all()
 
