@@ -56,6 +56,12 @@ def test_aiokafka_connects_to_a_dead_broker_twenty_times_a_second() -> None:
     assert 100 < counted(findings.reconnects)["attempts to connect"] < 300
 
 
+def test_aiokafka_asks_an_old_leader_again_and_again_and_never_for_metadata() -> None:
+    figures = counted(findings.lookups_at_an_old_leader)
+    assert figures["offset lookups"] > 70
+    assert figures["metadata asked for"] == 0
+
+
 def test_kafka_python_takes_seconds_for_milliseconds() -> None:
     assert counted(findings.backoff_units)["passes of the sender"] > 3_000
 

@@ -176,6 +176,37 @@ def stop_without_coordinator(cluster: Any) -> Figures:
     return asyncio.run(run())
 
 
+def lookups_at_an_old_leader(cluster: Any) -> Figures:
+    """A consumer of aiokafka joins its group while the leader is moved: how often does it ask the
+    old leader where the log begins, and how often for metadata?"""
+    from aiokafka import AIOKafkaConsumer
+
+    async def run() -> Figures:
+        consumer = AIOKafkaConsumer(
+            "orders",
+            bootstrap_servers=cluster.bootstrap,
+            group_id="billing",
+            auto_offset_reset="earliest",
+        )
+        joining = asyncio.create_task(consumer.start())
+        await asyncio.sleep(1)  # the group's first generation begins after 3 s
+        old = cluster.leader("orders", 0)
+        await asyncio.to_thread(cluster.move, "orders-0", to=1 if old != 1 else 2)
+        requests = counts_requests(cluster)
+        await joining
+        until_s = time.monotonic() + WATCHED_S
+        while time.monotonic() < until_s:
+            await consumer.getmany(timeout_ms=500)
+        await consumer.stop()
+        return {
+            "offset lookups": requests["LIST_OFFSETS"],
+            "metadata asked for": requests["METADATA"],
+            "in s": WATCHED_S,
+        }
+
+    return asyncio.run(run())
+
+
 def expired_in_flight(cluster: Any) -> Figures:
     """An idempotent producer while the leader is cut off for longer than delivery.timeout.ms: what
     becomes of its records once all is well again?"""
@@ -219,6 +250,7 @@ FINDINGS: Final[dict[str, Callable[[Any], Figures]]] = {
         reconnects,
         stop_in_backoff,
         stop_without_coordinator,
+        lookups_at_an_old_leader,
         expired_in_flight,
     )
 }
