@@ -18,6 +18,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from typing import Final, Protocol
 
 import gevent
@@ -36,7 +37,7 @@ from kcluster.protocol.messages import Message
 from kcluster.proxy.addresses import Address, address_paths, rewrite
 from kcluster.proxy.exchange import BARE_TOKEN, Exchange, bare_token, correlation_id_of, exchange_of
 from kcluster.proxy.logins import BareTokens, refusal_of_mechanism
-from kcluster.proxy.streams import SIZE, ByteEnd, FrameStream
+from kcluster.proxy.streams import SIZE, ByteEnd, FrameStream, framed
 from kcluster.proxy.upstream import UpstreamError
 from kcluster.proxy.versions import PlainAnswers, capped, make_too_new
 
@@ -45,9 +46,17 @@ MAX_REQUEST_BYTES: Final = 100 << 20
 MAX_ANSWER_BYTES: Final = (1 << 31) - 1
 MAX_PENDING: Final = 10_000
 """The requests of a connection that may wait for answers; later ones are not read."""
-_WITH_ADDRESSES: Final = frozenset(
-    key for key, line in APIS.items() if address_paths(key, line.all_versions[1])
-)
+_API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+_SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
+
+
+@cache
+def is_read(api_key: int, version: int) -> bool:
+    """Whether an answer is decoded before it is sent: those that may have addresses, and those of
+    Fetch, which open the sessions that rules know."""
+    if not is_known(api_key, version):
+        return False
+    return api_key == ApiKey.FETCH or bool(address_paths(api_key, version))
 
 
 class RequestGate(Protocol):
@@ -188,16 +197,16 @@ class ProxiedConnection:
         out: list[Buffer] = []
         forwarded: list[tuple[Exchange, memoryview]] = []
         while arrived and not self._waits and self.is_open:
-            if len(self._pending) >= (1 if gate.is_active else MAX_PENDING):
+            is_active = gate.is_active
+            if len(self._pending) >= (1 if is_active else MAX_PENDING):
                 break
             frame = arrived.popleft()
             exchange = self._taken(frame)
             if exchange is None:
                 break
-            if gate.is_active and not gate.admits(self, exchange, frame):
+            if is_active and not gate.admits(self, exchange, frame):
                 continue
-            out.append(SIZE.pack(len(frame)))
-            out.append(frame)
+            out += framed(frame)
             if exchange.is_answered:
                 self._pending.append(exchange)
             forwarded.append((exchange, frame))
@@ -220,11 +229,11 @@ class ProxiedConnection:
             self.close(f"a request that is not Kafka's: {error}")
             return None
         key, version = exchange.api_key, exchange.api_version
-        if key == ApiKey.API_VERSIONS and not is_known(key, version):
+        if key == _API_VERSIONS and not is_known(key, version):
             if version > 0:
                 make_too_new(frame)
             exchange.api_version = 0  # that of the broker's answer
-        elif key == ApiKey.SASL_HANDSHAKE:
+        elif key == _SASL_HANDSHAKE:
             refusal = refusal_of_mechanism(exchange, frame)
             if refusal is not None:
                 self.close(refusal)
@@ -276,7 +285,7 @@ class ProxiedConnection:
                 return
             exchange = self._pending.popleft()
             if exchange.api_key == BARE_TOKEN:
-                out += (SIZE.pack(len(frame)), frame)
+                out += framed(frame)
             elif exchange.is_own:
                 self._answered_own(exchange, frame)
             elif correlation_id_of(frame) != exchange.correlation_id:
@@ -286,7 +295,8 @@ class ProxiedConnection:
                 self._answered(exchange, frame, out)
             if not self.is_open:
                 return
-        self._send(out)
+        if out and not self._is_silent and self._client is not None:
+            self._client.send(out)
         self._pump()
 
     def ask(self, exchange: Exchange, body: Message, on_answer: Callable[[Message], None]) -> None:
@@ -311,14 +321,15 @@ class ProxiedConnection:
         key, version = exchange.api_key, exchange.api_version
         body: Message | None = None
         is_changed = False
-        reads = exchange.on_answer is not None or (
-            key == ApiKey.API_VERSIONS and frame[SIZE.size :] not in self._host.plain_versions
-        )
-        if (reads or key in _WITH_ADDRESSES) and is_known(key, version):
+        if (
+            is_read(key, version)
+            or (key == _API_VERSIONS and frame[SIZE.size :] not in self._host.plain_versions)
+            or exchange.on_answer is not None
+        ) and is_known(key, version):
             body = self._decoded(exchange, frame)
             if body is not None:
                 is_changed = self._rewritten(exchange, body)
-            if key == ApiKey.API_VERSIONS and not is_changed:
+            if key == _API_VERSIONS and not is_changed:
                 self._host.plain_versions.add(frame[SIZE.size :])
         if exchange.on_answer is not None and body is not None:
             changed = exchange.on_answer(body)
@@ -333,7 +344,7 @@ class ProxiedConnection:
             size_bytes = sum(map(len, buffers)) - SIZE.size
             out += buffers
         else:
-            out += (SIZE.pack(size_bytes), frame)
+            out += framed(frame)
         self._host.recorder.answered(self, exchange, size_bytes, body, frame)
 
     def _encoded(self, exchange: Exchange, body: Message) -> list[Buffer]:
