@@ -282,6 +282,14 @@ def test_running__a_cluster_that_is_not_there_is_a_clear_error() -> None:
         RunningProxy(ProxySettings((place,), base_port=0))
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_running__a_proxy_is_not_put_before_itself(host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(UpstreamError, match=f"{host}:{port} is the proxy itself, not a cluster"):
+        RunningProxy(ProxySettings(((host, port),), base_port=port))
+
+
 def test_running__another_machine_must_be_allowed() -> None:
     with pytest.raises(UpstreamError, match=re.escape("add --allow kafka.example")):
         RunningProxy(ProxySettings((("kafka.example", 9092),), base_port=0))

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 import gevent
 
 from kcluster.drivers.sockets.connection import IoWatcher
+from kcluster.hosts import is_loopback
 from kcluster.proxy.addresses import Address
 
 BACKLOG: Final = 1024
@@ -215,6 +216,16 @@ class ProxyPorts:
         for listener in self._open.values():
             listener.close()
         self._open.clear()
+
+
+def is_own(address: Address, host: str, port: int) -> bool:
+    """Whether an address leads to this machine's listener on `host` and `port`."""
+    name, number = address
+    if number != port:
+        return False
+    if host in WILDCARDS:
+        return is_loopback(name)
+    return name == host or {name, host} == {"localhost", "127.0.0.1"}
 
 
 def reached_host(host: str, sock: socket.socket) -> str:

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from kcluster.cli.errors import CommandError
 from kcluster.cli.verbs.proxy import command
 from kcluster.cli.work.command_config import read_command_config
-from kcluster.cli.work.proxy_options import bootstrap_of
+from kcluster.cli.work.proxy_options import bootstrap_of, client_tls
 from kcluster.cli.work.proxy_rules import read_rules
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
@@ -189,6 +189,21 @@ def test_options__addresses_of_ipv6_have_brackets() -> None:
     assert bootstrap_of("[::1]:9092, kafka:1") == (("::1", 9092), ("kafka", 1))
 
 
+def test_options__a_certificate_needs_its_key(tmp_path: Path) -> None:
+    none, text, lone = (tmp_path / name for name in ("none.pem", "text.pem", "lone.pem"))
+    text.write_text("no PEM")
+    lone.write_text("-----BEGIN CERTIFICATE-----")
+    for files, problem in {
+        (none, text): f"--tls-cert {none}: No such file or directory",
+        (lone, none): f"--tls-key {none}: No such file or directory",
+        (text, text): f"--tls-cert {text}: not a PEM file of certificates",
+        (lone, lone): f"--tls-cert {lone} has no private key: add --tls-key FILE",
+        (lone, text): f"--tls-key {text}: not a PEM file with a private key",
+    }.items():
+        with pytest.raises(CommandError, match=re.escape(problem)):
+            client_tls(files)
+
+
 RULES = """\
 - rule: {api: Produce, nth: 2, answer: NOT_ENOUGH_REPLICAS}
 - rule: {api: Fetc, close: before}
@@ -260,6 +275,7 @@ def test_command_config__without_a_login_module_clients_log_in(tmp_path: Path) -
 WRONG = {
     "security.protocol=SSLL": "client.properties:1:1: security.protocol=SSLL: there are PLAINTEXT",
     "sasl.mechanisms=PLAIN": "did you mean sasl.mechanism?",
+    "securty.protocol=SSL": "did you mean security.protocol?",
     f"security.protocol=SASL_SSL\nsasl.jaas.config={PLAIN} required;": "client.properties:2:1",
     "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/none.pem": (
         "client.properties:3:1: ssl.truststore.location: /none.pem: No such file"

@@ -63,8 +63,10 @@ def run_proxy(options: ProxyOptions) -> int:
     """Run until a signal; returns the exit code.  Problems go to stderr."""
     try:
         return _run(options)
-    except (UpstreamError, PortTaken) as error:
+    except UpstreamError as error:
         problem, exit_code = str(error), 1
+    except PortTaken as error:
+        problem, exit_code = f"{error}; --base-port chooses another port", 1
     except CommandError as error:
         problem, exit_code = str(error), error.exit_code
     except (ScenarioError, RuleError) as error:
