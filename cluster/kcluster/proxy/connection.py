@@ -34,7 +34,7 @@ from kcluster.protocol.framing import (
     encode_response_frame,
 )
 from kcluster.protocol.messages import Message
-from kcluster.proxy.addresses import Address, address_paths, rewrite
+from kcluster.proxy.addresses import Address, address_paths, names_none, rewrite
 from kcluster.proxy.exchange import BARE_TOKEN, Exchange, bare_token, correlation_id_of, exchange_of
 from kcluster.proxy.logins import BareTokens, refusal_of_mechanism
 from kcluster.proxy.streams import SIZE, ByteEnd, FrameStream, framed
@@ -322,7 +322,7 @@ class ProxiedConnection:
         body: Message | None = None
         is_changed = False
         if (
-            is_read(key, version)
+            (is_read(key, version) and not names_none(key, version, frame))
             or (key == _API_VERSIONS and frame[SIZE.size :] not in self._host.plain_versions)
             or exchange.on_answer is not None
         ) and is_known(key, version):

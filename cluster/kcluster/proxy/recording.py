@@ -43,11 +43,7 @@ from kcluster.runs.record import LeaderRow
 MAX_NAMES: Final = 100_000
 _SECRET: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _FETCH: Final = int(ApiKey.FETCH)
-_WITH_NAMES: Final = (
-    m.MetadataResponse,
-    m.DescribeTopicPartitionsResponse,
-    m.CreateTopicsResponse,
-)
+_WITH_NAMES: Final = (m.MetadataResponse, m.DescribeTopicPartitionsResponse, m.CreateTopicsResponse)
 """The answers that have a topic's name beside its id."""
 
 
