@@ -22,7 +22,7 @@ from functools import cache
 from typing import Final, Protocol
 
 import gevent
-from msgspec import structs
+from msgspec import Struct, structs
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey, is_known
@@ -124,6 +124,15 @@ class ProxyHost(Protocol):
 
     def forget(self, connection: ProxiedConnection) -> None:
         """Forget a connection that is closed."""
+
+
+class _Passed(Struct, gc=False):
+    """An answer for the client, to be recorded.  `body`: the answer, if it was decoded."""
+
+    exchange: Exchange
+    size_bytes: int
+    body: Message | None
+    frame: memoryview
 
 
 class ProxiedConnection:
@@ -279,24 +288,34 @@ class ProxiedConnection:
 
     def _on_answers(self, frames: list[memoryview]) -> None:
         out: list[Buffer] = []
+        passed: list[_Passed] = []
+        problem = ""
         for frame in frames:
             if not self._pending:
-                self.close("the broker sent an answer without a request")
-                return
+                problem = "the broker sent an answer without a request"
+                break
             exchange = self._pending.popleft()
             if exchange.api_key == BARE_TOKEN:
                 out += framed(frame)
             elif exchange.is_own:
                 self._answered_own(exchange, frame)
             elif correlation_id_of(frame) != exchange.correlation_id:
-                self.close("the broker's answers are not in the order of the requests")
-                return
+                self._pending.appendleft(exchange)  # it has no answer
+                problem = "the broker's answers are not in the order of the requests"
+                break
             else:
-                self._answered(exchange, frame, out)
+                self._answered(exchange, frame, out, passed)
             if not self.is_open:
-                return
-        if out and not self._is_silent and self._client is not None:
+                break
+        is_sent = self.is_open and not self._is_silent
+        if out and is_sent and self._client is not None:
             self._client.send(out)
+        recorder = self._host.recorder
+        for each in passed:
+            size_bytes = each.size_bytes if is_sent else -1
+            recorder.answered(self, each.exchange, size_bytes, each.body, each.frame)
+        if problem:
+            self.close(problem)
         self._pump()
 
     def ask(self, exchange: Exchange, body: Message, on_answer: Callable[[Message], None]) -> None:
@@ -316,8 +335,11 @@ class ProxiedConnection:
         else:
             exchange.on_answer(body)
 
-    def _answered(self, exchange: Exchange, frame: memoryview, out: list[Buffer]) -> None:
-        """Add the answer to the bytes for the client, changed if it must be."""
+    def _answered(
+        self, exchange: Exchange, frame: memoryview, out: list[Buffer], passed: list[_Passed]
+    ) -> None:
+        """Add the answer to the bytes for the client, changed if it must be, and to those that are
+        recorded once they are sent."""
         key, version = exchange.api_key, exchange.api_version
         body: Message | None = None
         is_changed = False
@@ -345,7 +367,7 @@ class ProxiedConnection:
             out += buffers
         else:
             out += framed(frame)
-        self._host.recorder.answered(self, exchange, size_bytes, body, frame)
+        passed.append(_Passed(exchange, size_bytes, body, frame))
 
     def _encoded(self, exchange: Exchange, body: Message) -> list[Buffer]:
         return encode_response_frame(
