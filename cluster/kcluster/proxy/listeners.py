@@ -34,7 +34,12 @@ Accepted = Callable[[int, socket.socket], None]
 
 
 class PortTaken(Exception):
-    """The error for a port that cannot be opened; str() is one line."""
+    """The error for a port that cannot be opened; str() is one line.  `is_used`: whether another
+    program has it."""
+
+    def __init__(self, problem: str, *, is_used: bool) -> None:
+        super().__init__(problem)
+        self.is_used = is_used
 
 
 class ProxyPort:
@@ -54,7 +59,8 @@ class ProxyPort:
             self._socket.listen(BACKLOG)
         except OSError as error:
             self._socket.close()
-            raise PortTaken(f"cannot listen on {host}:{port}: {error.strerror}") from None
+            problem = f"cannot listen on {host}:{port}: {error.strerror}"
+            raise PortTaken(problem, is_used=error.errno == errno.EADDRINUSE) from None
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
         self._watcher: IoWatcher = gevent.get_hub().loop.io(self._socket.fileno(), 1)

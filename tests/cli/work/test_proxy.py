@@ -157,18 +157,31 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_proxy__an_unreachable_cluster_is_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+def refusal(*words: str) -> str:
+    """What a proxy that cannot start prints."""
     finished = subprocess.run(
-        [sys.executable, "-m", "kcluster", "proxy", "--bootstrap", f"127.0.0.1:{port}"],
+        [sys.executable, "-m", "kcluster", "proxy", *words],
         env={**os.environ, "PYTHONPATH": CODE},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
     assert finished.returncode == 1
-    assert finished.stderr == f"kcluster: 127.0.0.1:{port}: Connection refused\n"
+    return finished.stderr
+
+
+def test_proxy__an_unreachable_cluster_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+    said = refusal("--bootstrap", place, "--base-port", "0")
+    assert said == f"kcluster: {place}: Connection refused\n"
+
+
+def test_proxy__a_port_that_is_taken_is_one_line(cluster: Cluster) -> None:
+    port = cluster.bootstrap.rpartition(":")[2]
+    said = refusal("--bootstrap", "127.0.0.1:1", "--base-port", port)
+    assert said.startswith(f"kcluster: cannot listen on 127.0.0.1:{port}: ")
+    assert said.endswith("; --base-port chooses another port\n")
 
 
 def test_proxy__a_key_without_a_certificate_is_refused() -> None:

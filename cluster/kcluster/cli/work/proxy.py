@@ -66,7 +66,8 @@ def run_proxy(options: ProxyOptions) -> int:
     except UpstreamError as error:
         problem, exit_code = str(error), 1
     except PortTaken as error:
-        problem, exit_code = f"{error}; --base-port chooses another port", 1
+        hint = "; --base-port chooses another port" if error.is_used else ""
+        problem, exit_code = f"{error}{hint}", 1
     except CommandError as error:
         problem, exit_code = str(error), error.exit_code
     except (ScenarioError, RuleError) as error:
