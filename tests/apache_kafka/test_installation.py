@@ -73,14 +73,15 @@ def test_installation__maven_fails(machine: Path) -> None:
 @pytest.mark.parametrize("version", ["2.8.0", "nonsense", "", "4.4.0/..", "99.1.0"])
 def test_installation__no_such_version(machine: Path, version: str) -> None:
     assert why_not(version or "-") == (
-        f"Kafka {version or '-'}: a real Kafka can be of 4.0, 4.1, 4.2, 4.3, 4.4"
+        f"Kafka {version or '-'} cannot be started; the releases are 4.0, 4.1, 4.2, 4.3, 4.4"
     )
 
 
 def test_installation__of_a_directory_without_kafka(machine: Path) -> None:
     assert why_not(None, machine) == (
-        f"{machine} is no unpacked Kafka: it has no libs/kafka_2.13-*.jar"
+        f"{machine} is not an unpacked Kafka: it has no libs/kafka_2.13-*.jar"
     )
+    assert why_not(None, machine / "none") == f"{machine / 'none'}: no such directory"
 
 
 def test_installation__of_a_directory(machine: Path) -> None:
@@ -96,7 +97,7 @@ def test_installation__of_a_directory(machine: Path) -> None:
 def test_version__is_the_topology_s() -> None:
     assert version_for(Topology.of(brokers=1)) == "4.4.0"
     assert version_for(Topology.of(brokers=1, kafka_version="4.3")) == "4.3.1"
-    with pytest.raises(ClusterError, match=r"Kafka 2.8: a real Kafka can be of"):
+    with pytest.raises(ClusterError, match=r"Kafka 2.8 cannot be started"):
         version_for(Topology.of(brokers=1, kafka_version="2.8"))
     with pytest.raises(ClusterError, match=r"brokers of 4.3 and 4.4: on the real ground all"):
         version_for(Topology.of(brokers=[{"id": 1, "kafka_version": "4.3"}, {"id": 2}]))

@@ -11,7 +11,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey, codec
 from kcluster.protocol.codec.schema import FieldSchema, StructSchema, message_schema
 from kcluster.protocol.framing import decode_response_frame, encode_response_frame
-from kcluster.proxy.addresses import address_paths, rewrite
+from kcluster.proxy.addresses import address_paths, names_none, rewrite
 
 # What names a host and a port, and is no broker's address for clients.
 NO_BROKERS = {
@@ -74,6 +74,7 @@ def test_addresses__each_version_comes_out_with_the_new_address(key: int, versio
     name = f"{APIS[key].name}Response"
     body = filled(message_schema(name).top, version, m.message_class(name))
     frame = b"".join(encode_response_frame(key, version, 5, body))[4:]
+    assert not names_none(key, version, memoryview(frame))
     _, body = decode_response_frame(key, version, frame)
     asked = []
 
@@ -87,6 +88,27 @@ def test_addresses__each_version_comes_out_with_the_new_address(key: int, versio
     assert b"new.example" in frame
     (paths,) = address_paths(key, version)
     assert codec(key, version).name == APIS[key].name, paths
+
+
+PRODUCE_WITH_ADDRESSES = [version for key, version in VERSIONS if key == ApiKey.PRODUCE]
+
+
+@pytest.mark.parametrize("version", PRODUCE_WITH_ADDRESSES)
+def test_addresses__the_last_bytes_of_an_ack_show_that_it_has_none(version: int) -> None:
+    def shows_none(**fields: Any) -> bool:
+        made = m.ProduceResponse(**fields)
+        frame = b"".join(encode_response_frame(ApiKey.PRODUCE, version, 5, made))[4:]
+        return names_none(ApiKey.PRODUCE, version, memoryview(frame))
+
+    topics = [value_of(field, version, m.ProduceResponse)
+              for field in message_schema("ProduceResponse").top.fields
+              if field.name == "responses"]  # fmt: skip
+    assert shows_none(responses=topics[0])
+    assert not shows_none(responses=topics[0], throttle_time_ms=1)
+    for port in (1, 255, 256, 9092, 9216, 65280, 65535):
+        for rack in (None, "", "r"):
+            end = m.ProduceResponse.NodeEndpoint(0, "h", port, rack)
+            assert not shows_none(responses=topics[0], node_endpoints=[end]), (port, rack)
 
 
 def test_addresses__an_entry_without_a_node_stays() -> None:

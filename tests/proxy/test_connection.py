@@ -19,7 +19,7 @@ from kcluster.protocol.framing import (
     encode_request_frame,
     encode_response_frame,
 )
-from kcluster.proxy.proxy import ProxySettings
+from kcluster.proxy.proxy import KafkaProxy, ProxySettings
 from kcluster.proxy.running import ProxyStopped, RunningProxy
 from kcluster.proxy.streams import MAX_UNSENT_BYTES
 from kcluster.proxy.upstream import UpstreamError
@@ -211,6 +211,27 @@ def test_connection__a_broker_that_answers_nonsense_ends_one_connection(answer: 
         assert len(got) == 3
 
 
+NOT_KAFKAS = {
+    "its bytes are HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "its bytes are TLS": bytes.fromhex("15030300020246"),
+    "a frame of -5 bytes": struct.pack(">i", -5),
+}
+
+
+@pytest.mark.parametrize("problem", NOT_KAFKAS)
+def test_upstream__an_answer_to_the_proxy_that_is_not_kafkas_is_named(problem: str) -> None:
+    def ask(proxy: KafkaProxy) -> None:
+        with proxy.upstream.open() as own:
+            own.ask(m.ListGroupsRequest())
+
+    with (
+        answering(NOT_KAFKAS[problem]) as (bootstrap, _),
+        proxy_before(bootstrap) as found,
+        pytest.raises(UpstreamError, match=f"the answer is not Kafka's: {problem}"),
+    ):
+        found.running.call(ask)
+
+
 # --------------------------------------------------------------------------- a changing cluster
 
 
@@ -280,6 +301,14 @@ def test_running__a_cluster_that_is_not_there_is_a_clear_error() -> None:
         place = server.getsockname()
     with pytest.raises(UpstreamError, match=f"127.0.0.1:{place[1]}: Connection refused"):
         RunningProxy(ProxySettings((place,), base_port=0))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_running__a_proxy_is_not_put_before_itself(host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(UpstreamError, match=f"{host}:{port} is the proxy itself, not a cluster"):
+        RunningProxy(ProxySettings(((host, port),), base_port=port))
 
 
 def test_running__another_machine_must_be_allowed() -> None:

@@ -51,5 +51,6 @@ def test_ports__open_while_the_broker_serves(reserved: ReservedPort) -> None:
 
 def test_ports__of_another_process_are_taken(reserved: ReservedPort) -> None:
     """A port that was not lent stays closed to a proxy, as to any other program."""
-    with pytest.raises(PortTaken, match="Address already in use"):
+    with pytest.raises(PortTaken, match="Address already in use") as caught:
         ports_on(reserved, Queue()).open(1)
+    assert caught.value.is_used

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.records.batches import parse_batches
-from tests.rig.proxied import PlainClient, Proxied, proxied
+from kcluster.proxy.proxy import ProxySettings
+from kcluster.proxy.running import RunningProxy
+from kcluster.runs.proxied_rows import EXCHANGES
+from tests.rig.patience import PATIENCE_S
+from tests.rig.proxied import PlainClient, Proxied, Rows, addresses, proxied
 from tests.rig.requests import batch, fetch_request, produce_request
 
 TOPIC = "orders"
@@ -107,6 +113,32 @@ def test_proxy__a_connection_to_a_dead_broker_is_closed_as_by_the_broker() -> No
             "broker 2 cannot be reached",
             "broker 2 is reached again",
         ]
+
+
+class SlowRows(Rows):
+    """A record that is written once the client has its answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_answer = threading.Event()
+        self.waited: list[bool] = []
+
+    def put(self, file: str, row: Struct) -> None:
+        self.waited.append(self.has_answer.wait(PATIENCE_S))
+        super().put(file, row)
+
+
+def test_proxy__no_client_waits_for_the_record(three: Proxied) -> None:
+    rows = SlowRows()
+    settings = ProxySettings(addresses(three.upstream.bootstrap), base_port=0)
+    with RunningProxy(settings, sink=rows) as running:
+        with PlainClient(running.bootstrap) as client:
+            client.ask(m.ListGroupsRequest(), 4)
+            rows.has_answer.set()
+        running.call(lambda _proxy: None)
+    assert rows.waited
+    assert all(rows.waited)
+    assert [row.api for row in rows.of[EXCHANGES]] == ["ListGroups"]
 
 
 def test_proxy__an_exchange_is_a_row_with_its_latency_and_sizes(three: Proxied) -> None:

@@ -121,7 +121,7 @@ def check_version(version: str) -> None:
     release = find_release(version.partition("-")[0])
     known = ", ".join(name for name in releases() if releases()[name].number >= FIRST_RELEASE)
     if release is None or release.number < FIRST_RELEASE:
-        raise ClusterError(f"Kafka {version}: a real Kafka can be of {known}")
+        raise ClusterError(f"Kafka {version} cannot be started; the releases are {known}")
 
 
 # ----------------------------------------------------------------------------------- Java
@@ -210,9 +210,11 @@ def _fetch(version: str, place: Path, log: Callable[[str], None]) -> None:
 
 
 def _unpacked_jars(home: Path) -> list[Path]:
+    if not home.is_dir():
+        raise ClusterError(f"{home}: no such directory")
     jars = sorted((home.absolute() / "libs").glob("*.jar"))
     if not any(_CORE_JAR.fullmatch(jar.name) for jar in jars):
-        raise ClusterError(f"{home} is no unpacked Kafka: it has no libs/kafka_2.13-*.jar")
+        raise ClusterError(f"{home} is not an unpacked Kafka: it has no libs/kafka_2.13-*.jar")
     return jars
 
 

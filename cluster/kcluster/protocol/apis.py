@@ -133,14 +133,15 @@ version 3 and higher (KAFKA-18659)."""
 
 TELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 
+_KNOWN: Final = {key: line.all_versions for key, line in APIS.items()}
 _codecs: dict[tuple[int, int], Codec] = {}
 _record_codecs: dict[tuple[str, int], RecordCodec] = {}
 
 
 def is_known(api_key: int, api_version: int) -> bool:
     """Whether there is a codec.  Versions that 4.0 removed have one too."""
-    line = APIS.get(api_key)
-    return line is not None and line.all_versions[0] <= api_version <= line.all_versions[1]
+    oldest, newest = _KNOWN.get(api_key, NEVER)
+    return oldest <= api_version <= newest
 
 
 def advertised_versions(listener: str = "broker") -> list[tuple[ApiKey, int, int]]:

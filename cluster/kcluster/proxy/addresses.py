@@ -24,6 +24,7 @@ Address = tuple[str, int]
 """(host, port)."""
 AddressOf = Callable[[int, str, int], Address]
 """Returns the address for clients: (node id, host, port of the cluster) -> address."""
+_PLAIN_END: Final = bytes(5)
 Path = tuple[str, ...]
 """The fields that lead from a response to a struct; lists on the way count as one field."""
 
@@ -53,6 +54,31 @@ def _found(struct: StructSchema, version: int, path: Path) -> Iterable[tuple[Pat
     for field in present:
         if field.struct is not None:
             yield from _found(field.struct, version, (*path, field.name))
+
+
+def names_none(api_key: int, version: int, frame: memoryview) -> bool:
+    """Whether the end of a response's frame shows, without decoding it, that it has no address:
+    so for every Produce that is neither refused nor throttled."""
+    return _ends_with_addresses(api_key, version) and frame[-len(_PLAIN_END) :] == _PLAIN_END
+
+
+@cache
+def _ends_with_addresses(api_key: int, version: int) -> bool:
+    """Whether addresses are only in the tagged fields at the end, after an int32.
+
+    Without tagged fields and with 0 in the int32, as in a throttle time, the last five bytes are
+    zeros.  After an address they are not: its port is not 0, and only a null rack and an empty
+    list of tags, one byte each, may follow the port.
+    """
+    top = message_schema(f"{APIS[api_key].name}Response").top
+    tagged = {field.name for field in top.tagged(version)}
+    paths = address_paths(api_key, version)
+    last = top.untagged(version)[-1]
+    return (
+        all(path[:1] and path[0] in tagged for path, _ in paths)
+        and last.type == "int32"
+        and not last.is_array
+    )
 
 
 def rewrite(api_key: int, version: int, body: Message, address_of: AddressOf) -> bool:

@@ -18,10 +18,11 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from typing import Final, Protocol
 
 import gevent
-from msgspec import structs
+from msgspec import Struct, structs
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey, is_known
@@ -33,10 +34,10 @@ from kcluster.protocol.framing import (
     encode_response_frame,
 )
 from kcluster.protocol.messages import Message
-from kcluster.proxy.addresses import Address, address_paths, rewrite
+from kcluster.proxy.addresses import Address, address_paths, names_none, rewrite
 from kcluster.proxy.exchange import BARE_TOKEN, Exchange, bare_token, correlation_id_of, exchange_of
 from kcluster.proxy.logins import BareTokens, refusal_of_mechanism
-from kcluster.proxy.streams import SIZE, ByteEnd, FrameStream
+from kcluster.proxy.streams import SIZE, ByteEnd, FrameStream, framed
 from kcluster.proxy.upstream import UpstreamError
 from kcluster.proxy.versions import PlainAnswers, capped, make_too_new
 
@@ -45,9 +46,17 @@ MAX_REQUEST_BYTES: Final = 100 << 20
 MAX_ANSWER_BYTES: Final = (1 << 31) - 1
 MAX_PENDING: Final = 10_000
 """The requests of a connection that may wait for answers; later ones are not read."""
-_WITH_ADDRESSES: Final = frozenset(
-    key for key, line in APIS.items() if address_paths(key, line.all_versions[1])
-)
+_API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+_SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
+
+
+@cache
+def is_read(api_key: int, version: int) -> bool:
+    """Whether an answer is decoded before it is sent: those that may have addresses, and those of
+    Fetch, which open the sessions that rules know."""
+    if not is_known(api_key, version):
+        return False
+    return api_key == ApiKey.FETCH or bool(address_paths(api_key, version))
 
 
 class RequestGate(Protocol):
@@ -115,6 +124,15 @@ class ProxyHost(Protocol):
 
     def forget(self, connection: ProxiedConnection) -> None:
         """Forget a connection that is closed."""
+
+
+class _Passed(Struct, gc=False):
+    """An answer for the client, to be recorded.  `body`: the answer, if it was decoded."""
+
+    exchange: Exchange
+    size_bytes: int
+    body: Message | None
+    frame: memoryview
 
 
 class ProxiedConnection:
@@ -188,16 +206,16 @@ class ProxiedConnection:
         out: list[Buffer] = []
         forwarded: list[tuple[Exchange, memoryview]] = []
         while arrived and not self._waits and self.is_open:
-            if len(self._pending) >= (1 if gate.is_active else MAX_PENDING):
+            is_active = gate.is_active
+            if len(self._pending) >= (1 if is_active else MAX_PENDING):
                 break
             frame = arrived.popleft()
             exchange = self._taken(frame)
             if exchange is None:
                 break
-            if gate.is_active and not gate.admits(self, exchange, frame):
+            if is_active and not gate.admits(self, exchange, frame):
                 continue
-            out.append(SIZE.pack(len(frame)))
-            out.append(frame)
+            out += framed(frame)
             if exchange.is_answered:
                 self._pending.append(exchange)
             forwarded.append((exchange, frame))
@@ -220,11 +238,11 @@ class ProxiedConnection:
             self.close(f"a request that is not Kafka's: {error}")
             return None
         key, version = exchange.api_key, exchange.api_version
-        if key == ApiKey.API_VERSIONS and not is_known(key, version):
+        if key == _API_VERSIONS and not is_known(key, version):
             if version > 0:
                 make_too_new(frame)
             exchange.api_version = 0  # that of the broker's answer
-        elif key == ApiKey.SASL_HANDSHAKE:
+        elif key == _SASL_HANDSHAKE:
             refusal = refusal_of_mechanism(exchange, frame)
             if refusal is not None:
                 self.close(refusal)
@@ -270,23 +288,34 @@ class ProxiedConnection:
 
     def _on_answers(self, frames: list[memoryview]) -> None:
         out: list[Buffer] = []
+        passed: list[_Passed] = []
+        problem = ""
         for frame in frames:
             if not self._pending:
-                self.close("the broker sent an answer without a request")
-                return
+                problem = "the broker sent an answer without a request"
+                break
             exchange = self._pending.popleft()
             if exchange.api_key == BARE_TOKEN:
-                out += (SIZE.pack(len(frame)), frame)
+                out += framed(frame)
             elif exchange.is_own:
                 self._answered_own(exchange, frame)
             elif correlation_id_of(frame) != exchange.correlation_id:
-                self.close("the broker's answers are not in the order of the requests")
-                return
+                self._pending.appendleft(exchange)  # it has no answer
+                problem = "the broker's answers are not in the order of the requests"
+                break
             else:
-                self._answered(exchange, frame, out)
+                self._answered(exchange, frame, out, passed)
             if not self.is_open:
-                return
-        self._send(out)
+                break
+        is_sent = self.is_open and not self._is_silent
+        if out and is_sent and self._client is not None:
+            self._client.send(out)
+        recorder = self._host.recorder
+        for each in passed:
+            size_bytes = each.size_bytes if is_sent else -1
+            recorder.answered(self, each.exchange, size_bytes, each.body, each.frame)
+        if problem:
+            self.close(problem)
         self._pump()
 
     def ask(self, exchange: Exchange, body: Message, on_answer: Callable[[Message], None]) -> None:
@@ -306,19 +335,23 @@ class ProxiedConnection:
         else:
             exchange.on_answer(body)
 
-    def _answered(self, exchange: Exchange, frame: memoryview, out: list[Buffer]) -> None:
-        """Add the answer to the bytes for the client, changed if it must be."""
+    def _answered(
+        self, exchange: Exchange, frame: memoryview, out: list[Buffer], passed: list[_Passed]
+    ) -> None:
+        """Add the answer to the bytes for the client, changed if it must be, and to those that are
+        recorded once they are sent."""
         key, version = exchange.api_key, exchange.api_version
         body: Message | None = None
         is_changed = False
-        reads = exchange.on_answer is not None or (
-            key == ApiKey.API_VERSIONS and frame[SIZE.size :] not in self._host.plain_versions
-        )
-        if (reads or key in _WITH_ADDRESSES) and is_known(key, version):
+        if (
+            (is_read(key, version) and not names_none(key, version, frame))
+            or (key == _API_VERSIONS and frame[SIZE.size :] not in self._host.plain_versions)
+            or exchange.on_answer is not None
+        ) and is_known(key, version):
             body = self._decoded(exchange, frame)
             if body is not None:
                 is_changed = self._rewritten(exchange, body)
-            if key == ApiKey.API_VERSIONS and not is_changed:
+            if key == _API_VERSIONS and not is_changed:
                 self._host.plain_versions.add(frame[SIZE.size :])
         if exchange.on_answer is not None and body is not None:
             changed = exchange.on_answer(body)
@@ -333,8 +366,8 @@ class ProxiedConnection:
             size_bytes = sum(map(len, buffers)) - SIZE.size
             out += buffers
         else:
-            out += (SIZE.pack(size_bytes), frame)
-        self._host.recorder.answered(self, exchange, size_bytes, body, frame)
+            out += framed(frame)
+        passed.append(_Passed(exchange, size_bytes, body, frame))
 
     def _encoded(self, exchange: Exchange, body: Message) -> list[Buffer]:
         return encode_response_frame(

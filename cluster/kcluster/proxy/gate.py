@@ -54,7 +54,7 @@ from kcluster.protocol.framing import encode_request_frame
 from kcluster.protocol.messages import Message
 from kcluster.proxy.connection import ProxiedConnection
 from kcluster.proxy.exchange import BARE_TOKEN, Exchange
-from kcluster.proxy.streams import SIZE
+from kcluster.proxy.streams import framed
 
 STALE_NEEDS_A_BROKER: Final = (
     "stale answers from a broker's old metadata, which a proxy does not have; use it on simulated"
@@ -332,7 +332,7 @@ def _held_back(
     go_on = connection.wait()
 
     def forward() -> None:
-        connection.forward(exchange, [SIZE.pack(len(frame)), frame], frame)
+        connection.forward(exchange, framed(frame), frame)
         go_on()
 
     return forward

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 import gevent
 
 from kcluster.drivers.sockets.connection import IoWatcher
+from kcluster.hosts import is_loopback
 from kcluster.proxy.addresses import Address
 
 BACKLOG: Final = 1024
@@ -33,7 +34,12 @@ Accepted = Callable[[int, socket.socket], None]
 
 
 class PortTaken(Exception):
-    """The error for a port that cannot be opened; str() is one line."""
+    """The error for a port that cannot be opened; str() is one line.  `is_used`: whether another
+    program has it."""
+
+    def __init__(self, problem: str, *, is_used: bool) -> None:
+        super().__init__(problem)
+        self.is_used = is_used
 
 
 class ProxyPort:
@@ -53,7 +59,8 @@ class ProxyPort:
             self._socket.listen(BACKLOG)
         except OSError as error:
             self._socket.close()
-            raise PortTaken(f"cannot listen on {host}:{port}: {error.strerror}") from None
+            problem = f"cannot listen on {host}:{port}: {error.strerror}"
+            raise PortTaken(problem, is_used=error.errno == errno.EADDRINUSE) from None
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
         self._watcher: IoWatcher = gevent.get_hub().loop.io(self._socket.fileno(), 1)
@@ -215,6 +222,16 @@ class ProxyPorts:
         for listener in self._open.values():
             listener.close()
         self._open.clear()
+
+
+def is_own(address: Address, host: str, port: int) -> bool:
+    """Whether an address leads to this machine's listener on `host` and `port`."""
+    name, number = address
+    if number != port:
+        return False
+    if host in WILDCARDS:
+        return is_loopback(name)
+    return name == host or {name, host} == {"localhost", "127.0.0.1"}
 
 
 def reached_host(host: str, sock: socket.socket) -> str:

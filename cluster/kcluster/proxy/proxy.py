@@ -22,7 +22,7 @@ from kcluster.proxy.addresses import Address
 from kcluster.proxy.connection import ProxiedConnection
 from kcluster.proxy.gate import ProxyGate
 from kcluster.proxy.groups import ProxiedGroups
-from kcluster.proxy.listeners import BOOTSTRAP, Accepted, BrokerPorts, ProxyPorts
+from kcluster.proxy.listeners import BOOTSTRAP, Accepted, BrokerPorts, ProxyPorts, is_own
 from kcluster.proxy.recording import ExchangeRecorder, Sink
 from kcluster.proxy.streams import READ_SIZE_BYTES, ByteEnd, PlainEnd, secured
 from kcluster.proxy.upstream import (
@@ -91,6 +91,10 @@ class KafkaProxy:
     def learn_brokers(self) -> None:
         """Ask the cluster for its brokers; UpstreamError if it cannot be reached.  A cluster that
         answers only who has logged in gets its listeners with its clients' first answers."""
+        port = self.listeners.bootstrap_port
+        for address in self.settings.bootstrap:
+            if is_own(address, self.settings.host, port):
+                raise UpstreamError(f"{address[0]}:{port} is the proxy itself, not a cluster")
         try:
             brokers = self.upstream.brokers()
         except UpstreamSilent as error:

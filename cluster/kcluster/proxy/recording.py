@@ -42,6 +42,9 @@ from kcluster.runs.record import LeaderRow
 
 MAX_NAMES: Final = 100_000
 _SECRET: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+_FETCH: Final = int(ApiKey.FETCH)
+_WITH_NAMES: Final = (m.MetadataResponse, m.DescribeTopicPartitionsResponse, m.CreateTopicsResponse)
+"""The answers that have a topic's name beside its id."""
 
 
 class Sink(Protocol):
@@ -77,9 +80,9 @@ class ExchangeRecorder:
     def asked(self, broker_id: int, exchange: Exchange, frame: memoryview) -> None:
         """Take note of a request that was forwarded."""
         key, version = exchange.api_key, exchange.api_version
-        if key in _SECRET or not is_known(key, version):
+        if self._sink is None and key != _FETCH:
             return
-        if self._sink is None and key != ApiKey.FETCH:
+        if key in _SECRET or not is_known(key, version):
             return
         try:
             body = codec(key, version).decode_request(frame, exchange.body_position)
@@ -122,9 +125,7 @@ class ExchangeRecorder:
         self._write(self._sink, ended, size_bytes, kept, body)
 
     def _learn_names(self, body: Message | None) -> None:
-        if not isinstance(
-            body, m.MetadataResponse | m.DescribeTopicPartitionsResponse | m.CreateTopicsResponse
-        ):
+        if not isinstance(body, _WITH_NAMES):
             return
         if len(self.names) >= MAX_NAMES:
             self.names.clear()

@@ -27,6 +27,8 @@ MAX_BUFFERS: Final = 512
 MAX_UNSENT_BYTES: Final = 1 << 20
 """The bytes that a slow reader may leave unsent, beyond which its other end is not read."""
 TLS_WRITE_BYTES: Final = 64 << 10
+MAX_JOINED_BYTES: Final = 4 << 10
+"""The largest frame that is copied behind its length: one small buffer is sent faster than two."""
 
 _READ, _WRITE = 1, 2
 _WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -48,6 +50,13 @@ class ByteEnd(Protocol):
     def close(self) -> None: ...
 
 
+def framed(frame: memoryview) -> list[Buffer]:
+    """A frame behind its length, as buffers to send."""
+    size_bytes = len(frame)
+    start = SIZE.pack(size_bytes)
+    return [start + frame] if size_bytes <= MAX_JOINED_BYTES else [start, frame]
+
+
 class PlainEnd:
     """A socket without TLS."""
 
@@ -61,6 +70,8 @@ class PlainEnd:
 
     def write(self, buffers: list[Buffer]) -> int:
         """Write the beginning of these bytes."""
+        if len(buffers) == 1:
+            return self._socket.send(buffers[0])
         return self._socket.sendmsg(buffers[:MAX_BUFFERS])
 
 
@@ -170,9 +181,8 @@ class FrameStream:
             self._readable.stop()
 
     def _on_readable(self) -> None:
-        while self.is_open and self._reads:
-            if not self._read_once():
-                return
+        while self._reads and self._read_once():
+            pass
 
     def _read_once(self) -> bool:
         """Read what has arrived; returns whether there may be more that the kernel does not
@@ -233,7 +243,8 @@ class FrameStream:
             self._finish(error.strerror or str(error))
             return
         else:
-            self._writable.stop()
+            if self._writable.active:
+                self._writable.stop()
             if self._closes_when_sent:
                 self.close()
                 return
@@ -243,6 +254,9 @@ class FrameStream:
     def _sent(self, count: int) -> None:
         self.unsent_bytes -= count
         unsent = self._unsent
+        if not self.unsent_bytes:
+            unsent.clear()
+            return
         while count:
             first = unsent[0]
             if len(first) > count:

@@ -26,7 +26,7 @@ from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from kcluster.protocol.messages import Message
 from kcluster.proxy.addresses import Address
-from kcluster.proxy.streams import SIZE, ByteEnd, PlainEnd, secured
+from kcluster.proxy.streams import SIZE, ByteEnd, PlainEnd, foreign_protocol, secured
 from kcluster.security.client_access import ClientAccess
 from kcluster.security.sasl.client_authenticator import ClientAuthenticator, ClientSaslState
 
@@ -219,9 +219,11 @@ def _log_in(end: ByteEnd, access: ClientAccess, place: str) -> None:
 def _ask(end: ByteEnd, api_key: int, version: int, body: Message) -> Message:
     """The answer to a request of the proxy's own."""
     _send(end, api_key, version, body)
-    size = SIZE.unpack(_read(end, SIZE.size))[0]
+    start = _read(end, SIZE.size)
+    size = SIZE.unpack(start)[0]
     if not 0 <= size <= MAX_ANSWER_BYTES:
-        raise UpstreamError(f"an answer of {size} bytes: no Kafka broker, or one with TLS")
+        problem = foreign_protocol(start) or f"a frame of {size} bytes"
+        raise UpstreamError(f"the answer is not Kafka's: {problem}")
     frame = _read(end, size)
     answer: Message
     try:

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from kcluster.cli.errors import CommandError
 from kcluster.cli.verbs.proxy import command
 from kcluster.cli.work.command_config import read_command_config
-from kcluster.cli.work.proxy_options import bootstrap_of
+from kcluster.cli.work.proxy_options import bootstrap_of, client_tls
 from kcluster.cli.work.proxy_rules import read_rules
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
@@ -157,18 +157,31 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_proxy__an_unreachable_cluster_is_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+def refusal(*words: str) -> str:
+    """What a proxy that cannot start prints."""
     finished = subprocess.run(
-        [sys.executable, "-m", "kcluster", "proxy", "--bootstrap", f"127.0.0.1:{port}"],
+        [sys.executable, "-m", "kcluster", "proxy", *words],
         env={**os.environ, "PYTHONPATH": CODE},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
     assert finished.returncode == 1
-    assert finished.stderr == f"kcluster: 127.0.0.1:{port}: Connection refused\n"
+    return finished.stderr
+
+
+def test_proxy__an_unreachable_cluster_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+    said = refusal("--bootstrap", place, "--base-port", "0")
+    assert said == f"kcluster: {place}: Connection refused\n"
+
+
+def test_proxy__a_port_that_is_taken_is_one_line(cluster: Cluster) -> None:
+    port = cluster.bootstrap.rpartition(":")[2]
+    said = refusal("--bootstrap", "127.0.0.1:1", "--base-port", port)
+    assert said.startswith(f"kcluster: cannot listen on 127.0.0.1:{port}: ")
+    assert said.endswith("; --base-port chooses another port\n")
 
 
 def test_proxy__a_key_without_a_certificate_is_refused() -> None:
@@ -187,6 +200,21 @@ def test_options__addresses_need_a_host_and_a_port(text: str) -> None:
 
 def test_options__addresses_of_ipv6_have_brackets() -> None:
     assert bootstrap_of("[::1]:9092, kafka:1") == (("::1", 9092), ("kafka", 1))
+
+
+def test_options__a_certificate_needs_its_key(tmp_path: Path) -> None:
+    none, text, lone = (tmp_path / name for name in ("none.pem", "text.pem", "lone.pem"))
+    text.write_text("no PEM")
+    lone.write_text("-----BEGIN CERTIFICATE-----")
+    for files, problem in {
+        (none, text): f"--tls-cert {none}: No such file or directory",
+        (lone, none): f"--tls-key {none}: No such file or directory",
+        (text, text): f"--tls-cert {text}: not a PEM file of certificates",
+        (lone, lone): f"--tls-cert {lone} has no private key: add --tls-key FILE",
+        (lone, text): f"--tls-key {text}: not a PEM file with a private key",
+    }.items():
+        with pytest.raises(CommandError, match=re.escape(problem)):
+            client_tls(files)
 
 
 RULES = """\
@@ -260,6 +288,7 @@ def test_command_config__without_a_login_module_clients_log_in(tmp_path: Path) -
 WRONG = {
     "security.protocol=SSLL": "client.properties:1:1: security.protocol=SSLL: there are PLAINTEXT",
     "sasl.mechanisms=PLAIN": "did you mean sasl.mechanism?",
+    "securty.protocol=SSL": "did you mean security.protocol?",
     f"security.protocol=SASL_SSL\nsasl.jaas.config={PLAIN} required;": "client.properties:2:1",
     "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/none.pem": (
         "client.properties:3:1: ssl.truststore.location: /none.pem: No such file"

@@ -87,5 +87,9 @@ def test_file__problems_name_it_as_the_caller_did(
         Topology.load("c.yaml")
 
 
+def test_unknown__letters_in_another_order_are_near_also_in_short_names() -> None:
+    assert unknown("key", "nht", ["api", "nth"]) == "no such key; did you mean nth?"
+
+
 def test_unknown__without_any_name_to_choose_from() -> None:
     assert unknown("cluster", "c9", []) == "no such cluster; there are none"

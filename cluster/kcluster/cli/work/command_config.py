@@ -46,8 +46,10 @@ def read_command_config(path: Path) -> UpstreamSecurity:
     values: dict[str, str] = {}
     for line, name, value in pairs(file):
         places[name], values[name] = line, value
-        if name.startswith(_SECURITY) and name not in _KNOWN:
-            meant = nearest(name, _KNOWN)
+        if name in _KNOWN:
+            continue
+        meant = nearest(name, _KNOWN)
+        if meant or name.startswith(_SECURITY):
             hint = f"; did you mean {meant}?" if meant else ""
             file.wrong(line, 1, f"{name} has no effect here{hint}")
     security = _security(file, places, values)

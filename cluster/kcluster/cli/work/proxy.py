@@ -63,8 +63,11 @@ def run_proxy(options: ProxyOptions) -> int:
     """Run until a signal; returns the exit code.  Problems go to stderr."""
     try:
         return _run(options)
-    except (UpstreamError, PortTaken) as error:
+    except UpstreamError as error:
         problem, exit_code = str(error), 1
+    except PortTaken as error:
+        hint = "; --base-port chooses another port" if error.is_used else ""
+        problem, exit_code = f"{error}{hint}", 1
     except CommandError as error:
         problem, exit_code = str(error), error.exit_code
     except (ScenarioError, RuleError) as error:

@@ -15,6 +15,8 @@ from kcluster.cli.errors import CommandError
 from kcluster.proxy.addresses import Address
 
 FILES_WANTED: Final = 65_536
+_CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
+_KEY: Final = b"PRIVATE KEY-----"
 
 
 def bootstrap_of(text: str) -> tuple[Address, ...]:
@@ -36,16 +38,31 @@ def client_tls(files: tuple[Path, Path] | None) -> ssl.SSLContext | None:
     if files is None:
         return None
     certificate, key = files
+    certificates = _read("--tls-cert", certificate)
+    keys = certificates if key == certificate else _read("--tls-key", key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(certificate, key)
     except ssl.SSLError as error:
-        reason = (error.reason or "no PEM file of certificates").replace("_", " ").lower()
-        raise CommandError(f"--tls-cert {certificate}: {reason}", 2) from None
-    except OSError as error:
-        raise CommandError(f"--tls-cert {certificate}: {error.strerror}", 2) from None
+        if _CERTIFICATE not in certificates:
+            problem = f"--tls-cert {certificate}: not a PEM file of certificates"
+        elif _KEY not in keys and key == certificate:
+            problem = f"--tls-cert {certificate} has no private key: add --tls-key FILE"
+        elif _KEY not in keys:
+            problem = f"--tls-key {key}: not a PEM file with a private key"
+        else:
+            reason = (error.reason or "unreadable").replace("_", " ").lower()
+            problem = f"--tls-cert {certificate}, --tls-key {key}: {reason}"
+        raise CommandError(problem, 2) from None
     return context
+
+
+def _read(option: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{option} {path}: {error.strerror}", 2) from None
 
 
 def allow_many_connections() -> None:

@@ -96,7 +96,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
         return _OTHER_WORDS[word]
     by_folded = {name.lower().replace("_", ".").replace("-", "."): name for name in names}
     folded = word.lower().replace("_", ".").replace("-", ".")
-    close = get_close_matches(folded, list(by_folded), n=1, cutoff=0.7)
+    swapped = [name for name in by_folded if sorted(name) == sorted(folded)]  # nht for nth
+    close = swapped or get_close_matches(folded, list(by_folded), n=1, cutoff=0.7)
     return by_folded[close[0]] if close else None
 
 
