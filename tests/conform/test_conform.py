@@ -146,15 +146,27 @@ def asked_of_users(upstream: Upstream, *cases: str) -> list[Result]:
     results: list[Result] = []
     session = ConformSession(upstream, facts, NEWEST, "test", results.append, users)
     session.run([one for one in tasks_of(NEWEST) if one.name in cases])
-    with upstream.open() as administrator:
-        made = administrator.ask(m.DescribeUserScramCredentialsRequest(users=None))
-        assert any(one.user.startswith(PREFIX) for one in made.results)
-        assert session.clean_up() == []
-        made = administrator.ask(m.DescribeUserScramCredentialsRequest(users=None))
-        assert [one.user for one in made.results] == ["root"]
-        rights = administrator.ask(m.DescribeAclsRequest(1, None, 1, None, None, 1, 1))
-        assert rights.resources == []
+    made = [one for one in users_at(upstream) if one.startswith(PREFIX)]
+    assert made, "there is something to delete"
+    assert session.clean_up() == []
+    assert users_at(upstream) == ["root"]
+    assert principals_at(upstream) == []
     return results
+
+
+def users_at(upstream: Upstream) -> list[str]:
+    with upstream.open() as administrator:
+        answer = administrator.ask(m.DescribeUserScramCredentialsRequest(users=None))
+    assert isinstance(answer, m.DescribeUserScramCredentialsResponse)
+    return [one.user for one in answer.results]
+
+
+def principals_at(upstream: Upstream) -> list[str]:
+    """The principals that have ACLs."""
+    with upstream.open() as administrator:
+        answer = administrator.ask(m.DescribeAclsRequest(1, None, 1, None, None, 1, 1))
+    assert isinstance(answer, m.DescribeAclsResponse)
+    return [acl.principal for resource in answer.resources for acl in resource.acls]
 
 
 def test_conform__users_with_rights_are_made_and_deleted(secured: Upstream) -> None:

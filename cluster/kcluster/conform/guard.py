@@ -122,8 +122,8 @@ def _of_users(api: ApiKey, request: Message, prefix: str) -> str:
         if not all((name or "").startswith(prefix) for name in _values(request, path.split("."))):
             return "it names what is not of this run"
     if api in PRINCIPALS:
-        start, path = f"User:{prefix}", PRINCIPALS[api].split(".")
-        if not all((name or "").startswith(start) for name in _values(request, path)):
+        principals = _values(request, PRINCIPALS[api].split("."))
+        if not all((one or "").startswith(f"User:{prefix}") for one in principals):
             return "it would change the rights of others"
     return ""
 

@@ -364,14 +364,12 @@ class ConformSession:
 
     def _why_no_users(self, what: Case | Conversation) -> str:
         """Why the users that a task needs are not there, "" if it needs none."""
-        is_case = isinstance(what, Case)
-        if not (what.by_each_role or what.rights is not None if is_case else what.is_secured):
-            return ""
-        if self._users.reason:
-            return self._users.reason
-        if is_case:
-            return _EVERY_RIGHT if what.by_each_role else ""
-        return _OWN_SETTINGS
+        if isinstance(what, Conversation):
+            is_needed, missing = what.is_secured, _OWN_SETTINGS
+        else:
+            is_needed = what.by_each_role or what.rights is not None
+            missing = _EVERY_RIGHT if what.by_each_role else ""
+        return (self._users.reason or missing) if is_needed else ""
 
     def _why_not_in(self, task: ConformTask, version: int) -> str:
         if not isinstance(task.what, Case):
