@@ -201,6 +201,14 @@ def test_judge__a_consumer_that_was_set_back_knows_more_than_one_that_has_not_no
     ]
 
 
+def test_judge__a_consumer_that_was_set_back_and_read_on_knows_no_more_than_others() -> None:
+    """It went on from offset 0; later the log ended at offset 1."""
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a", "b")]
+    operations += [at(0, at_ms=25), AssignOperation("billing"), poll("a", "b", at_ms=30)]
+    judgment = judged(*operations, at(1, client="desk"), ReadToEndOperation())
+    assert [each.anomaly.values[0] for each in judgment.proven] == [b"b"]
+
+
 def test_judge__of_equal_positions_that_of_a_read_uncommitted_consumer_shows_more() -> None:
     """A read_committed consumer may be kept back by an open transaction."""
     operations: list[AnyOperation] = [

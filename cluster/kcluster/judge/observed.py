@@ -60,7 +60,7 @@ def seen_partition(
     which they passed so far."""
     seen = _SeenLog(sends, reads, facts, log_ends)
     seen.gaps += _known_gaps(passed, facts)
-    if (last := _last_position(passed, facts)) is not None:
+    if (last := seen.last_position(passed)) is not None:
         seen.end_at(last)
     held = {offset: read.value for offset, read in sorted(seen.held.items())}
     values = set(held.values())
@@ -237,13 +237,25 @@ class _SeenLog:
                 del self.held[at]
         self._end = max(self.held, default=-1) + 1
 
+    def last_position(self, passed: Sequence[Passed]) -> Passed | None:
+        """The position, of those behind all events, that shows most of where the log ends: the
+        highest of those that were set back, else of all; of equal ones that of a read_uncommitted
+        consumer."""
+        return max(
+            (each for each in passed if each.at_ms >= self._last_ms),
+            key=lambda each: (
+                _is_set_back(each), each.until, each.consumer not in self._facts.read_committed,
+            ),
+            default=None,
+        )  # fmt: skip
+
     def end_at(self, last: Passed) -> None:
         """Take the last position of a consumer for the end of the log: what was read behind it is
         gone if it has read to the end, else undecided if it was set back.  A read_committed
         consumer shows this only of what such consumers have received; an open transaction may keep
         it back from the rest."""
         is_drained = self._facts.is_drained
-        if last.at_ms < self._last_ms or not (is_drained or _is_set_back(last)):
+        if not (is_drained or _is_set_back(last)):
             return
         if is_drained:
             self.ends_at = last.until
@@ -310,18 +322,6 @@ class _SeenLog:
         for offset, at_ms in others:
             passed[offset] = max(at_ms, passed.get(offset, at_ms))
         return passed
-
-
-def _last_position(passed: Sequence[Passed], facts: PartitionFacts) -> Passed | None:
-    """The position that shows most of where the log ends: the highest of those that were set back,
-    else of all; of equal ones that of a read_uncommitted consumer."""
-    return max(
-        passed,
-        key=lambda each: (
-            _is_set_back(each), each.until, each.consumer not in facts.read_committed,
-        ),
-        default=None,
-    )  # fmt: skip
 
 
 def _is_set_back(last: Passed) -> bool:
