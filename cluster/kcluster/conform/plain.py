@@ -159,7 +159,7 @@ def _field(
         value = [
             one
             for one in value
-            if values.is_of_this_run(getattr(one, key)) or getattr(one, "error_code", 0)
+            if values.is_of_this_run(getattr(one, key)) or getattr(one, "error_code", None)
         ]
         if not value:
             return LEFT_OUT
