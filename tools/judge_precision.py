@@ -25,7 +25,7 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -43,10 +43,11 @@ from kcluster.scenario.play.running import try_scenario
 from tools.judge_runs import MeasuredRun, RunKind, prepared, run_of
 
 RUNS: Final = Path("build/judge-runs")
-OF_READERS: Final = ("poll-skip", "nonmonotonic-poll")
+POLL_SKIP: Final = "poll-skip"
+OF_READERS: Final = (POLL_SKIP, "nonmonotonic-poll")
 """Anomalies that concern a consumer, not only a record."""
 LOST: Final = "lost-write"
-NOT_RECEIVED: Final = (LOST, "unseen", "poll-skip")
+NOT_RECEIVED: Final = (LOST, "unseen", POLL_SKIP)
 """Names of a record that a consumer should have received: which of them is right depends on whether
 the log has it, and only the inside knows that."""
 OF_ACKS: Final = ("inconsistent-offsets", "nonmonotonic-send")
@@ -90,7 +91,7 @@ class Measured(NamedTuple):
     renamed: Counter[str] = Counter()
     missed: Counter[str] = Counter()
     without_trace: int = 0
-    """The missed lost records of which no client could know."""
+    """The missed records of which no client could know."""
     undecided: Counter[str] = Counter()
     false_alarms: Counter[str] = Counter()
     examples: tuple[str, ...] = ()
@@ -171,7 +172,13 @@ def compared(played: PlayedRun) -> Measured:
     false_alarms = claimed.keys() - both - known
     doubtful = {(send.partition, send.value) for part in parts for send in part.doubtful}
     of_values = {value for _, value in doubtful}
-    undecided = {each for each in missed if each[1:3] in doubtful or truth[each] in of_values}
+    undecided = {
+        each
+        for each in missed
+        if each[1:3] in doubtful
+        or truth[each] in of_values
+        or (each[0] in NOT_RECEIVED and each[1][0] in history.compacted)
+    }
     return Measured(
         number=played.number,
         run=run,
@@ -181,9 +188,7 @@ def compared(played: PlayedRun) -> Measured:
         found=Counter(each[0] for each in both),
         renamed=Counter(each[0] for each in renamed),
         missed=Counter(each[0] for each in missed - undecided),
-        without_trace=sum(
-            each[0] == LOST and is_without_trace(played.ledger, each) for each in missed - undecided
-        ),
+        without_trace=sum(is_without_trace(played.ledger, each) for each in missed - undecided),
         undecided=Counter(each[0] for each in undecided),
         false_alarms=Counter(each[0] for each in false_alarms),
         examples=tuple(
@@ -195,12 +200,15 @@ def compared(played: PlayedRun) -> Measured:
 
 
 def is_without_trace(ledger: Ledger, record: Named) -> bool:
-    """Whether a record was read before it was lost, nothing that was sent or read afterwards had
-    its offset or a lower one, and no consumer's position was there or below."""
-    _, partition, value, _ = record
+    """Whether no client could know of a missed record: it was read before it was lost, nothing that
+    was sent or read afterwards had its offset or a lower one, and no consumer's position was there
+    or below; or it was skipped, and its producer was promised nothing, and nobody received it."""
+    name, partition, value, _ = record
     reads = [read for read in ledger.reads if read.partition == partition]
     own = [read for read in reads if read.value == value]
-    if not own:
+    if name == POLL_SKIP and not own:
+        return not any(send.is_promised and send.value == value for send in ledger.sends)
+    if name != LOST or not own:
         return False
     offset, last_ms = own[0].offset, max(read.at_ms for read in own)
     is_acked_later = any(
@@ -218,20 +226,23 @@ def is_without_trace(ledger: Ledger, record: Named) -> bool:
 
 def same_records(some: Findings, others: Findings) -> set[Named]:
     """The records of `some` that consumers should have received, and that `others` name, too, by
-    any name."""
+    any name, or as what a torn transaction lacks."""
     known = {each[1:3] for each in others if each[0] in NOT_RECEIVED}
     values = {value for _, value in known}
+    lacking = {missing for each, missing in others.items() if each[0] == TORN}
     return {
         each
         for each, missing in some.items()
-        if (each[0] in NOT_RECEIVED and each[1:3] in known) or missing in values
+        if (each[0] in NOT_RECEIVED and (each[1:3] in known or each[2] in lacking))
+        or missing in values
     }
 
 
 def explained(ledger: Ledger, claimed: Findings, truth: Findings) -> set[Named]:
     """The records whose anomaly is right, although the truth names none for them: promised ones
-    that consumers have passed, by their positions, and nobody has received; those of a torn
-    transaction; acks that contradict each other, since a record was lost."""
+    that consumers have passed, by their positions, and nobody has received; transactions of which
+    read_committed consumers have passed one in this way, and none of them has received it; those of
+    a torn transaction; acks that contradict each other, since a record was lost."""
     torn = {each[1:3] for each in truth if each[0] == TORN}
     transactions = [
         send.transaction
@@ -244,19 +255,31 @@ def explained(ledger: Ledger, claimed: Findings, truth: Findings) -> set[Named]:
         if any(send.transaction is transaction for transaction in transactions)
     }
     lost = {each[2] for each in truth if each[0] in NOT_RECEIVED}
-    received = {(read.partition, read.value) for read in ledger.reads}
-    ends = {at.partition: at.offset for at in sorted(ledger.positions, key=lambda at: at.offset)}
+    withheld = passed_by(ledger, {at.consumer for at in ledger.positions})
+    from_committed = {value for _, value in passed_by(ledger, ledger.read_committed)}
+    return {
+        each
+        for each, other in claimed.items()
+        if (each[0] in NOT_RECEIVED and each[1:3] in of_torn | withheld)
+        or (each[0] == TORN and other in from_committed)
+        or (each[0] in OF_ACKS and (each[2] in lost or other in lost))
+    }
+
+
+def passed_by(ledger: Ledger, consumers: Collection[str]) -> set[tuple[Partition, bytes]]:
+    """The promised records that these consumers have passed, by their positions, and that none of
+    them has received."""
+    received = {(read.partition, read.value) for read in ledger.reads if read.consumer in consumers}
+    ends: dict[Partition, int] = {}
+    for at in ledger.positions:
+        if at.consumer in consumers:
+            ends[at.partition] = max(at.offset, ends.get(at.partition, -1))
     passed = {
         (send.partition, send.value)
         for send in ledger.sends
         if send.is_promised and 0 <= send.offset < ends.get(send.partition, -1)
     }
-    return {
-        each
-        for each, other in claimed.items()
-        if (each[0] in NOT_RECEIVED and each[1:3] in of_torn | (passed - received))
-        or (each[0] in OF_ACKS and (each[2] in lost or other in lost))
-    }
+    return passed - received
 
 
 def named(anomalies: Iterable[Anomaly]) -> Findings:
@@ -284,15 +307,17 @@ def page(measured: Sequence[Measured]) -> Iterator[str]:
     yield f"sends and {read:,} records read, judged from outside, with the truth hidden"
     yield "([how a history is judged](histories.md)). Records are counted. *Found*: the truth and"
     yield "the judge name it. *Renamed*: both do, one as lost-write and the other as unseen or"
-    yield "poll-skip: to clients, a record that nobody received is the same whether the log has it"
-    yield "or not. *Undecided*: the truth names it; the judge says that the history does not show"
-    yield "it. *Missed*: the truth alone names it. *False alarms*: the judge alone names it."
-    yield "Precision is the share of found and renamed records among those that the judge names,"
-    yield "recall among those that the truth names. The history has the positions of consumers when"
-    yield "they were closed, and one consumer that read all from the beginning. The truth knows no"
-    yield "positions: promised records that consumers passed by them, and that nobody received,"
-    yield "are no false alarms. A consumer that a broken core moves past a record of a transaction"
-    yield "looks to the judge like one from which the record was withheld: it calls that torn."
+    yield "poll-skip, or as what a torn transaction lacks: to clients, a record that nobody"
+    yield "received is the same whether the log has it or not. *Undecided*: the truth names it;"
+    yield "the judge says that the history does not show it, or the topic is compacted, so that a"
+    yield "record that a consumer did not get may have been removed. *Missed*: the truth alone"
+    yield "names it. *False alarms*: the judge alone names it. Precision is the share of found and"
+    yield "renamed records among those that the judge names, recall among those that the truth"
+    yield "names. The history has the positions of consumers when they were closed, and one"
+    yield "consumer that read all from the beginning. The truth knows no positions: promised"
+    yield "records that consumers passed by them, and that nobody received, are no false alarms;"
+    yield "neither are torn transactions of which read_committed consumers passed a record by them"
+    yield "that none of them received."
     yield ""
     yield "| anomaly | found | renamed | undecided | missed | false alarms | precision | recall |"
     yield "|---|---|---|---|---|---|---|---|"
@@ -311,9 +336,10 @@ def page(measured: Sequence[Measured]) -> Iterator[str]:
         yield f"| {name} | {cells} | {precision} | {recall} |"
     yield ""
     traceless = sum(each.without_trace for each in measured)
-    yield f"Of the missed lost records, {traceless:,} had been read before they were lost, and"
-    yield "nothing sent or read afterwards, and no consumer's last position, was at their offset"
-    yield "or a lower one: no client could know."
+    yield f"No client could know of {traceless:,} of the missed records: lost ones that had been"
+    yield "read before, and nothing sent or read afterwards, and no consumer's last position,"
+    yield "was at their offset or a lower one; and skipped ones that nobody received, whose"
+    yield "producers were promised nothing."
     yield ""
     yield "| runs | number | with anomalies | with false alarms | with misses | ended by a bug |"
     yield "|---|---|---|---|---|---|"
@@ -381,7 +407,9 @@ def main() -> None:
         measured = [one for part in results for one in part]
     for one in measured:
         for example in one.examples:
-            print(f"{one.number} {one.run.kind} {one.run.name}: {example}", file=sys.stderr)
+            run = one.run
+            where = f"{one.number} {run.kind} {run.name} seed {run.seed}"
+            print(f"{where}: {example}", file=sys.stderr)
     text = "\n".join(page(measured)) + "\n"
     if options.page is not None:
         options.page.write_text(text)

@@ -46,6 +46,21 @@ def test_outside__sends_and_reads_are_those_that_brokers_answered() -> None:
         (3, b"d"),
     ]
     assert [x.error for x in ledger.errors] == ["NOT_LEADER_OR_FOLLOWER"]
+    (last,) = ledger.positions
+    assert (last.partition, last.offset, ledger.late_starts) == (ledger.reads[0].partition, 4, {})
+
+
+def test_outside__a_reader_that_begins_behind_unread_records_starts_late() -> None:
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    hand.produce(1, [b"b"])
+    stage.run_for(100)
+    hand.read(1, 1)
+    stage.run_for(600)
+    ledger, _ = seen(stage)
+    assert [*ledger.late_starts] == [ledger.reads[0].consumer]
 
 
 def test_outside__equal_values_are_distinct_and_equal_batches_are_retries() -> None:

@@ -181,12 +181,61 @@ def test_judge__a_position_shows_what_a_consumer_passed_behind_its_last_read() -
 
 def test_judge__a_last_position_below_a_record_that_was_read_shows_that_it_is_gone() -> None:
     operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a", "b"), at(1)]
-    assert judged(*operations).outcome == "valid"  # others may have set it back
+    # It may still be on its way to the end.
+    assert (judged(*operations).outcome, names(judged(*operations))) == ("unknown", [])
+    assert judged(*operations[:3], AssignOperation("billing"), at(1)).outcome == "valid"
     judgment = judged(*operations, ReadToEndOperation())
     assert names(judgment) == ["lost-write"]
     assert judgment.proven[0].anomaly.values[0] == b"b"
     later = poll("a", "b", client="desk", at_ms=60)
     assert judged(*operations, later, ReadToEndOperation()).outcome == "valid"
+
+
+def test_judge__a_consumer_that_was_set_back_knows_more_than_one_that_has_not_noticed() -> None:
+    """The log was lost; desk did not fetch again, and billing begins again in an empty log."""
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a", "b")]
+    operations += [poll("a", "b", client="desk"), at(0), at(2, client="desk")]
+    judgment = judged(*operations, ReadToEndOperation())
+    assert [(each.anomaly.name, each.anomaly.count) for each in judgment.proven] == [
+        ("lost-write", 2)
+    ]
+
+
+def test_judge__a_consumer_that_was_set_back_and_read_on_knows_no_more_than_others() -> None:
+    """It went on from offset 0; later the log ended at offset 1."""
+    operations: list[AnyOperation] = [send("a", 0), send("b", 1), poll("a", "b")]
+    operations += [at(0, at_ms=25), AssignOperation("billing"), poll("a", "b", at_ms=30)]
+    judgment = judged(*operations, at(1, client="desk"), ReadToEndOperation())
+    assert [each.anomaly.values[0] for each in judgment.proven] == [b"b"]
+
+
+def test_judge__of_equal_positions_that_of_a_read_uncommitted_consumer_shows_more() -> None:
+    """A read_committed consumer may be kept back by an open transaction."""
+    operations: list[AnyOperation] = [
+        send("a", 0),
+        send("b", 1, transaction=1),
+        TransactionOperation("shop", 1, TransactionOutcome.UNKNOWN, 5, 15),
+        replace(poll("a"), isolation=Isolation.READ_COMMITTED),
+        at(1),
+        poll("a", "b", client="audit"),
+        ReadToEndOperation(),
+    ]
+    assert names(judged(*operations)) == []
+    assert names(judged(*operations, at(1, client="audit"))) == ["lost-write"]
+
+
+def test_judge__a_compacted_topic_has_lost_what_another_record_replaced() -> None:
+    operations: list[AnyOperation] = [
+        TopicOperation("orders", is_compacted=True),
+        send("a", 0, sent_ms=5),
+        poll("a"),
+        send("b", 0, sent_ms=30, ended_ms=31),
+        AssignOperation("billing"),
+        poll("b", at_ms=40),
+    ]
+    judgment = judged(*operations)
+    assert names(judgment) == ["inconsistent-offsets", "lost-write"]
+    assert judgment.proven[1].anomaly.values[0] == b"a"
 
 
 def test_judge__a_pass_in_the_time_of_the_ack_counts_if_the_record_behind_is_still_there() -> None:
@@ -206,10 +255,11 @@ def test_judge__a_record_withheld_from_read_committed_consumers_tears_its_transa
     ]
     got = replace(poll("a"), isolation=Isolation.READ_COMMITTED)
     other = PollOperation("audit", (Received("bills", 0, 0, "b"),), at_ms=20)
-    passed = PositionOperation("billing", "bills", 0, 2, 30)
     assert judged(*sends, got, other).outcome == "valid"
-    torn = judged(ReadFromStartOperation(), *sends, got, other, passed)
-    assert names(torn) == ["torn-transaction"]
+    # The consumer passes the marker at the earliest when the producer gets its answer.
+    for at_ms, expected in ((30, ["torn-transaction"]), (15, ["torn-transaction"]), (14, [])):
+        passed = PositionOperation("billing", "bills", 0, 2, at_ms)
+        assert names(judged(ReadFromStartOperation(), *sends, got, other, passed)) == expected
 
 
 def test_judge__acks_contradict_each_other_although_nothing_was_read() -> None:

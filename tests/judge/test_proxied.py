@@ -113,5 +113,21 @@ def test_proxied__a_new_position_is_no_step_back() -> None:
     assert judged([produce(0, 2, 0)], fetched).outcome == "valid"
 
 
+def test_proxied__what_lies_below_the_fetches_of_all_was_received_by_some() -> None:
+    """A second consumer goes on where the first one was: the record at offset 0 is in no answer."""
+    produced = [produce(0, 1, 0), produce(1, 1, 1), produce(2, 1, 2)]
+    other = fetch(2, head(2, 1, 2), client_id="desk")
+    assert names(judged(produced, [fetch(0, head(1, 1, 1)), other])) == ["lost-write"]
+    # Without the first one, nobody knows what was there.
+    assert judged(produced, [fetch(1, head(1, 1, 1)), other]).outcome == "unknown"
+
+
+def test_proxied__a_marker_behind_the_last_record_is_passed() -> None:
+    """The batch that was acked at offset 1 is gone; a marker has its place."""
+    produced = [produce(0, 1, 0), produce(1, 1, 1)]
+    marker = replace_attributes(head(1, 1, 1, producer_id=9), CONTROL_BIT)
+    assert names(judged(produced, [fetch(0, head(0, 1, 0), marker)])) == ["lost-write"]
+
+
 def replace_attributes(batch: BatchHead, attributes: int) -> BatchHead:
     return replace(batch, attributes=attributes)

@@ -26,6 +26,7 @@ from kcluster.runs.record import (
     TABLES,
     CommitRow,
     EpochsRow,
+    PositionRow,
     ProblemRow,
     ProcessedRow,
     TransactionRow,
@@ -39,6 +40,7 @@ def test_directory__a_run_survives_a_round_trip(tmp_path: Path) -> None:
     record.commits = [CommitRow("g", "m", 1, "app", "orders", 0, 5, 1, 2_000, "ILLEGAL_GENERATION")]
     record.processed = [ProcessedRow("orders", 0, 4, "worker", 1_900)]
     record.transactions = [TransactionRow("app", 1, "shop", 2, "aborted", 1_000, 1_200, "TIMEOUT")]
+    record.positions = [PositionRow("reader", "orders", 0, 6, 9_000)]
     record.problems = [ProblemRow("missed", "orders", 0, 5, 7, 3, "missed: orders-0")]
     record.exchanges = [ExchangeRow(1_500, "app", 1, "Produce", 1_490, 1_500, "orders", 0, 1)]
     record.beliefs = [BeliefRow("app", "orders", 0, 1, 0, 1_400)]

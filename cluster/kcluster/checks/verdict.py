@@ -283,6 +283,8 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
         return inside
     whole = inside.without_records()
     whole.read_committed |= outside.read_committed
+    whole.late_starts |= outside.late_starts
+    whole.positions = [*inside.positions, *outside.positions]
     whole.sends = [*inside.sends, *outside.sends]
     whole.reads = [*inside.reads, *outside.reads]
     whole.commits = [*inside.commits, *outside.commits]
@@ -307,6 +309,7 @@ def _since(ledger: Ledger, since_ms: int) -> Ledger:
     later.sends = [send for send in ledger.sends if send.sent_ms >= since_ms]
     later.reads = [read for read in ledger.reads if read.at_ms >= since_ms]
     later.errors = [error for error in ledger.errors if error.at_ms >= since_ms]
+    later.positions = [at for at in ledger.positions if at.at_ms >= since_ms]
     return later
 
 
@@ -325,6 +328,7 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     present.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
     present.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
     present.commits = [x for x in ledger.commits if x.partition not in gone]
+    present.positions = [x for x in ledger.positions if x.partition not in gone]
     present.errors = ledger.errors
     return present
 

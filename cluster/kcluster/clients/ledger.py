@@ -235,7 +235,10 @@ class Ledger:
         self.sends: list[SentRecord] = []
         self.reads: list[ReadRecord] = []
         self.positions: list[ReachedPosition] = []
-        """The positions of consumers when they were closed."""
+        """The positions of consumers when they were closed; of clients without their own ledger,
+        after their last answers."""
+        self.late_starts: dict[str, None] = {}
+        """The consumers that may have begun behind records that nobody had received."""
         self.commits: list[GroupOffset] = []
         """Acked commits and fetched offsets; `add_commit` and `add_fetched` append to it."""
         self._acked: dict[tuple[str, Partition], int] = {}
@@ -286,6 +289,7 @@ class Ledger:
         other = Ledger()
         other.transactions = self.transactions
         other.read_committed = dict(self.read_committed)
+        other.late_starts = dict(self.late_starts)
         other.unowned = self.unowned
         other.deliveries = self.deliveries
         other.principals = self.principals

@@ -1,4 +1,4 @@
-"""After a run: its topics, groups and transactions are removed from the cluster.
+"""After a run: its topics, groups, transactions and users are removed from the cluster.
 
 Owns: finding everything with the run's prefix, emptying groups, deleting.  Never: touches another
 name.
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from kcluster.conform.filling import CaseError
+from kcluster.conform.rights import acl_filter
 from kcluster.conform.running import CaseRunner
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -23,10 +24,12 @@ _LEAVES: Final = -1
 """The epoch with which a member of a group of KIP-848, 932 or 1071 leaves."""
 
 
-def sweep(runner: CaseRunner, prefix: str) -> list[str]:
-    """Remove everything whose name begins with `prefix`; the names that are left."""
+def sweep(runner: CaseRunner, prefix: str, *, has_users: bool = False) -> list[str]:
+    """Remove everything whose name begins with `prefix`; the names that are left.  `has_users`:
+    whether the run had users."""
     left: list[str] = []
-    for remove in (_end_transactions, _delete_groups, _delete_topics):
+    of_users = (_delete_acls, _delete_users) if has_users else ()
+    for remove in (*of_users, _end_transactions, _delete_groups, _delete_topics):
         try:
             left += remove(runner, prefix)
         except CaseError as problem:
@@ -46,6 +49,46 @@ def _end_transactions(runner: CaseRunner, prefix: str) -> list[str]:
                 renewed = {"transactional_id": one.transactional_id, "transaction_timeout_ms": 1000}
                 runner.message(m.InitProducerIdResponse, renewed, broker, runner.values())
     return []
+
+
+def _delete_acls(runner: CaseRunner, prefix: str) -> list[str]:
+    """Take the rights of the run's users."""
+    start = f"User:{prefix}"
+    for _ in range(TRIES):
+        filled = acl_filter(None)
+        listed = runner.message(m.DescribeAclsResponse, filled, 1, runner.values())
+        left = {
+            acl.principal
+            for resource in listed.resources
+            for acl in resource.acls
+            if acl.principal.startswith(start)
+        }
+        if not left:
+            return []
+        body = {"filters": [acl_filter(principal) for principal in sorted(left)]}
+        runner.message(m.DeleteAclsResponse, body, 1, runner.values())
+        runner.system.sleep_ms(RETRY_AFTER_MS)
+    return [f"ACLs of {principal}" for principal in sorted(left)]
+
+
+def _delete_users(runner: CaseRunner, prefix: str) -> list[str]:
+    left: list[str] = []
+    for _ in range(TRIES):
+        body = {"users": None}
+        listed = runner.message(m.DescribeUserScramCredentialsResponse, body, 1, runner.values())
+        found = [one for one in listed.results if one.user.startswith(prefix)]
+        if not found:
+            return []
+        deletions = [
+            {"name": one.user, "mechanism": info.mechanism}
+            for one in found
+            for info in one.credential_infos
+        ]
+        left = [f"user {one.user}" for one in found]
+        wanted = {"deletions": deletions}
+        runner.message(m.AlterUserScramCredentialsResponse, wanted, 1, runner.values())
+        runner.system.sleep_ms(RETRY_AFTER_MS)
+    return left
 
 
 def _delete_topics(runner: CaseRunner, prefix: str) -> list[str]:

@@ -21,7 +21,7 @@ import gevent.socket
 from msgspec import Struct
 
 from kcluster.conform.broker_ids import BrokerIds
-from kcluster.conform.systems import CLOSED, SILENT
+from kcluster.conform.systems import CLOSED, SASL, SILENT
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.errors import ErrorCode, ProtocolError
@@ -81,6 +81,7 @@ class AskedCluster:
     def __init__(self, upstream: Upstream, facts: ClusterFacts, first: int | None) -> None:
         """`first`: the id of broker 1 of the cases; None: the smallest one."""
         self._upstream = upstream
+        self._without_login = upstream.without_login()
         self.facts = facts
         self.ids = BrokerIds(facts.brokers, first)
         self.addresses: dict[int, Address] = {
@@ -102,7 +103,8 @@ class AskedCluster:
 
     def connect(self, on: str, broker: int, listener: str) -> None:
         self.close(on, broker)
-        self._ends[on, broker] = self._upstream.connect(self.addresses[broker])
+        upstream = self._without_login if listener == SASL else self._upstream
+        self._ends[on, broker] = upstream.connect(self.addresses[broker])
         self._buffers[on, broker] = bytearray()
 
     def send(self, on: str, broker: int, frame: bytes) -> None:
@@ -239,6 +241,16 @@ def facts_of(upstream: Upstream, limit_ms: int = LIMIT_MS) -> ClusterFacts:
         has_authorizer=_shown(upstream, line.versions, _has_authorizer, False),
         voters=_shown(upstream, line.versions, _voters, frozenset()),
     )
+
+
+def mechanisms_of(upstream: Upstream) -> frozenset[str]:
+    """The mechanisms of SASL at the first broker's listener, none if it has no logins."""
+    with _line(upstream.without_login()) as line:
+        try:
+            answer = line.ask(m.SaslHandshakeResponse, m.SaslHandshakeRequest(mechanism=""), 1)
+        except NotConformable:
+            return frozenset()
+    return frozenset(answer.mechanisms)
 
 
 @contextmanager

@@ -4,8 +4,9 @@ Owns: the APIs that change nothing, the fields that name what a request changes,
 Never: sends.
 
 A request may change topics, groups and transactional ids whose names begin with the prefix of the
-run; nothing else.  It is judged by its fields, whatever the case around it says, and as if
-`validate_only` did not exist: a cluster may not know that field.
+run; if the run has users, also users with it, and what they may do with such names; nothing else.
+It is judged by its fields, whatever the case around it says, and as if `validate_only` did not
+exist: a cluster may not know that field.
 """
 
 from __future__ import annotations
@@ -78,10 +79,26 @@ _OWN_RESOURCES: Final = (2, 32)
 """The types of config resources that a run makes: TOPIC, GROUP."""
 
 
-def refusal(api: int, request: Message, prefix: str) -> str:
-    """Why a request is not sent; "" if it may be sent."""
+USERS_NAMED_BY: Final = {
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("deletions.name", "upsertions.name"),
+    ApiKey.CREATE_ACLS: ("creations.resource_name",),
+    ApiKey.DELETE_ACLS: (),
+    ApiKey.SASL_AUTHENTICATE: (),
+}
+"""As NAMED_BY, in a run with users."""
+PRINCIPALS: Final = {
+    ApiKey.CREATE_ACLS: "creations.principal",
+    ApiKey.DELETE_ACLS: "filters.principal_filter",
+}
+"""The fields with the principals whose rights a request changes."""
+
+
+def refusal(api: int, request: Message, prefix: str, *, has_users: bool = False) -> str:
+    """Why a request is not sent; "" if it may be sent.  `has_users`: whether the run has users."""
     if api in READ_ONLY:
         return ""
+    if has_users and api in USERS_NAMED_BY:
+        return _of_users(ApiKey(api), request, prefix)
     if api in _CONFIGS:
         return _of_configs(request, prefix)
     known = ApiKey(api) if api in ApiKey._value2member_map_ else None
@@ -97,6 +114,17 @@ def refusal(api: int, request: Message, prefix: str) -> str:
                 return "it names what is not of this run"
             if not name and path in _GROUP and name is not None:
                 return "it names the group without a name"
+    return ""
+
+
+def _of_users(api: ApiKey, request: Message, prefix: str) -> str:
+    for path in USERS_NAMED_BY[api]:
+        if not all((name or "").startswith(prefix) for name in _values(request, path.split("."))):
+            return "it names what is not of this run"
+    if api in PRINCIPALS:
+        principals = _values(request, PRINCIPALS[api].split("."))
+        if not all((one or "").startswith(f"User:{prefix}") for one in principals):
+            return "it would change the rights of others"
     return ""
 
 

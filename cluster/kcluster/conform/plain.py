@@ -99,12 +99,14 @@ UNORDERED: Final[Mapping[str, str]] = {
 
 
 LISTED: Final[Mapping[str, str]] = {
+    "DescribeUserScramCredentialsResponse.results": "user",
     "ListConfigResourcesResponse.config_resources": "resource_name",
     "ListGroupsResponse.groups": "group_id",
     "ListTransactionsResponse.transaction_states": "transactional_id",
 }
 """Lists of everything that a cluster has -> the name of each row.  In a cluster that others use as
-well, rows that are not of the run of this case are left out."""
+well, rows that are not of the run of this case are left out, but for errors: such a row answers a
+name that was asked for."""
 
 
 def plain(
@@ -154,7 +156,11 @@ def _field(
 ) -> object:
     key = LISTED.get(f"{where}.{field.name}")
     if key is not None and isinstance(value, list):
-        value = [one for one in value if values.is_of_this_run(getattr(one, key))]
+        value = [
+            one
+            for one in value
+            if values.is_of_this_run(getattr(one, key)) or getattr(one, "error_code", None)
+        ]
         if not value:
             return LEFT_OUT
     if field.name in masks and (isinstance(value, list) or field.struct is not None):

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kcluster.conform.filling import Values
+from kcluster.conform.filling import CaseError, Values
 from kcluster.conform.probes import Asker
 from kcluster.json_types import JsonObject
 from kcluster.protocol import messages as m
+from kcluster.protocol.errors import error_of
 from kcluster.security.acls import (
     CLUSTER_NAME,
     OPERATIONS,
@@ -90,7 +91,9 @@ def create_acls(runner: Asker, rights: Mapping[str, Iterable[Right]], values: Va
     if not creations:
         return
     answer = runner.message(m.CreateAclsResponse, {"creations": creations}, 1, values)
-    assert not any(row.error_code for row in answer.results), answer
+    for row in answer.results:
+        if row.error_code:
+            raise CaseError(f"CreateAcls got {error_of(row.error_code).name}")
     wanted: dict[str, set[str]] = {}
     for one in creations:
         names = wanted.setdefault(str(one["principal"]), set())
@@ -102,11 +105,12 @@ def create_acls(runner: Asker, rights: Mapping[str, Iterable[Right]], values: Va
 
 def delete_acls(runner: Asker, user: str, values: Values) -> None:
     """Take every right from a user."""
-    wanted = {"filters": [_filter(f"User:{user}")]}
+    wanted = {"filters": [acl_filter(f"User:{user}")]}
     runner.message(m.DeleteAclsResponse, wanted, 1, values)
 
 
-def _filter(principal: str) -> JsonObject:
+def acl_filter(principal: str | None) -> JsonObject:
+    """The ACLs of a principal; None: of all."""
     any_code = AclOperation.ANY.code
     return {
         "resource_type_filter": any_code,
@@ -123,8 +127,8 @@ def _wait_until_known(
     runner: Asker, broker: int, principal: str, names: set[str], values: Values
 ) -> None:
     for _ in range(_TRIES):
-        found = runner.message(m.DescribeAclsResponse, _filter(principal), broker, values)
+        found = runner.message(m.DescribeAclsResponse, acl_filter(principal), broker, values)
         if names <= {resource.resource_name for resource in found.resources}:
             return
         runner.system.sleep_ms(5)
-    raise AssertionError(f"broker {broker} does not know the ACLs of {principal}")
+    raise CaseError(f"broker {broker} does not know the ACLs of {principal}")

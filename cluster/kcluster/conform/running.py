@@ -36,6 +36,7 @@ from kcluster.conform.probes import Answer
 from kcluster.conform.references import Reference
 from kcluster.conform.rights import NOBODY, ROLES, create_acls, delete_acls
 from kcluster.conform.systems import CLOSED, SASL, SILENT, System
+from kcluster.conform.users import CONNECTION, NO_USERS, USER, RunUsers, log_in_user, make_user
 from kcluster.json_types import JsonObject
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.errors import ProtocolError
@@ -73,16 +74,19 @@ class CaseRunner:
         retries: int = RETRIES,
         hidden: frozenset[str] = frozenset(),
         has_stage: bool = True,
+        users: RunUsers = NO_USERS,
     ) -> None:
         """`prefix`: only topics, groups and transactional ids with it are changed; "" for a cluster
         of one's own.  `retries`: of a step whose answer is not the one that it waits for.
         `hidden`: parts of the state that the system does not show as the reference does.
-        `has_stage`: False if no case is run, so that there is no {topic}."""
+        `has_stage`: False if no case is run, so that there is no {topic}.  `users`: of a run on
+        somebody's cluster."""
         self.hidden = hidden
         self.patience = 1
         """By how much short waits for a change to be visible are longer than in the cases."""
         self._prefix = prefix
         self._retries = retries
+        self._users = users
         self.system = system
         self.tag = tag
         self.reference = reference
@@ -148,9 +152,14 @@ class CaseRunner:
 
     def _new_user(self, case: Case, to: int, values: Values) -> str:
         """Give {user} the rights of a case, and log in; the name of the connection."""
-        create_acls(self, {"{user}": case.rights or ()}, values)
-        log_in(self, LogIn("{user}", "user"), to, values)
-        return "user"
+        if self._users.mechanism:
+            make_user(self, self._users, values)
+        create_acls(self, {USER: case.rights or ()}, values)
+        if self._users.mechanism:
+            log_in_user(self, self._users, to, values)
+        else:
+            log_in(self, LogIn(USER, CONNECTION), to, values)
+        return CONNECTION
 
     def _ask_each_role(
         self, case: Case, version: int, request: Message | None, to: int, values: Values
@@ -339,7 +348,9 @@ class CaseRunner:
         self._correlation_id += 1
         if request is None:
             request = request_of(APIS[api].name, {}, self.values())
-        if self._prefix and (reason := refusal(api, request, self._prefix)):
+        has_users = bool(self._users.mechanism)
+        reason = refusal(api, request, self._prefix, has_users=has_users) if self._prefix else ""
+        if reason:
             raise Untried(f"{APIS[api].name}: {reason}")
         buffers = encode_request_frame(api, version, self._correlation_id, client_id, request)
         return b"".join(buffers)

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kcluster.conform import recorded
 from kcluster.conform.case import Ask, Await, Case, Conversation, Step
-from kcluster.conform.cases import families, is_secured
+from kcluster.conform.cases import families
 from kcluster.conform.cleaning import sweep
 from kcluster.conform.cluster import AskedCluster, ClusterFacts, NotConformable, facts_of
 from kcluster.conform.comparing import unequal_values
@@ -32,6 +32,7 @@ from kcluster.conform.projection import Projection
 from kcluster.conform.recorded import Recordings
 from kcluster.conform.references import Reference
 from kcluster.conform.running import CaseRunner
+from kcluster.conform.users import NO_USERS, RunUsers
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -58,6 +59,8 @@ TRIES: Final = 3
 """How often a case is asked again until it answers as Kafka does, or twice in the same way."""
 _REFUSED: Final = "AUTHORIZATION_FAILED"
 _NO_OPERATIONS: Final = "it stops brokers"
+_EVERY_RIGHT: Final = "it needs users with every right, also to the cluster itself"
+_OWN_SETTINGS: Final = "it needs logins with the settings of the recorded cluster"
 _SHOWN_BY: Final = {
     "group": ((ApiKey.DESCRIBE_GROUPS, -1), (ApiKey.OFFSET_FETCH, 9)),
     "transaction": ((ApiKey.DESCRIBE_TRANSACTIONS, -1),),
@@ -102,18 +105,17 @@ def tasks_of(
     found = [
         ConformTask(f"conversation: {name}", one, outcomes[name])
         for name, one in conversations().items()
-        if not one.is_secured and name in outcomes
+        if name in outcomes
     ]
     for family, cases in families(reference).items():
-        if not is_secured(family):
-            outcomes = recordings.load(family, reference)
-            for case in cases:
-                served = case.each_version(reference)
-                known = outcomes.get(case.name, {})
-                by_version = {version: known[version] for version in served if version in known}
-                wanted = by_version if every_version else _telling(by_version)
-                if wanted:
-                    found.append(ConformTask(f"{family}: {case.name}", case, wanted))
+        outcomes = recordings.load(family, reference)
+        for case in cases:
+            served = case.each_version(reference)
+            known = outcomes.get(case.name, {})
+            by_version = {version: known[version] for version in served if version in known}
+            wanted = by_version if every_version else _telling(by_version)
+            if wanted:
+                found.append(ConformTask(f"{family}: {case.name}", case, wanted))
     return [
         task
         for task in found
@@ -143,12 +145,14 @@ class ConformSession:
         reference: Reference,
         run_id: str,
         done: Callable[[Result], None],
+        users: RunUsers = NO_USERS,
     ) -> None:
         self.prefix = f"{PREFIX}{run_id}"
         self._upstream = upstream
         self._facts = facts
         self._reference = reference
         self._done = done
+        self._users = users
         self._unmet = unmet(facts)
         self._hidden = frozenset(
             part
@@ -197,11 +201,11 @@ class ConformSession:
             workers.kill()
 
     def clean_up(self) -> list[str]:
-        """Delete the topics and groups of this run; the names of those that are left."""
+        """Delete the topics, groups and users of this run; the names of those that are left."""
         runner = self._runner_without_stage()
         try:
             with gevent.Timeout(CLEAN_UP_LIMIT_S):
-                return sweep(runner, self.prefix)
+                return sweep(runner, self.prefix, has_users=bool(self._users.mechanism))
         except gevent.Timeout:
             return [f"{self.prefix}*: not deleted within {CLEAN_UP_LIMIT_S} s"]
         finally:
@@ -256,6 +260,7 @@ class ConformSession:
             retries=STEP_RETRIES,
             hidden=self._hidden,
             has_stage=has_stage,
+            users=self._users,
         )
 
     def _asked(self, runner: CaseRunner, task: ConformTask) -> Result:
@@ -282,7 +287,11 @@ class ConformSession:
             else:
                 pairs[version] = (wanted, answer)
         deviations = tuple(self._deviations(task, pairs))
-        different = sum(_own_part(one) != _own_part(other) for one, other in pairs.values())
+        # Rows with names come in the order of a hash of the names, which are others in each run.
+        different = sum(
+            bool(unequal_values({0: (_own_part(one), _own_part(other))}))
+            for one, other in pairs.values()
+        )
         is_case = isinstance(task.what, Case)
         api = _api_of(task) if is_case or not deviations else deviations[0].api
         return Result(
@@ -346,10 +355,21 @@ class ConformSession:
         """Why a task is not tried in any version."""
         if isinstance(task.what, Conversation) and task.what.needs_operations:
             return [_NO_OPERATIONS]
+        if reason := self._why_no_users(task.what):
+            return [reason]
         if reason := reason_of(task.name, self._unmet):
             return [reason]
         missing = (self._lacks(step, is_shown=True) for step in _shown_steps(task.what))
         return list(dict.fromkeys(reason for reason in missing if reason))[:1]
+
+    def _why_no_users(self, what: Case | Conversation) -> str:
+        """Why the users that a task needs are not there, "" if it needs none."""
+        if isinstance(what, Conversation):
+            is_needed, missing = what.is_secured, _OWN_SETTINGS
+        else:
+            is_needed = what.by_each_role or what.rights is not None
+            missing = _EVERY_RIGHT if what.by_each_role else ""
+        return (self._users.reason or missing) if is_needed else ""
 
     def _why_not_in(self, task: ConformTask, version: int) -> str:
         if not isinstance(task.what, Case):
@@ -436,7 +456,8 @@ def _untried(task: ConformTask, reasons: list[str]) -> Result:
 def _api_of(task: ConformTask) -> str:
     if isinstance(task.what, Case):
         return APIS[task.what.api].name
-    return next(APIS[step.api].name for step in task.what.steps if isinstance(step, Ask))
+    asked = (APIS[step.api].name for step in task.what.steps if isinstance(step, Ask))
+    return next(asked, APIS[ApiKey.SASL_AUTHENTICATE].name)
 
 
 def _shown_steps(what: Case | Conversation) -> tuple[Step, ...]:

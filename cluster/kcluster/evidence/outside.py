@@ -17,7 +17,15 @@ from typing import Final
 from kcluster.broker.serving.reading import READ_COMMITTED
 from kcluster.broker.share.configs import is_dead_letter_queue
 from kcluster.clients.consumer.completed_fetch import AbortedTransactions
-from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
+from kcluster.clients.ledger import (
+    ClientError,
+    Ledger,
+    Outcome,
+    Partition,
+    ReachedPosition,
+    ReadRecord,
+    SentRecord,
+)
 from kcluster.contract import Request
 from kcluster.evidence.attempts import (
     NOT_REFUSED,
@@ -251,6 +259,9 @@ def _end(
 
 def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
     positions: dict[tuple[str, Partition], int] = {}
+    reached: dict[tuple[str, Partition], ReachedPosition] = {}
+    passed_to: dict[Partition, int] = {}
+    """The offset below which clients have received all, by partition."""
     known_from = {
         partition: observed.known_from for partition, observed in recorder.present().items()
     }
@@ -264,6 +275,14 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
         if answer.reply.request.body.isolation_level == READ_COMMITTED:
             ledger.read_committed[answer.client] = None
             hiding = AbortedTransactions(list(answer.aborted))
+        if answer.batches:
+            after, partition = answer.last + 1, answer.partition
+            if answer.first > passed_to.get(partition, 0):
+                ledger.late_starts[answer.client] = None
+            passed_to[partition] = max(after, passed_to.get(partition, 0))
+            reached[answer.client, partition] = ReachedPosition(
+                answer.client, partition, after, answer.at_ms
+            )
         for batch in answer.batches:
             if hiding is not None and batch.is_control:
                 try:
@@ -286,6 +305,7 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
                         answer.client, answer.partition, offset, value, not is_next, answer.at_ms
                     )
                 )
+    ledger.positions += reached.values()
 
 
 def _add_error(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:

@@ -8,6 +8,11 @@ ack, or another record took its offset.  If the record behind it is still there,
 it was passed after it had been sent.  When two records were read or acked at one offset, the log
 was truncated in between, and everything that had been read from that offset on may be gone: it
 counts only if it is read again.
+
+When consumers had the time to read to the end, the last position of one shows where the log ends.
+One that was set back behind its own last read, and has read nothing since, has seen a shorter log:
+it counts before all others, who may not have noticed.  Without that time, such a position leaves
+undecided what was read behind it.
 """
 
 from __future__ import annotations
@@ -15,7 +20,6 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -34,11 +38,13 @@ class SeenPartition(Struct, frozen=True):
     `unseen` records hidden at its end.  `undecided`: the sends of which the history does not show
     whether the log has them; `unseen`: the promised sends beyond the last offset that was read,
     although consumers read to the end; `withheld`: the records of transactions that read_committed
-    consumers should have received; `read_to`: the last offset that was read, -1 for none."""
+    consumers should have received; `replaced`: the promised sends of a compacted topic whose
+    offsets other records took; `read_to`: the last offset that was read, -1 for none."""
 
     log: FinalLog
     undecided: Sequence[SentRecord]
     unseen: Sequence[SentRecord]
+    replaced: Sequence[SentRecord]
     withheld: Collection[bytes | None]
     read_to: int
 
@@ -54,8 +60,8 @@ def seen_partition(
     which they passed so far."""
     seen = _SeenLog(sends, reads, facts, log_ends)
     seen.gaps += _known_gaps(passed, facts)
-    if facts.is_drained and passed:
-        seen.end_at(max(passed, key=attrgetter("until")))
+    if (last := seen.last_position(passed)) is not None:
+        seen.end_at(last)
     held = {offset: read.value for offset, read in sorted(seen.held.items())}
     values = set(held.values())
     end = max(held, default=-1) + 1
@@ -94,6 +100,7 @@ def seen_partition(
         ),
         undecided=undecided,
         unseen=[*unseen.values()],
+        replaced=[*_replaced(missing, held, doubtful)] if facts.is_compacted else (),
         withheld=_withheld(sends, seen, reads, facts.read_committed),
         read_to=end - 1,
     )
@@ -105,6 +112,16 @@ def _may_be_promised(send: SentRecord) -> bool:
     return send.outcome is Outcome.ACKED and (
         transaction is None or transaction.outcome is not TransactionOutcome.ABORTED
     )
+
+
+def _replaced(
+    missing: Sequence[SentRecord], held: Mapping[int, bytes | None], doubtful: Collection[bytes]
+) -> Iterator[SentRecord]:
+    """The missing records at whose offsets others are: compaction leaves each record at its offset,
+    so the log was truncated."""
+    for send in missing:
+        if send.is_promised and send.offset in held and send.value not in doubtful:
+            yield send
 
 
 class _Stale(Struct, frozen=True):
@@ -220,18 +237,34 @@ class _SeenLog:
                 del self.held[at]
         self._end = max(self.held, default=-1) + 1
 
+    def last_position(self, passed: Sequence[Passed]) -> Passed | None:
+        """The position, of those behind all events, that shows most of where the log ends: the
+        highest of those that were set back, else of all; of equal ones that of a read_uncommitted
+        consumer."""
+        return max(
+            (each for each in passed if each.at_ms >= self._last_ms),
+            key=lambda each: (
+                _is_set_back(each), each.until, each.consumer not in self._facts.read_committed,
+            ),
+            default=None,
+        )  # fmt: skip
+
     def end_at(self, last: Passed) -> None:
-        """Take the position of a consumer that has read to the end for the end of the log: what was
-        read behind it is gone.  A read_committed consumer shows this only of what such consumers
-        have received."""
-        if last.at_ms < self._last_ms:
+        """Take the last position of a consumer for the end of the log: what was read behind it is
+        gone if it has read to the end, else undecided if it was set back.  A read_committed
+        consumer shows this only of what such consumers have received; an open transaction may keep
+        it back from the rest."""
+        is_drained = self._facts.is_drained
+        if not (is_drained or _is_set_back(last)):
             return
-        self.ends_at = last.until
+        if is_drained:
+            self.ends_at = last.until
         is_stable_end = last.consumer in self._facts.read_committed
         for read in [*self.held.values(), *(stale.read for stale in self.stale.values())]:
             is_behind = read.offset >= last.until and 0 <= read.at_ms < last.at_ms
-            if is_behind and (not is_stable_end or read.value in self._received):
-                self.stale[read.value] = _Stale(read, 0)
+            is_shown = not is_stable_end or read.value in self._received
+            if is_behind and (is_shown or _is_set_back(last)):
+                self.stale[read.value] = _Stale(read, 0 if is_drained and is_shown else NEVER)
                 if self._is_held(read):
                     del self.held[read.offset]
         self._end = max(self.held, default=-1) + 1
@@ -289,6 +322,11 @@ class _SeenLog:
         for offset, at_ms in others:
             passed[offset] = max(at_ms, passed.get(offset, at_ms))
         return passed
+
+
+def _is_set_back(last: Passed) -> bool:
+    """Whether a consumer is behind its own last read, without having been assigned a position."""
+    return last.until <= last.last_read
 
 
 class PassedOffsets(NamedTuple):
@@ -351,8 +389,8 @@ def _withheld(
     reads: Sequence[ReadRecord],
     read_committed: Collection[str],
 ) -> set[bytes | None]:
-    """The records of transactions that others read, and that read_committed consumers passed after
-    the end of the transaction; none of them received the record."""
+    """The records of transactions that others read, and that read_committed consumers passed when
+    the transaction had ended; none of them received the record."""
     ended_ms: dict[bytes | None, int] = {
         send.value: max(send.ended_ms, send.transaction.ended_ms)
         for send in sends
@@ -368,7 +406,7 @@ def _withheld(
     }
     gaps = (gap for gap in seen.gaps if gap.consumer in read_committed)
     passed_ms = _passed_ms(gaps, sorted(values))
-    return {values[at] for at, at_ms in passed_ms.items() if at_ms > ended_ms[values[at]] >= 0}
+    return {values[at] for at, at_ms in passed_ms.items() if at_ms >= ended_ms[values[at]] >= 0}
 
 
 def _passed_ms(gaps: Iterable[PassedOffsets], offsets: Sequence[int]) -> dict[int, int]:

@@ -25,10 +25,11 @@ from kcluster.checks.anomalies.base import (
     anomaly_of,
     grouped,
 )
-from kcluster.checks.anomalies.facts import Finding
+from kcluster.checks.anomalies.facts import Acked, Finding
 from kcluster.checks.anomalies.positions import followed
 from kcluster.checks.anomalies.search import anomalies_of_partition, places_of
 from kcluster.checks.anomalies.torn_transaction import TornTransaction, is_lacking
+from kcluster.checks.settings import acks_setting
 from kcluster.clients.ledger import Outcome, Partition, ReadRecord, SentRecord
 from kcluster.judge.contradictions import contradicting_acks
 from kcluster.judge.cycles import (
@@ -172,7 +173,7 @@ def judge_part(part: PartitionOperations, facts: PartitionFacts) -> PartJudgment
     )
     proofs = _Proofs(part, facts.is_read_from_start)
     found = [each for each in anomalies_of_partition(history) if each.name in PROVABLE]
-    found += [*_unseen(seen)]
+    found += [*_replaced(seen), *_unseen(seen)]
     found += contradicting_acks(part.sends, history, found)
     writers = writers_of(part.sends)
     return PartJudgment(
@@ -265,6 +266,17 @@ def _placed(send: SentRecord, history: PartitionHistory, seen: SeenPartition) ->
     visible_at = next((offset for offset in at if offset not in hidden), -1)
     hidden_at = next((offset for offset in at if offset in hidden), -1)
     return TransactionalSend(send, visible_at, hidden_at)
+
+
+def _replaced(seen: SeenPartition) -> list[Anomaly]:
+    """The records of a compacted topic whose offsets other records took."""
+    kind = ANOMALIES[LOST]
+    assert isinstance(kind, PartitionAnomaly)
+    findings = [
+        kind.about(send, send.offset, Acked(send.acks), allowed=acks_setting(send.acks))
+        for send in seen.replaced
+    ]
+    return grouped(kind, sorted(findings, key=lambda found: found.offset))
 
 
 def _unseen(seen: SeenPartition) -> list[Anomaly]:

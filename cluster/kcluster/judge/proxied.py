@@ -5,7 +5,8 @@ Never: reads a record of a batch.  Kafka: no counterpart.
 
 A record is named after its producer id, epoch and sequence, or after the CRC of its batch and its
 place in it.  A consumer's next fetch that does not follow its last one counts as a new position:
-a proxy cannot see whether it was a seek.
+a proxy cannot see whether it was a seek.  Its last answer with records shows its position, and the
+first ones of all consumers whether somebody received what lies below.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from kcluster.judge.history import (
     Isolation,
     OperationPlace,
     PollOperation,
+    PositionOperation,
+    ReadFromStartOperation,
     Received,
     SendOperation,
     TransactionOperation,
@@ -143,8 +146,12 @@ def received(
     source: str, rows: Iterable[FetchedRow], appended: AppendedBatches
 ) -> Iterator[Located]:
     """The records that consumers got, without those of aborted transactions if they read
-    committed ones only."""
+    committed ones only; then their positions, and whether all of them began at the beginning."""
     next_offset: dict[tuple[str, str, int], int] = {}
+    reached: dict[tuple[str, str, int], Located] = {}
+    received_to: dict[tuple[str, int], int] = {}
+    """The offset below which consumers have received all, by partition."""
+    is_from_start = True
     for line, row in enumerate(rows, 1):
         if row.error or row.answered_ms < 0:
             continue
@@ -161,7 +168,15 @@ def received(
         isolation = Isolation.READ_COMMITTED if row.read_committed else Isolation.READ_UNCOMMITTED
         if records:
             yield place, PollOperation(row.client_id, records, isolation, row.at_ms)
-        next_offset[key] = max((batch.last + 1 for batch in row.batches), default=row.fetch_offset)
+        after = max((batch.last + 1 for batch in row.batches), default=row.fetch_offset)
+        next_offset[key] = after
+        reached[key] = place, PositionOperation(*key, after, row.at_ms)
+        known = received_to.get(key[1:], 0)
+        is_from_start &= row.fetch_offset <= known
+        received_to[key[1:]] = max(after, known)
+    yield from reached.values()
+    if reached and is_from_start:
+        yield OperationPlace(source, 0), ReadFromStartOperation()
 
 
 def _visible(row: FetchedRow, appended: AppendedBatches) -> Iterator[tuple[int, str]]:

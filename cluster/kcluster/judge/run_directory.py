@@ -1,7 +1,7 @@
 """The clients' side of a run directory as operations: the truth from inside is not read.
 
-Owns: the translation of the rows of sends, transactions and reads.  Never: reads a broker's rows,
-such as appends or final logs.  Kafka: no counterpart.
+Owns: the translation of the rows of sends, transactions, reads and positions.  Never: reads a
+broker's rows, such as appends or final logs.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from kcluster.judge.history import (
     Isolation,
     OperationPlace,
     PollOperation,
+    PositionOperation,
+    ReadFromStartOperation,
     ReadToEndOperation,
     Received,
     SendOperation,
@@ -61,6 +63,11 @@ def run_operations(source: str, record: RunRecord) -> Iterator[tuple[OperationPl
                 AssignOperation(read.consumer, ((read.topic, read.partition),), read.at_ms),
             )
         yield origin, _poll(read)
+    for number, at in enumerate(record.positions, 1):
+        reached = PositionOperation(at.consumer, at.topic, at.partition, at.offset, at.at_ms)
+        yield _origin(source, "positions", number), reached
+    if record.info.read_from_start:
+        yield run, ReadFromStartOperation()
     if record.info.outcome != "unknown":
         yield run, ReadToEndOperation(record.info.ended_ms)
 

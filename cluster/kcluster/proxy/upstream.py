@@ -99,6 +99,15 @@ class Upstream:
                 raise
             return end
 
+    @property
+    def logs_in(self) -> bool:
+        """Whether connections log in before they are used."""
+        return self._security.login is not None
+
+    def without_login(self) -> Upstream:
+        """The same way, for connections that log in themselves."""
+        return Upstream(self.bootstrap, UpstreamSecurity(self._security.tls), self._allowed)
+
     def may_reach(self, host: str) -> bool:
         """Whether a host is this machine, or one that is allowed."""
         return is_loopback(host) or any(fnmatchcase(host, each) for each in self._allowed)

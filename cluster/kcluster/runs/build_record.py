@@ -35,6 +35,7 @@ from kcluster.runs.record import (
     LogRow,
     MoveRow,
     NoteRow,
+    PositionRow,
     ProblemRow,
     ProcessedRow,
     ReadRow,
@@ -47,13 +48,16 @@ from kcluster.runs.send_rows import send_rows
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
-    """The record of a run; sets `info.outcome`, `ground` and `topology`.  `ledger`: the simulated
-    clients' ledger, used if the run has not been judged."""
+    """The record of a run; sets `info.outcome`, `ground`, `topology` and `read_from_start`.
+    `ledger`: the simulated clients' ledger, used if the run has not been judged."""
     judged = recorder.judged or Judged(ledger, {}, {})
     ledger = judged.ledger
     info.outcome = verdict.outcome
     info.topology = topology_values(recorder)
     info.ground = recorder.ground
+    info.read_from_start = not ledger.late_starts and all(
+        log.start_offset == log.deleted_before == 0 for log in judged.logs.values()
+    )
     record = RunRecord(info, notes=note_rows(recorder.notes))
     record.verdict = msgspec.json.decode(verdict.to_json())
     record.sends = list(send_rows(judged, recorder))
@@ -147,7 +151,7 @@ def request_rows(recorder: Recorder) -> list[RequestRow]:
 
 
 def _add_ledger(record: RunRecord, ledger: Ledger) -> None:
-    """Add the clients' transactions and reads."""
+    """Add the clients' transactions, reads and positions."""
     record.transactions = [
         TransactionRow(
             transaction.producer,
@@ -172,6 +176,9 @@ def _add_ledger(record: RunRecord, ledger: Ledger) -> None:
             read.consumer in ledger.read_committed,
         )
         for read in ledger.reads
+    ]
+    record.positions = [
+        PositionRow(at.consumer, *at.partition, at.offset, at.at_ms) for at in ledger.positions
     ]
 
 

@@ -58,6 +58,9 @@ class RunInfo(Struct):
     topology: JsonObject = {}
     ground: str = ""
     """What the brokers were, such as `Apache Kafka 4.4.0`; empty for simulated ones."""
+    read_from_start: bool = False
+    """Whether all consumers began at the beginning of their partitions, or where others had been,
+    and no record was deleted on purpose."""
     format: int = FORMAT
 
 
@@ -144,6 +147,18 @@ class ReadRow(Struct, gc=False):
     at_ms: int
     read_committed: bool = False
     """Whether the consumer has this isolation level."""
+
+
+class PositionRow(Struct, gc=False):
+    """`positions.jsonl`: the next offset of a consumer in a partition when it was closed; of a
+    client of another library, after its last answer with records.  It has received or skipped all
+    below."""
+
+    consumer: str
+    topic: str
+    partition: int
+    offset: int
+    at_ms: int
 
 
 class ErrorRow(Struct, gc=False):
@@ -278,6 +293,7 @@ class RunRecord(Struct):
     sends: list[SendRow] = field(default_factory=list)
     transactions: list[TransactionRow] = field(default_factory=list)
     reads: list[ReadRow] = field(default_factory=list)
+    positions: list[PositionRow] = field(default_factory=list)
     errors: list[ErrorRow] = field(default_factory=list)
     appends: list[AppendRow] = field(default_factory=list)
     moves: list[MoveRow] = field(default_factory=list)
@@ -323,6 +339,7 @@ TABLES: Final[dict[str, Table]] = {
     "sends": Table("sends.jsonl", SendRow),
     "transactions": Table("transactions.jsonl", TransactionRow),
     "reads": Table("reads.jsonl", ReadRow),
+    "positions": Table("positions.jsonl", PositionRow, is_new=True),
     "errors": Table("errors.jsonl", ErrorRow),
     "appends": Table("appends.jsonl", AppendRow, is_streamed=True),
     "moves": Table(

@@ -23,7 +23,7 @@ from kcluster.cli.work.command_config import read_command_config
 from kcluster.cli.work.proxy_options import bootstrap_of
 from kcluster.cli.writing import require_writable_file
 from kcluster.config.files.problems import nearest
-from kcluster.conform.cluster import ClusterFacts, NotConformable, facts_of
+from kcluster.conform.cluster import ClusterFacts, NotConformable, facts_of, mechanisms_of
 from kcluster.conform.findings import (
     FORMAT,
     AskedOf,
@@ -36,6 +36,7 @@ from kcluster.conform.findings import (
 from kcluster.conform.page import page_of
 from kcluster.conform.references import REFERENCES, Reference
 from kcluster.conform.session import ConformSession, tasks_of
+from kcluster.conform.users import users_of
 from kcluster.conform.words import report_lines
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.proxy.addresses import Address
@@ -142,7 +143,13 @@ def _asked(
         results.append(result)
         progress.show(results)
 
-    session = ConformSession(upstream, facts, reference, secrets.token_hex(3), done)
+    users = users_of(
+        mechanisms_of(upstream) if upstream.logs_in else None,
+        facts.versions,
+        secrets.token_hex(16),
+        has_authorizer=facts.has_authorizer,
+    )
+    session = ConformSession(upstream, facts, reference, secrets.token_hex(3), done, users)
     stopped = ""
     try:
         session.run(tasks)

@@ -25,6 +25,7 @@ from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import (
     AFTER_POLL,
     CONSUMER,
+    EARLIEST,
     READ_COMMITTED,
     ConsumerPlan,
     ConsumerSettings,
@@ -108,6 +109,8 @@ class Consumer(ClientBase):
         plan = self.plan
         if self.settings.isolation_level == READ_COMMITTED:
             self.ledger.read_committed[self.name] = None
+        if self.settings.auto_offset_reset != EARLIEST:
+            self.ledger.late_starts[self.name] = None
         self._start_ms = now_ms + plan.start_ms
         if plan.stop_ms >= 0:
             self._stop_ms = now_ms + plan.stop_ms
