@@ -49,6 +49,8 @@ from kcluster.events.network import (
     NetworkCut,
     NetworkHealed,
     NetworkShaped,
+    NodeRuleAdded,
+    NodeRuleHit,
     RuleAdded,
     RuleHit,
     RuleRemoved,
@@ -146,6 +148,8 @@ AnyEvent = (
     | ShareLocksExpired
     | DeadLettersWritten
     | DeadLettersDropped
+    | NodeRuleAdded
+    | NodeRuleHit
     | RuleAdded
     | RuleHit
     | RuleRemoved
@@ -216,6 +220,8 @@ __all__ = [
     "NetworkCut",
     "NetworkHealed",
     "NetworkShaped",
+    "NodeRuleAdded",
+    "NodeRuleHit",
     "PartitionOffline",
     "PartitionsAdded",
     "ProgramKilled",

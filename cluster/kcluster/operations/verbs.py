@@ -16,7 +16,7 @@ from kcluster.config.files.problems import nearest, unknown
 from kcluster.config.topology.sasl import token_settings
 from kcluster.config.topology.specs import MAX_PORT, BrokerSpec
 from kcluster.config.topology.values import client_host_problem, unknown_version
-from kcluster.contract import EndSessions, MoveLeader
+from kcluster.contract import CONTROLLER_ID, EndSessions, MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
 from kcluster.events.clients import RebalanceRequested
@@ -51,6 +51,7 @@ from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate
+from kcluster.runtime.node_gate import NodeGate
 from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
 from kcluster.security.sasl.mechanisms import OAUTHBEARER
 
@@ -393,16 +394,34 @@ class Verbs:
         self._dispatcher.gate = gate
         return name
 
+    def add_node_rule(self, rule: Rule) -> str:
+        """Add a rule for requests between nodes; returns its name."""
+        for node_id in (*rule.sources, *rule.brokers):
+            if node_id != CONTROLLER_ID:
+                self.broker(node_id)
+        gate = self._dispatcher.node_gate
+        if gate is None:
+            seed = self._plan.seed
+            book = RuleBook(lambda name: Random(f"{seed}/rule {name}"), "node-rule")
+            gate = self._dispatcher.node_gate = NodeGate(self._dispatcher, book)
+        return gate.add(rule)
+
     def remove_rule(self, name: str) -> None:
         """Remove a rule: held messages are delivered, connections that it silenced are closed."""
         text_in("name", name)
-        gate = self._dispatcher.gate
+        dispatcher = self._dispatcher
+        gate, node_gate = dispatcher.gate, dispatcher.node_gate
+        if node_gate is not None and name in node_gate.book.entries:
+            node_gate.remove(name)
+            if node_gate.is_idle:
+                dispatcher.node_gate = None
+            return
         if gate is None or name not in gate.book.entries:
-            names = () if gate is None else gate.book.entries
+            names = [rule.name for rule in self.rules()]
             raise ClusterError(f"rule {name}: {unknown('rule', name, names)}")
         gate.remove(name)
         if gate.is_idle:
-            self._dispatcher.gate = None
+            dispatcher.gate = None
 
     def clear_rules(self) -> None:
         """Remove all rules."""
@@ -410,9 +429,10 @@ class Verbs:
             self.remove_rule(rule.name)
 
     def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, in order, and the number of times that each has applied."""
-        gate = self._dispatcher.gate
-        return () if gate is None else status(gate.book)
+        """The rules in force, in order, and the number of times that each has applied.  Rules
+        between nodes come last."""
+        gates = (self._dispatcher.gate, self._dispatcher.node_gate)
+        return tuple(found for gate in gates if gate is not None for found in status(gate.book))
 
     # ---------------------------------------------------------------------------- names
 

@@ -47,6 +47,7 @@ from kcluster.network.fabric import Arrives, Fabric, Link, Resets
 from kcluster.partition.replica import Replica
 from kcluster.runtime.gate import FaultGate
 from kcluster.runtime.livelock import LivelockError
+from kcluster.runtime.node_gate import NodeGate
 from kcluster.runtime.process import Outlet, Process
 from kcluster.timers import NEVER_US
 
@@ -109,6 +110,7 @@ class Dispatcher:
         """The time before which nothing is due; never later than `next_due_us()`."""
         self.outlet = outlet
         self.gate: FaultGate | None = None  # while there are rules on requests of clients
+        self.node_gate: NodeGate | None = None  # while there are rules between nodes
         self._callbacks: list[tuple[int, int, Callable[[], object]]] = []
         self._pending: list[tuple[Process, int, Input]] = []
         self._in_flight: list[tuple[int, int, int, Process, int, Input]] = []
@@ -368,7 +370,8 @@ class Dispatcher:
         elif source.life:
             number = source.life << _LIFE_SHIFT | message.request_id
             message = PeerRequest(message.source, number, message.body)
-        self.post(source.node_id, process, message)
+        if self.node_gate is None or self.node_gate.passes(source, process, message):
+            self.post(source.node_id, process, message)
 
     def post(self, source: int, process: Process, event: Input) -> None:
         """Send an event over the link from `source`; it arrives at once, later, or never."""

@@ -15,6 +15,7 @@ from kcluster.actions.base import Action
 from kcluster.actions.brokers import KillBrokers, StartBrokers
 from kcluster.actions.certificates import Certificate
 from kcluster.actions.machines import FillDisk, Restart, RollingRestart, SlowDisk
+from kcluster.actions.node_rules import AddNodeRule
 from kcluster.actions.rules import AddRule
 from kcluster.actions.sessions import EndSessionsNow, ExpireToken
 from kcluster.config.files.problems import Problem
@@ -70,6 +71,7 @@ def limit_of(action: Action) -> KafkaLimit | None:
 
 _LIMITS: dict[type[Action], KafkaLimit] = {
     AddBroker: limits.NEW_BROKER,
+    AddNodeRule: limits.NODE_RULE,
     Certificate: limits.CERTIFICATE,
     EndSessionsNow: limits.SESSIONS,
     ExpireToken: limits.TOKENS,
