@@ -121,8 +121,10 @@ class Stage:
         self._clock.when(holds, callback)
 
     def when_reached(self, moment: NthMoment, callback: Callable[[], None]) -> None:
-        """Call `callback` when this moment of clients has come, counted from now."""
-        when_reached(self.dispatcher, self.verbs.settled, moment, lambda: self._soon(callback))
+        """Call `callback` when this moment has come, counted from now: between two dispatches, or
+        for a moment inside a broker before anything of the broker's step leaves the broker."""
+        then = callback if moment.is_inside else lambda: self._soon(callback)
+        when_reached(self.dispatcher, self.verbs.settled, moment, then)
 
     def _soon(self, callback: Callable[[], None]) -> None:
         """Call `callback` between two dispatches."""

@@ -20,8 +20,8 @@ from kcluster.faults.rules import Call
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import Envelope, MetadataFetch
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
+from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 
-METADATA_TOPIC: Final = "__cluster_metadata"
 NODE_APIS: Final = (
     ApiKey.FETCH,
     ApiKey.LIST_OFFSETS,
@@ -69,7 +69,7 @@ def node_call_of(known: KnownCluster, message: PeerRequest) -> Call | None:
     `known`: what the node knows to which the request goes."""
     body = message.body
     if isinstance(body, MetadataFetch):
-        return _call(known, message.source, ApiKey.FETCH, lambda: [(METADATA_TOPIC, 0)])
+        return _call(known, message.source, ApiKey.FETCH, lambda: [(CLUSTER_METADATA_TOPIC, 0)])
     if isinstance(body, Envelope):
         return _call(known, message.source, ApiKey.ENVELOPE, lambda: [])
     key = _KEYS.get(type(body).__name__)

@@ -19,7 +19,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.moments import NthMoment, moment_of_client
+from kcluster.operations.moments import NthMoment, awaited_moment
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.python_values import seconds_in, text_in
 from kcluster.operations.verbs import Verbs
@@ -43,8 +43,14 @@ FORMS: Final = (
     ("event leader_elected of orders-0", "This has happened since the step began to wait."),
     (
         "3rd commit of billing",
-        "A moment of clients, only for `when`; also of produce, ack, delivery, rebalance,"
+        "A moment of clients, only for `when` and `until`; also of produce, ack, delivery, rebalance,"
         " transaction, or an event; `of` a group, topic, partition or client.",
+    ),
+    (
+        "commit_written of billing",
+        "A moment inside a broker, only for `when` and `until`: its coordinator has written a"
+        " commit, and has not answered; also append, marker_written, group_written,"
+        " transaction_written, share_state_written.",
     ),
     ("settled", "All brokers serve, and every replica is in sync."),
 )
@@ -251,7 +257,7 @@ def condition(text: str) -> Condition:
         return CountCondition(
             word=match[2], symbol=">=", number=number, client=match[3] or "", shown=text
         )
-    if (moment := moment_of_client(text)) is not None:
+    if (moment := awaited_moment(text)) is not None:
         return MomentCondition(moment=moment, shown=text)
     if (match := _LEADS.fullmatch(text)) is not None:
         partition = partition_name(match[2])

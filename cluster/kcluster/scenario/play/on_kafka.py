@@ -24,7 +24,7 @@ from kcluster.mirror import limits
 from kcluster.mirror.changes import SEEN_KINDS
 from kcluster.mirror.limits import KafkaLimit
 from kcluster.mirror.passing import why_no_proxy
-from kcluster.operations.conditions import EventCondition
+from kcluster.operations.conditions import EventCondition, MomentCondition
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 
@@ -50,6 +50,8 @@ def refused_steps(scenario: Scenario) -> Iterator[RefusedStep]:
             limit = limits.no_rule(no_proxy)
         awaited = step.trigger.when
         if isinstance(awaited, EventCondition) and awaited.kind not in SEEN_KINDS:
+            limit = limits.UNSEEN_EVENT
+        if isinstance(awaited, MomentCondition) and awaited.moment.is_inside:
             limit = limits.UNSEEN_EVENT
         if limit is not None:
             yield RefusedStep(scenario.source, step, limit)
