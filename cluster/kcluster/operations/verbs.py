@@ -39,6 +39,7 @@ from kcluster.operations.group_calls import (
     rebalance,
 )
 from kcluster.operations.links import Links
+from kcluster.operations.logs import fewest_copies
 from kcluster.operations.node_sets import NodeSets
 from kcluster.operations.programs import NoPrograms, RunningPrograms
 from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
@@ -460,6 +461,11 @@ class Verbs:
             count = len(image.topics[topic].partitions)
             raise WrongName(f"there is no partition {partition} of {topic}, which has {count}")
         return registration
+
+    def fewest_copies(self) -> int:
+        """The number of disks whose log reaches what is committed, of the partition that has
+        fewest."""
+        return fewest_copies(self._plan, self._dispatcher)
 
     def topic(self, name: str) -> TopicImage:
         """A topic in the controller's view."""
