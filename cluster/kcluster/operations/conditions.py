@@ -49,8 +49,8 @@ FORMS: Final = (
     ("event leader_elected of orders-0", "This has happened since the step began to wait."),
     (
         "3rd commit of billing",
-        "A moment of clients, only for `when` and `until`; also of produce, ack, delivery, rebalance,"
-        " transaction, or an event; `of` a group, topic, partition or client.",
+        "A moment of clients, only for `when` and `until`; also of produce, ack, delivery,"
+        " rebalance, transaction, or an event; `of` a group, topic, partition or client.",
     ),
     (
         "commit_written of billing",

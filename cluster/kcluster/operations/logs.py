@@ -1,4 +1,5 @@
-"""The logs of partitions' replicas at this moment, as values; how many disks have what is committed.
+"""The logs of partitions' replicas at this moment, as values; how many disks have what is
+committed.
 
 Owns: ReplicaLog, PartitionLogs, and filling them.  Never: reads a record, changes anything.
 Kafka: kafka-dump-log on each broker, with kafka-topics --describe beside it.

@@ -53,5 +53,5 @@ def test_nemesis__a_search_keeps_the_bound_in_every_schedule() -> None:
 
 def test_nemesis__a_mistake_in_a_bound_is_named_with_its_place() -> None:
     wrong = BOUNDED.replace("fewest_copies", "fewest_copys")
-    with pytest.raises(ValueError, match="s.yaml:17.*did you mean fewest_copies"):
+    with pytest.raises(ValueError, match=r"s\.yaml:17.*did you mean fewest_copies"):
         Scenario.parse(wrong, "s.yaml")
