@@ -66,6 +66,7 @@ from kcluster.events.partitions import (
     ReassignmentCancelled,
     ReassignmentCompleted,
     ReassignmentStarted,
+    RecordsDeleted,
 )
 from kcluster.events.programs import ProgramKilled, ProgramStarted
 from kcluster.events.security import (
@@ -124,6 +125,7 @@ AnyEvent = (
     | LeaderElected
     | PartitionOffline
     | ReassignmentStarted
+    | RecordsDeleted
     | ReassignmentCompleted
     | ReassignmentCancelled
     | IsrShrunk
@@ -230,6 +232,7 @@ __all__ = [
     "ReassignmentCompleted",
     "ReassignmentStarted",
     "RebalanceRequested",
+    "RecordsDeleted",
     "RecordsLost",
     "RegistrationRefused",
     "RuleAdded",

@@ -20,13 +20,14 @@ from kcluster.contract import CONTROLLER_ID, EndSessions, MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
 from kcluster.events.clients import RebalanceRequested
+from kcluster.events.partitions import RecordsDeleted
 from kcluster.events.security import TokensExpired
 from kcluster.faults.reports import RuleStatus, status
 from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.image import TopicImage
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import PartitionRegistration
-from kcluster.operations.admin import Admin, OnEnd
+from kcluster.operations.admin import TIMEOUT_MS, Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.group_calls import (
@@ -46,7 +47,8 @@ from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
 from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
 from kcluster.principals import USER_TYPE, Principal
-from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
@@ -329,6 +331,25 @@ class Verbs:
             error = next(known for known in ErrorCode if known == code)
             text = (results[0].error_message if results else None) or error.text
             raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
+
+    def delete_records(self, topic: str, partition: int, before: int, on_end: OnEnd) -> None:
+        """Ask a partition's leader to delete the records before an offset; -1: all that are
+        committed."""
+        leader = self.leader(topic, partition)
+        if self._dispatcher.broker(leader) is None:
+            raise ClusterError(f"{topic}-{partition}: its leader, broker {leader}, is down")
+        kind = m.DeleteRecordsRequest
+        wanted = kind.DeleteRecordsTopic(topic, [kind.DeleteRecordsPartition(partition, before)])
+
+        def on_answer(answer: Any) -> None:
+            result = answer.topics[0].partitions[0]
+            if result.error_code:
+                on_end(error_of(result.error_code).name)
+                return
+            self._dispatcher.note(RecordsDeleted(topic, partition, result.low_watermark))
+            on_end("")
+
+        self._asking.ask(kind(topics=[wanted], timeout_ms=TIMEOUT_MS), on_answer, leader)
 
     # --------------------------------------------------------------------------- groups
 
