@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from kcluster.actions.node_rules import AddNodeRule
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.events.network import NodeRuleHit, RuleRemoved
@@ -18,6 +18,7 @@ from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.perform import do
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
+from kcluster.scenario.recorded import steps_of
 
 HEAD = """\
 topology:
@@ -139,8 +140,16 @@ def test_node_rules__until_needs_an_action_that_can_be_undone() -> None:
         parse_action("{kill: 1, until: settled}")
 
 
-def test_node_rules__the_keys_of_a_step_are_read_and_written() -> None:
-    keys: dict[str, Any] = {"api": ["Fetch"], "from": 2, "to": "controller", "delay": "5ms"}
-    action = parse_action("node_rule: {api: Fetch, from: 2, to: controller, delay: 5ms}").action
-    assert isinstance(action, AddNodeRule)
-    assert action.written() == keys
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"api": ["Fetch"], "from": 2, "to": "controller", "delay": "5ms"},
+        {"of": "reply", "delay": "5ms", "jitter": "2ms", "partition": "orders-0"},
+        {"api": ["WriteTxnMarkers"], "topic": "orders", "nth": 2, "times": 1, "drop": "reply"},
+    ],
+)
+def test_node_rules__a_rule_is_recorded_as_the_step_that_repeats_it(keys: dict[str, Any]) -> None:
+    result = play(f"{{at: 1s, node_rule: {json.dumps(keys)}, for: 500ms}}")
+    assert not result.failures
+    (step,) = steps_of(result.notes, ("orders",), result.began_ms, (1, 2, 3))
+    assert (step.at_ms, step.verb, step.keys, step.for_ms) == (1_000, "node_rule", keys, 500)

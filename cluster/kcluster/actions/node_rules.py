@@ -7,9 +7,8 @@ Owns: this action.  Never: matches requests (faults/rules.py), applies a rule
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kcluster.actions.base import Action, action
@@ -20,6 +19,7 @@ from kcluster.config.files.fields import ListOf, OneOf, Whole, duration, fractio
 from kcluster.events.network import NodeRuleAdded, RuleRemoved
 from kcluster.events.rule_effects import AnyEffect, Delay, Drop, Half
 from kcluster.faults.node_calls import NODE_APIS
+from kcluster.faults.reports import ALL_CALLS
 from kcluster.faults.rules import Rule, rule
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import Targets
@@ -115,18 +115,25 @@ class AddNodeRule(Action, frozen=True, rename={"sources": "from", "destinations"
         if isinstance(event, RuleRemoved):
             recording.undo(lambda was: isinstance(was, NodeRuleAdded) and was.rule == event.rule)
             return
-        calls, topic = event.applies_to, event.topic
-        keys: dict[str, Any] = {} if calls is None else to_builtins(calls)
-        keys.pop("versions", None)
-        if topic is not None and len(event.partitions) == 1:
-            keys["partition"] = topic, event.partitions[0]
-        else:
-            keys["topic"] = topic
-        match event.effect:
-            case Delay(delay_ms=delay_ms, of=of, jitter_ms=jitter_ms):
-                keys |= {"delay_ms": delay_ms, "jitter_ms": jitter_ms or None}
-                keys["of"] = None if of is Half.REQUEST else str(of)
-            case Drop(of=of):
-                keys["drop"] = str(of)
-        sources, destinations = these(event.sources) or None, these(event.destinations) or None
-        recording.add(cls(event.apis, sources, destinations, **keys), event)
+        topic, calls = event.topic, event.applies_to or ALL_CALLS
+        is_of_one = topic is not None and len(event.partitions) == 1
+        effect = event.effect
+        delay = effect if isinstance(effect, Delay) else None
+        is_of_reply = delay is not None and delay.of is Half.REPLY
+        step = cls(
+            api=event.apis,
+            sources=these(event.sources) or None,
+            destinations=these(event.destinations) or None,
+            topic=None if is_of_one else topic,
+            partition=(topic, event.partitions[0]) if is_of_one and topic is not None else None,
+            nth=calls.nth,
+            every=calls.every,
+            first=calls.first,
+            times=calls.times,
+            probability=calls.probability,
+            delay_ms=None if delay is None else delay.delay_ms,
+            of=str(Half.REPLY) if is_of_reply else None,
+            jitter_ms=None if delay is None else delay.jitter_ms or None,
+            drop=str(effect.of) if isinstance(effect, Drop) else None,
+        )
+        recording.add(step, event)

@@ -10,9 +10,9 @@ that it forwards to the controller is an Envelope (KIP-590).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, final
+from typing import Final, final
 
 from kcluster.contract import PeerRequest, Request
 from kcluster.faults.calls import KnownCluster, SessionPart, named
@@ -43,6 +43,8 @@ NODE_APIS: Final = (
 """The APIs of requests from one node to another."""
 _KEYS: Final = {f"{APIS[key].name}Request": key for key in NODE_APIS}
 """The API of a message, by the name of its class: classes are built on first use."""
+Names = Callable[[], Iterable[tuple[str, int | None]]]
+"""Returns the (topic, partition) pairs that a request names."""
 _NO_PARTS: Final[tuple[SessionPart, ...]] = ()
 
 
@@ -79,5 +81,5 @@ def node_call_of(known: KnownCluster, message: PeerRequest) -> Call | None:
     return _call(known, message.source, key, partial(named, known, request))
 
 
-def _call(known: KnownCluster, source: int, key: ApiKey, named_: Any) -> Call:
-    return Call(key, VERSIONS[key][1], "", known.broker, True, named_, source=source)
+def _call(known: KnownCluster, source: int, key: ApiKey, names: Names) -> Call:
+    return Call(key, VERSIONS[key][1], "", known.broker, True, names, source=source)

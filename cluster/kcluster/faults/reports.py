@@ -39,7 +39,8 @@ def status(book: RuleBook) -> tuple[RuleStatus, ...]:
     )
 
 
-_ALL_CALLS: Final = RuleCalls((), 0, 1, 0, 0, 1.0)
+ALL_CALLS: Final = RuleCalls((), 0, 1, 0, 0, 1.0)
+"""The choice of all requests that a rule matches."""
 
 
 def added(name: str, rule: Rule) -> RuleAdded:
@@ -75,7 +76,7 @@ def _applies_to(rule: Rule) -> RuleCalls | None:
     calls = RuleCalls(
         tuple(rule.versions or ()), rule.nth, rule.every, rule.first, rule.times, rule.probability
     )
-    return None if calls == _ALL_CALLS else calls
+    return None if calls == ALL_CALLS else calls
 
 
 def hit(name: str, entry: ActiveRule, broker: int, request: Request) -> RuleHit | None:

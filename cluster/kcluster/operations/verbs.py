@@ -341,7 +341,8 @@ class Verbs:
         kind = m.DeleteRecordsRequest
         wanted = kind.DeleteRecordsTopic(topic, [kind.DeleteRecordsPartition(partition, before)])
 
-        def on_answer(answer: Any) -> None:
+        def on_answer(answer: object) -> None:
+            assert isinstance(answer, m.DeleteRecordsResponse), answer
             result = answer.topics[0].partitions[0]
             if result.error_code:
                 on_end(error_of(result.error_code).name)
