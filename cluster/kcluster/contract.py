@@ -12,6 +12,7 @@ What every driver guarantees
   1. At most one step runs at a time in a cluster; a step is never interrupted.
   2. The effects of a step are carried out in list order.
   3. Messages from one node to another arrive in the order sent, whatever the delays, or not at all.
+     A rule between nodes may hold up messages of one kind, which others then overtake.
   4. Messages over a link without delay are delivered within the same dispatch, breadth first: all
      nodes are idle again before the driver reads the next bytes from a client. During a long
      dispatch the live driver reads in between, but time stands still until it ends.

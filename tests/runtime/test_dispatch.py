@@ -23,6 +23,7 @@ from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerDown
 from kcluster.runtime.build import build
 from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.process import Process
 from tests.runtime.net import Echo, Net
 
 
@@ -268,3 +269,16 @@ def test_start_all__each_broker_costs_the_same_however_many_there_are() -> None:
     assert inputs_to_ready(80) - inputs_to_ready(40) <= 1.1 * 2 * (
         inputs_to_ready(40) - inputs_to_ready(20)
     )
+
+
+def test_interject__nothing_of_a_step_leaves_a_process_that_dies_in_it(net: Net) -> None:
+    """Node 1 asks 2 and 3.  Node 2 dies with its answer; the rest of the dispatch follows."""
+
+    def after_step(process: Process) -> None:
+        if process.node_id == 2:
+            net.dispatcher.interject(lambda: net.dispatcher.take_down(2, DeathKind.KILL))
+
+    net.dispatcher.step_sinks = (after_step,)
+    net.send(1, Send(2, PeerRequest(1, 1, "a")), Send(3, PeerRequest(1, 2, "b")))
+    assert net.got(2) == [PeerRequest(1, 1, "a")]
+    assert net.got(1) == [PeerDisconnected(2), PeerResponse(3, 2, "b")]

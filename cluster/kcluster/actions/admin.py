@@ -2,7 +2,7 @@
 moves.
 
 Owns: these actions.  Never: sends the requests (operations/admin.py).
-Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions.
+Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions, kafka-delete-records.
 
 A refusal by the controller fails the run, with the controller's message.
 """
@@ -10,7 +10,7 @@ A refusal by the controller fails the run, with the controller's message.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 from kcluster.actions.base import Action, action
 from kcluster.actions.kafka_configs import ANY_CONFIG, TOPIC_CONFIG
@@ -21,7 +21,7 @@ from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import ListOf, Whole, text
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.events.brokers import BrokerFenced, BrokerRegistered
-from kcluster.events.partitions import ReassignmentStarted
+from kcluster.events.partitions import ReassignmentStarted, RecordsDeleted
 from kcluster.events.reasons import Fencing
 from kcluster.events.topics import (
     ConfigChanged,
@@ -33,6 +33,9 @@ from kcluster.events.topics import (
 from kcluster.operations.admin import BROKER, GROUP, TOPIC
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import ALL, Targets
+
+COMMITTED: Final = -1
+"""The offset by which DeleteRecords means all committed records."""
 
 
 @action(
@@ -131,6 +134,29 @@ class AddPartitions(Action, frozen=True):
     @classmethod
     def record(cls, event: PartitionsAdded, recording: Recording) -> None:
         recording.add(cls(event.topic, event.partition_count), event)
+
+
+@action("delete_records", short="partition", example="delete_records: orders-0")
+class DeleteRecords(Action, frozen=True):
+    """Delete a partition's records before an offset, as kafka-delete-records does: its log then
+    starts there, on every replica."""
+
+    IS_FAULT = False
+    partition: Annotated[PartitionName, PARTITION, "The partition."]
+    before: Annotated[
+        int | None, Whole(0), "The first offset that stays; without it, all committed records go."
+    ] = None
+
+    def do(self, stage: Stage) -> None:
+        before = COMMITTED if self.before is None else self.before
+        topic, number = self.partition
+        stage.verbs.delete_records(topic, number, before, refused(stage, "delete_records"))
+
+    RECORDED_FROM = (RecordsDeleted,)
+
+    @classmethod
+    def record(cls, event: RecordsDeleted, recording: Recording) -> None:
+        recording.add(cls((event.topic, event.partition), event.low_watermark), event)
 
 
 @action("reassign", example="reassign: {partition: orders-0, to: [2, 3]}")

@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from kcluster.deaths import DeathKind, ProcessState
+from kcluster.operations.conditions import Condition, ConditionFacts, no_workload
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.moments import NthMoment, when_reached
 from kcluster.operations.states import StateVerb
@@ -120,9 +121,17 @@ class Stage:
         """Call `callback` as soon as `holds()`."""
         self._clock.when(holds, callback)
 
+    def holds(self, condition: Condition, since: int = 0) -> bool:
+        """Whether a condition on the cluster holds.  ClusterError for one on a workload, which a
+        scenario's stage alone has."""
+        facts = ConditionFacts(self.dispatcher, self.verbs, [], no_workload)
+        return condition.holds(facts, since)
+
     def when_reached(self, moment: NthMoment, callback: Callable[[], None]) -> None:
-        """Call `callback` when this moment of clients has come, counted from now."""
-        when_reached(self.dispatcher, self.verbs.settled, moment, lambda: self._soon(callback))
+        """Call `callback` when this moment has come, counted from now: between two dispatches, or
+        for a moment inside a broker before anything of the broker's step leaves the broker."""
+        then = callback if moment.is_inside else lambda: self._soon(callback)
+        when_reached(self.dispatcher, self.verbs.settled, moment, then)
 
     def _soon(self, callback: Callable[[], None]) -> None:
         """Call `callback` between two dispatches."""

@@ -73,7 +73,8 @@ PEER_APIS: Final = (
 )
 """The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
-GROUP_APIS: Final = (
+RUNTIME_APIS: Final = (
+    ApiKey.DELETE_RECORDS,
     ApiKey.LIST_GROUPS,
     ApiKey.JOIN_GROUP,
     ApiKey.LEAVE_GROUP,
@@ -85,12 +86,12 @@ GROUP_APIS: Final = (
     ApiKey.STREAMS_GROUP_DESCRIBE,
     ApiKey.STREAMS_GROUP_HEARTBEAT,
 )
-"""The requests that the runtime sends about groups (operations/group_calls.py)."""
+"""The requests that the runtime sends to brokers, as an administrator (operations/)."""
 
 _RUNTIME_CLIENT: Final = "kcluster"
 """The client id of the runtime's requests."""
 _PEER_API_OF: Final = {
-    f"{APIS[key].name}Request": (key, VERSIONS[key][1]) for key in PEER_APIS + GROUP_APIS
+    f"{APIS[key].name}Request": (key, VERSIONS[key][1]) for key in PEER_APIS + RUNTIME_APIS
 }
 """The API of a request between brokers, by the name of its class: classes are built on first
 use."""

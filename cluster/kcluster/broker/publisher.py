@@ -117,6 +117,10 @@ class MetadataPublisher:
                 changed=self._replicas.changed,
             )
             self._replicas.add(replica)
+        elif new.partition_epoch < replica.registration.partition_epoch:
+            # The leader knows a later ISR by the answer to its AlterPartition.  Kafka:
+            # Partition.makeLeader.
+            return
         replica.cause = cause
         self._replicas.touch(replica)
         if new.leader == view.node_id:

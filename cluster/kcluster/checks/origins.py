@@ -23,7 +23,7 @@ from kcluster.events.brokers import (
     ControllerDown,
     DiskFull,
 )
-from kcluster.events.network import LinkCut, NetworkCut, NetworkShaped, RuleHit
+from kcluster.events.network import LinkCut, NetworkCut, NetworkShaped, NodeRuleHit, RuleHit
 from kcluster.events.partitions import IsrShrunk, LeaderChange, ReassignmentEvent
 from kcluster.events.reasons import OutOfSync, PeriodicCheck, Requested
 from kcluster.evidence.lookups import Facts
@@ -119,7 +119,7 @@ def _kind_of(event: Event) -> OriginKind | None:
             return OriginKind.CONTROLLER_DOWN
         case NetworkShaped(undone=False):
             return OriginKind.SHAPED
-        case RuleHit():
+        case RuleHit() | NodeRuleHit():
             return OriginKind.RULE
         case LeaderChange(reason=Requested() | PeriodicCheck()):
             return OriginKind.ELECTION
@@ -164,5 +164,7 @@ def _nodes_of(event: Event) -> Iterable[int]:
         case NetworkCut(nodes=nodes) | NetworkShaped(nodes=nodes):
             return nodes
         case LinkCut(source=source, destination=destination):
+            return (source, destination)
+        case NodeRuleHit(source=source, destination=destination):
             return (source, destination)
     return ()

@@ -18,7 +18,7 @@ from kcluster.checks.chain.links import Link, condensed, link
 from kcluster.clients.ledger import Partition
 from kcluster.contract import CONTROLLER_ID, Event, Note
 from kcluster.events.brokers import BrokerEvent, BrokerFenced
-from kcluster.events.network import LinkCut, LinkHealed, RuleHit
+from kcluster.events.network import LinkCut, LinkHealed, NodeRuleHit, RuleHit
 from kcluster.events.partitions import IsrShrunk, LeaderChange, LeaderElected, PartitionEvent
 from kcluster.evidence.lookups import CHANGES_OF_STATE, Facts, between
 from kcluster.invariants.observed import ObservedPartition
@@ -109,7 +109,7 @@ def _concerns(
     registration = facts.registration(observed, note.at_ms)
     replicas = () if registration is None else registration.replicas
     event = note.event
-    if isinstance(event, LinkCut | LinkHealed):
+    if isinstance(event, LinkCut | LinkHealed | NodeRuleHit):
         known = [*replicas, CONTROLLER_ID, *clients]
         return event.source in known and event.destination in known
     if isinstance(event, BrokerEvent | RuleHit):

@@ -49,6 +49,8 @@ from kcluster.events.network import (
     NetworkCut,
     NetworkHealed,
     NetworkShaped,
+    NodeRuleAdded,
+    NodeRuleHit,
     RuleAdded,
     RuleHit,
     RuleRemoved,
@@ -64,6 +66,7 @@ from kcluster.events.partitions import (
     ReassignmentCancelled,
     ReassignmentCompleted,
     ReassignmentStarted,
+    RecordsDeleted,
 )
 from kcluster.events.programs import ProgramKilled, ProgramStarted
 from kcluster.events.security import (
@@ -122,6 +125,7 @@ AnyEvent = (
     | LeaderElected
     | PartitionOffline
     | ReassignmentStarted
+    | RecordsDeleted
     | ReassignmentCompleted
     | ReassignmentCancelled
     | IsrShrunk
@@ -146,6 +150,8 @@ AnyEvent = (
     | ShareLocksExpired
     | DeadLettersWritten
     | DeadLettersDropped
+    | NodeRuleAdded
+    | NodeRuleHit
     | RuleAdded
     | RuleHit
     | RuleRemoved
@@ -216,6 +222,8 @@ __all__ = [
     "NetworkCut",
     "NetworkHealed",
     "NetworkShaped",
+    "NodeRuleAdded",
+    "NodeRuleHit",
     "PartitionOffline",
     "PartitionsAdded",
     "ProgramKilled",
@@ -224,6 +232,7 @@ __all__ = [
     "ReassignmentCompleted",
     "ReassignmentStarted",
     "RebalanceRequested",
+    "RecordsDeleted",
     "RecordsLost",
     "RegistrationRefused",
     "RuleAdded",

@@ -102,7 +102,7 @@ class NetworkShaped(NetworkEvent, frozen=True):
 
 
 class RuleEvent(TaggedEvent, frozen=True):
-    """The base of events that happen to a rule for requests of clients."""
+    """The base of events that happen to a rule for requests."""
 
     rule: str
 
@@ -146,6 +146,34 @@ class RuleHit(RuleEvent, frozen=True):
     client_id: str
     connection_id: int
     correlation_id: int
+    effect: AnyEffect
+    hit: int
+    is_last_noted: bool
+
+
+class NodeRuleAdded(RuleEvent, frozen=True):
+    """A rule for requests between nodes is in force.  It applies to requests of these `apis` from
+    the nodes `sources` to the nodes `destinations` (empty: any), for partitions that match `topic`
+    and `partitions` (None: any request).  `applies_to`: the choice among these requests; None: all
+    of them."""
+
+    effect: AnyEffect
+    apis: tuple[str, ...]
+    topic: str | None
+    partitions: tuple[int, ...]
+    sources: Nodes
+    destinations: Nodes
+    applies_to: RuleCalls | None = None
+
+
+class NodeRuleHit(RuleEvent, frozen=True):
+    """A rule applied to a request from the node `source` to the node `destination`, or to its
+    answer, for the `hit`-th time.  `is_last_noted`: whether further hits are counted but not
+    noted."""
+
+    source: int
+    destination: int
+    api: str
     effect: AnyEffect
     hit: int
     is_last_noted: bool

@@ -98,6 +98,13 @@ class ReassignmentEvent(PartitionEvent, frozen=True):
     partition_epoch: int
 
 
+class RecordsDeleted(PartitionEvent, frozen=True):
+    """An administrator deleted the records before an offset (DeleteRecords): every live replica's
+    log starts at `low_watermark` or after it."""
+
+    low_watermark: int
+
+
 class ReassignmentStarted(ReassignmentEvent, frozen=True):
     """A reassignment started.  `replaced`: whether another reassignment of the partition was in
     progress."""

@@ -23,7 +23,15 @@ from kcluster.events.brokers import (
     DiskFull,
     RecordsLost,
 )
-from kcluster.events.network import LinkCut, NetworkCut, NetworkShaped, RuleAdded, RuleHit
+from kcluster.events.network import (
+    LinkCut,
+    NetworkCut,
+    NetworkShaped,
+    NodeRuleAdded,
+    NodeRuleHit,
+    RuleAdded,
+    RuleHit,
+)
 from kcluster.events.partitions import (
     IsrShrunk,
     LeaderChange,
@@ -134,6 +142,8 @@ _BY_TYPE: Final[tuple[tuple[type[Event], Cause], ...]] = (
     (NetworkCut, Cause.NETWORK_PARTITION),
     (RuleAdded, Cause.FAULT_RULE),
     (RuleHit, Cause.FAULT_RULE),
+    (NodeRuleAdded, Cause.FAULT_RULE),
+    (NodeRuleHit, Cause.FAULT_RULE),
     (IsrShrunk, Cause.ISR_SHRINK),
     (ReassignmentEvent, Cause.REASSIGNMENT),
 )

@@ -123,7 +123,7 @@ def _calm_ms(recorder: Recorder) -> int:
     dispatcher = recorder.dispatcher
     fabric = dispatcher.fabric
     is_up = all(each.state is ProcessState.UP for each in dispatcher.processes.values())
-    if not is_up or fabric.has_cuts or fabric.shaped:
+    if not is_up or fabric.has_cuts or fabric.shaped or dispatcher.node_gate is not None:
         return 0
     waits_ms = [node.config.request_timeout_ms for node in dispatcher.brokers()]
     return dispatcher.now_ms - max(waits_ms, default=0)

@@ -28,6 +28,7 @@ from kcluster.events.network import (
     NetworkCut,
     NetworkHealed,
     NetworkShaped,
+    NodeRuleAdded,
     RuleAdded,
     RuleRemoved,
 )
@@ -36,7 +37,7 @@ from kcluster.events.topics import TopicDeleted
 _STANDING: frozenset[type[Event]] = frozenset((
     BrokerStarted, BrokerResumed, BrokerPaused, BrokerDown, BrokerFenced, BrokerUnfenced,
     ControllerDown, ControllerElected, NetworkCut, NetworkHealed, LinkCut, LinkHealed,
-    NetworkShaped, RuleAdded, RuleRemoved, TopicDeleted,
+    NetworkShaped, RuleAdded, NodeRuleAdded, RuleRemoved, TopicDeleted,
 ))  # fmt: skip
 _NETWORK_SIDES = ("sides",)
 _CONTROLLER = ("controller",)
@@ -69,7 +70,7 @@ def standing_notes(notes: Iterable[Note]) -> list[Note]:
                 found = {key: one for key, one in found.items() if key[0] != "shape"}
             case NetworkShaped():
                 _put(found, ("shape", note.note_id), note)
-            case RuleAdded(rule=rule):
+            case RuleAdded(rule=rule) | NodeRuleAdded(rule=rule):
                 _put(found, ("rule", rule), note)
             case RuleRemoved(rule=rule):
                 found.pop(("rule", rule), None)

@@ -11,9 +11,9 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import Request
-from kcluster.events.network import RuleAdded, RuleCalls, RuleHit
+from kcluster.events.network import NodeRuleAdded, NodeRuleHit, RuleAdded, RuleCalls, RuleHit
 from kcluster.events.rule_effects import AnyEffect
-from kcluster.faults.rules import ActiveRule, Rule, RuleBook
+from kcluster.faults.rules import ActiveRule, Call, Rule, RuleBook
 from kcluster.protocol.apis import APIS
 
 MAX_HITS: Final = 20
@@ -39,14 +39,12 @@ def status(book: RuleBook) -> tuple[RuleStatus, ...]:
     )
 
 
-_ALL_CALLS: Final = RuleCalls((), 0, 1, 0, 0, 1.0)
+ALL_CALLS: Final = RuleCalls((), 0, 1, 0, 0, 1.0)
+"""The choice of all requests that a rule matches."""
 
 
 def added(name: str, rule: Rule) -> RuleAdded:
     """The event of a rule's addition: the requests that the rule matches, and its effect."""
-    calls = RuleCalls(
-        tuple(rule.versions or ()), rule.nth, rule.every, rule.first, rule.times, rule.probability
-    )
     return RuleAdded(
         rule=name,
         effect=rule.effect,
@@ -55,8 +53,30 @@ def added(name: str, rule: Rule) -> RuleAdded:
         partitions=tuple(rule.partitions) if rule.picks_partitions else (),
         client=rule.client,
         brokers=tuple(rule.brokers),
-        applies_to=None if calls == _ALL_CALLS else calls,
+        applies_to=_applies_to(rule),
     )
+
+
+def node_rule_added(name: str, rule: Rule) -> NodeRuleAdded:
+    """The event of the addition of a rule between nodes."""
+    return NodeRuleAdded(
+        rule=name,
+        effect=rule.effect,
+        apis=tuple(APIS[key].name for key in rule.apis),
+        topic=(rule.topic or "*") if rule.picks_partitions else None,
+        partitions=tuple(rule.partitions) if rule.picks_partitions else (),
+        sources=rule.sources,
+        destinations=rule.brokers,
+        applies_to=_applies_to(rule),
+    )
+
+
+def _applies_to(rule: Rule) -> RuleCalls | None:
+    """The choice among the requests that a rule matches; None: all of them."""
+    calls = RuleCalls(
+        tuple(rule.versions or ()), rule.nth, rule.every, rule.first, rule.times, rule.probability
+    )
+    return None if calls == ALL_CALLS else calls
 
 
 def hit(name: str, entry: ActiveRule, broker: int, request: Request) -> RuleHit | None:
@@ -70,6 +90,21 @@ def hit(name: str, entry: ActiveRule, broker: int, request: Request) -> RuleHit 
         client_id=request.client_id or "",
         connection_id=request.connection_id,
         correlation_id=request.correlation_id,
+        effect=entry.rule.effect,
+        hit=entry.hits,
+        is_last_noted=entry.hits == MAX_HITS,
+    )
+
+
+def node_rule_hit(name: str, entry: ActiveRule, call: Call) -> NodeRuleHit | None:
+    """The event of the last hit of a rule between nodes; None if the rule has had too many."""
+    if entry.hits > MAX_HITS:
+        return None
+    return NodeRuleHit(
+        rule=name,
+        source=call.source,
+        destination=call.broker,
+        api=APIS[call.api_key].name,
         effect=entry.rule.effect,
         hit=entry.hits,
         is_last_noted=entry.hits == MAX_HITS,

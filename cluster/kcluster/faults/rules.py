@@ -78,6 +78,9 @@ class Rule(Struct, frozen=True, kw_only=True):
     client: str = "*"
     """A pattern for client ids, with `*` and `?` as in file names."""
     brokers: tuple[int, ...] = ()
+    """The nodes to which the requests go; any if empty."""
+    sources: tuple[int, ...] = ()
+    """The nodes from which the requests come, of a rule between nodes; any if empty."""
     topic: str | None = None
     """A pattern for the topics that a request names."""
     partitions: tuple[int, ...] = ()
@@ -132,7 +135,7 @@ class Call(Struct):
 
     `named`: returns the (topic, partition) pairs that it names; called only if a rule needs them.
     `is_served`: whether the request has been served, so that only rules on records apply; `named`
-    then returns the partitions with records.
+    then returns the partitions with records.  `source`: the node from which it comes; -1: a client.
     """
 
     api_key: int
@@ -142,6 +145,7 @@ class Call(Struct):
     is_answered: bool
     named: Callable[[], Iterable[tuple[str, int | None]]]
     is_served: bool = False
+    source: int = -1
 
 
 class ActiveRule:
@@ -164,6 +168,7 @@ class ActiveRule:
             and rule.concerns(call.api_key, call.api_version)
             and (rule.versions is None or rule.versions[0] <= call.api_version <= rule.versions[1])
             and (not rule.brokers or call.broker in rule.brokers)
+            and (not rule.sources or call.source in rule.sources)
             and age_ms >= rule.from_ms
             and (rule.to_ms is None or age_ms < rule.to_ms)
             and (rule.client == "*" or fnmatchcase(call.client_id, rule.client))
@@ -190,18 +195,20 @@ class ActiveRule:
 class RuleBook:
     """The rules in force, in order."""
 
-    def __init__(self, rng_of: Callable[[str], Rng]) -> None:
+    def __init__(self, rng_of: Callable[[str], Rng], word: str = "rule") -> None:
+        """`word`: the first part of the names `rule-1`, `rule-2`, …"""
         self.entries: dict[str, ActiveRule] = {}
         """The rules in force, by name."""
         self._rng_of = rng_of
         """Makes a random generator for each rule, so that a rule does not depend on the draws of
         another."""
+        self._word = word
         self._added = 0
 
     def add(self, rule: Rule, now_ms: int) -> str:
         """Add a rule after the others; returns its name, which is unique."""
         self._added += 1
-        name = rule.name or f"rule-{self._added}"
+        name = rule.name or f"{self._word}-{self._added}"
         if name in self.entries:
             raise RuleError(f"there is a rule {name} already")
         self.entries[name] = ActiveRule(rule, now_ms, self._rng_of(name))

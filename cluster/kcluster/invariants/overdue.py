@@ -70,11 +70,13 @@ class OverdueTransactions:
 
     def _is_calm(self, now_ms: int) -> bool:
         states = tuple((each.state, each.life) for each in self._processes.values())
-        conditions = (self._fabric.changes, states)
+        gate = self._dispatcher.node_gate
+        is_delaying = gate is not None and gate.is_delaying
+        conditions = (self._fabric.changes, states, is_delaying, 0 if gate is None else gate.acts)
         if conditions != self._conditions:
             self._conditions, self._calm_since_ms = conditions, now_ms
             are_up = all(state is ProcessState.UP for state, _ in states)
-            self._calm = are_up and self._are_linked()
+            self._calm = are_up and not is_delaying and self._are_linked()
         return self._calm
 
     def _are_linked(self) -> bool:

@@ -114,7 +114,9 @@ class Stalls:
         follower = self._replica(broker, registration)
         if follower is None or follower.log.log_end_offset <= leader.high_watermark:
             return False
-        fabric = self._fabric
+        fabric, gate = self._fabric, self._dispatcher.node_gate
+        if gate is not None and gate.impairs(broker, leader.broker_id):
+            return False
         if fabric.is_unimpaired:
             return True
         for source, destination in ((broker, leader.broker_id), (leader.broker_id, broker)):

@@ -49,6 +49,9 @@ SLOW_DISK: Final = KafkaLimit("a slow disk", _DISK)
 CERTIFICATE: Final = KafkaLimit("replacing a certificate", "its keystores are files")
 SESSIONS: Final = KafkaLimit("ending sessions", _THE_BROKER)
 TOKENS: Final = KafkaLimit("expiring tokens", _THE_BROKER)
+NODE_RULE: Final = KafkaLimit(
+    "a rule between nodes", "nodes talk to each other without a proxy between them"
+)
 UNSEEN_EVENT: Final = KafkaLimit("waiting for this event", "only the brokers themselves report it")
 
 

@@ -132,6 +132,9 @@ class KafkaVerbs(Verbs):
             raise RefusedOnKafka(limits.no_rule(self._no_proxy))
         return proxy.add_rule(rule)
 
+    def add_node_rule(self, rule: Rule) -> str:
+        raise RefusedOnKafka(limits.NODE_RULE)
+
     def remove_rule(self, name: str) -> None:
         text_in("name", name)
         proxy = self._driver.proxy

@@ -19,7 +19,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.moments import NthMoment, moment_of_client
+from kcluster.operations.moments import NthMoment, awaited_moment
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.python_values import seconds_in, text_in
 from kcluster.operations.verbs import Verbs
@@ -28,6 +28,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 EVENTS: Final = KINDS
 COUNTED: Final = ("acked", "sent", "read", "failed", "unknown")
+OF_ALL: Final = ("fewest_copies",)
 OF_PARTITION: Final = ("isr", "leader", "log_end", "high_watermark", "elr")
 
 FORMS: Final = (
@@ -37,14 +38,25 @@ FORMS: Final = (
     ("high_watermark(orders-0) > 100", "The leader's high watermark."),
     ("log_end(orders-0) > 100", "The leader's log end offset."),
     ("elr(orders-0) = 0", "The number of eligible leader replicas (KIP-966)."),
+    (
+        "fewest_copies > 1",
+        "The number of disks whose log reaches what is committed, of the partition that has"
+        " fewest.",
+    ),
     ("1,000 acked", "At least this many records were acked; also sent, read, failed."),
     ("500 acked by shop", "The same of one client of the workload."),
     ("unknown(shop) < 5", "Records of a client that may have been written: no answer came."),
     ("event leader_elected of orders-0", "This has happened since the step began to wait."),
     (
         "3rd commit of billing",
-        "A moment of clients, only for `when`; also of produce, ack, delivery, rebalance,"
-        " transaction, or an event; `of` a group, topic, partition or client.",
+        "A moment of clients, only for `when` and `until`; also of produce, ack, delivery,"
+        " rebalance, transaction, or an event; `of` a group, topic, partition or client.",
+    ),
+    (
+        "commit_written of billing",
+        "A moment inside a broker, only for `when` and `until`: its coordinator has written a"
+        " commit, and has not answered; also append, marker_written, group_written,"
+        " transaction_written, share_state_written.",
     ),
     ("settled", "All brokers serve, and every replica is in sync."),
 )
@@ -165,6 +177,14 @@ class CountCondition(_Comparison, frozen=True, kw_only=True):
             yield f"{self.client}: {unknown('client', self.client, names.clients)}"
 
 
+class CopiesCondition(_Comparison, frozen=True, kw_only=True):
+    """`fewest_copies > 1`: how many disks have a log that reaches what is committed, of the
+    partition that has fewest.  Brokers that are down count: they come back with their disks."""
+
+    def value(self, facts: ConditionFacts) -> int:
+        return facts.verbs.fewest_copies()
+
+
 class PartitionCondition(_Comparison, frozen=True, kw_only=True):
     """`isr(orders-0) < 2`: a number of a partition."""
 
@@ -251,7 +271,7 @@ def condition(text: str) -> Condition:
         return CountCondition(
             word=match[2], symbol=">=", number=number, client=match[3] or "", shown=text
         )
-    if (moment := moment_of_client(text)) is not None:
+    if (moment := awaited_moment(text)) is not None:
         return MomentCondition(moment=moment, shown=text)
     if (match := _LEADS.fullmatch(text)) is not None:
         partition = partition_name(match[2])
@@ -278,8 +298,10 @@ def _comparison(left: str, symbol: str, number: int, text: str) -> Condition:
     word, argument = (call[1], call[2]) if call is not None else (left, "")
     if word in COUNTED:
         return CountCondition(word=word, symbol=symbol, number=number, client=argument, shown=text)
+    if word in OF_ALL and not argument:
+        return CopiesCondition(word=word, symbol=symbol, number=number, shown=text)
     if word not in OF_PARTITION:
-        raise ValueError(unknown("thing to compare", word, (*COUNTED, *OF_PARTITION)))
+        raise ValueError(unknown("thing to compare", word, (*COUNTED, *OF_PARTITION, *OF_ALL)))
     if not argument:
         raise ValueError(f"{word} of which partition? Write {word}(orders-0)")
     partition = partition_name(argument)

@@ -1,4 +1,5 @@
-"""The logs of one partition's replicas at this moment, as values.
+"""The logs of partitions' replicas at this moment, as values; how many disks have what is
+committed.
 
 Owns: ReplicaLog, PartitionLogs, and filling them.  Never: reads a record, changes anything.
 Kafka: kafka-dump-log on each broker, with kafka-topics --describe beside it.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kcluster.events.standing import label_of, standing_of
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
@@ -80,3 +82,20 @@ def partition_logs(plan: Plan, dispatcher: Dispatcher, topic: str, partition: in
         isr=tuple(found.isr),
         replicas=replicas,
     )
+
+
+def fewest_copies(plan: Plan, dispatcher: Dispatcher) -> int:
+    """The number of disks whose log reaches what is committed, of the partition that has fewest; 0
+    without a partition."""
+    topics = controller_image(dispatcher).topics.values()
+    found = [partition for topic in topics for partition in topic.partitions]
+    return min((_copies(plan, dispatcher, each) for each in found), default=0)
+
+
+def _copies(plan: Plan, dispatcher: Dispatcher, partition: PartitionRegistration) -> int:
+    key = partition.topic_id, partition.partition
+    nodes = [dispatcher.processes[broker].last_broker for broker in partition.replicas]
+    replicas = [node.replicas.get(*key) for node in nodes if node is not None]
+    committed = max((each.high_watermark for each in replicas if each is not None), default=0)
+    logs = [plan.disks[broker].logs.get(key) for broker in partition.replicas]
+    return sum(log is not None and log.log_end_offset >= committed for log in logs)

@@ -1,8 +1,8 @@
 """Moments in the life of clients, by what brokers see of them: `3rd commit of billing`.
 
 Owns: the kinds of moments, their written form, their recognition in requests, answers and events;
-the watch that counts them.  Never: acts at a moment (stages and handles do).  Kafka: no
-counterpart.
+the watch that counts them.  Never: acts at a moment (stages and handles do), looks into logs
+(written.py does, for the moments inside brokers).  Kafka: no counterpart.
 
 A moment is a place at which programs are vulnerable: between a commit and the work, between an
 append and its ack.  Moments of a kind are counted from the beginning of the watch.
@@ -22,6 +22,7 @@ from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.python_values import text_in
 from kcluster.operations.settled import Settled
+from kcluster.operations.written import BROKERS_MOMENTS, Written, WrittenWatch
 from kcluster.protocol.apis import ApiKey
 from kcluster.runtime.dispatch import Dispatcher
 
@@ -57,6 +58,11 @@ class NthMoment(Struct, frozen=True):
     kind: str
     of: str = ""
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is a moment inside a broker, over as soon as the broker's answers leave it."""
+        return self.kind in BROKERS_MOMENTS
+
     def __str__(self) -> str:
         of = f" of {self.of}" if self.of else ""
         return f"{ordinal(self.number)} {self.kind}{of}"
@@ -75,13 +81,14 @@ def ordinal(number: int) -> str:
     return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"
 
 
-def moment_of_client(text: str) -> NthMoment | None:
+def awaited_moment(text: str) -> NthMoment | None:
     """The moment in `3rd commit of billing`; None for other text.  ValueError if its kind is
     unknown, or its number is no number of a moment."""
     match = _FORM.fullmatch(text)
-    if match is None or (match[1] is None and match[2] not in CLIENTS_MOMENTS):
+    moments = (*CLIENTS_MOMENTS, *BROKERS_MOMENTS)
+    if match is None or (match[1] is None and match[2] not in moments):
         return None
-    known = (*CLIENTS_MOMENTS, *KINDS)
+    known = (*moments, *KINDS)
     if match[2] not in known:
         raise ValueError(unknown("moment", match[2], known))
     number = int(match[1] or 1)
@@ -93,7 +100,7 @@ def moment_of_client(text: str) -> NthMoment | None:
 def moment_in(text: str) -> NthMoment:
     """The moment that the text means; ClusterError for any other text."""
     try:
-        found = moment_of_client(" ".join(text_in("after", text).split()))
+        found = awaited_moment(" ".join(text_in("after", text).split()))
     except ValueError as error:
         raise ClusterError(f"{text}: {error}") from None
     if found is None:
@@ -192,17 +199,31 @@ class MomentWatch:
 
 def when_reached(
     dispatcher: Dispatcher, settled: Settled, moment: NthMoment, callback: Callable[[], None]
-) -> MomentWatch:
-    """Call back once, when this moment has come, counted from now; see MomentWatch."""
+) -> None:
+    """Call back once, when this moment has come, counted from now.  Of a moment of clients: in the
+    middle of a step, so the callback must not act on the cluster (see MomentWatch).  Of a moment
+    inside a broker: it may act, before anything of the broker's step leaves the broker."""
     left = moment.number
 
-    def count(seen: SeenMoment) -> None:
+    def count(kind: str, names: tuple[str, ...]) -> bool:
+        """Whether this is the moment."""
         nonlocal left
-        if seen.kind == moment.kind and (not moment.of or moment.of in seen.names):
+        if kind == moment.kind and (not moment.of or moment.of in names):
             left -= 1
-            if not left:
-                watch.end()
-                callback()
+            return not left
+        return False
 
-    watch = MomentWatch(dispatcher, settled, count)
-    return watch
+    def on_moment(seen: SeenMoment) -> None:
+        if count(seen.kind, seen.names):
+            watch.end()
+            callback()
+
+    def on_written(written: Written) -> None:
+        if count(written.kind, written.names):
+            inside.end()
+            dispatcher.interject(callback)
+
+    if moment.is_inside:
+        inside = WrittenWatch(dispatcher, on_written)
+    else:
+        watch = MomentWatch(dispatcher, settled, on_moment)

@@ -16,17 +16,18 @@ from kcluster.config.files.problems import nearest, unknown
 from kcluster.config.topology.sasl import token_settings
 from kcluster.config.topology.specs import MAX_PORT, BrokerSpec
 from kcluster.config.topology.values import client_host_problem, unknown_version
-from kcluster.contract import EndSessions, MoveLeader
+from kcluster.contract import CONTROLLER_ID, EndSessions, MoveLeader
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
 from kcluster.events.clients import RebalanceRequested
+from kcluster.events.partitions import RecordsDeleted
 from kcluster.events.security import TokensExpired
 from kcluster.faults.reports import RuleStatus, status
 from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.image import TopicImage
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import PartitionRegistration
-from kcluster.operations.admin import Admin, OnEnd
+from kcluster.operations.admin import TIMEOUT_MS, Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError, WrongName
 from kcluster.operations.group_calls import (
@@ -39,18 +40,21 @@ from kcluster.operations.group_calls import (
     rebalance,
 )
 from kcluster.operations.links import Links
+from kcluster.operations.logs import fewest_copies
 from kcluster.operations.node_sets import NodeSets
 from kcluster.operations.programs import NoPrograms, RunningPrograms
 from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
 from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
 from kcluster.principals import USER_TYPE, Principal
-from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate
+from kcluster.runtime.node_gate import NodeGate
 from kcluster.security.certificates import FIRST, BrokerCertificate, CertificateState
 from kcluster.security.sasl.mechanisms import OAUTHBEARER
 
@@ -328,6 +332,26 @@ class Verbs:
             text = (results[0].error_message if results else None) or error.text
             raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
 
+    def delete_records(self, topic: str, partition: int, before: int, on_end: OnEnd) -> None:
+        """Ask a partition's leader to delete the records before an offset; -1: all that are
+        committed."""
+        leader = self.leader(topic, partition)
+        if self._dispatcher.broker(leader) is None:
+            raise ClusterError(f"{topic}-{partition}: its leader, broker {leader}, is down")
+        kind = m.DeleteRecordsRequest
+        wanted = kind.DeleteRecordsTopic(topic, [kind.DeleteRecordsPartition(partition, before)])
+
+        def on_answer(answer: object) -> None:
+            assert isinstance(answer, m.DeleteRecordsResponse), answer
+            result = answer.topics[0].partitions[0]
+            if result.error_code:
+                on_end(error_of(result.error_code).name)
+                return
+            self._dispatcher.note(RecordsDeleted(topic, partition, result.low_watermark))
+            on_end("")
+
+        self._asking.ask(kind(topics=[wanted], timeout_ms=TIMEOUT_MS), on_answer, leader)
+
     # --------------------------------------------------------------------------- groups
 
     def evict(self, group: str, name: str, on_end: OnEnd) -> None:
@@ -393,16 +417,34 @@ class Verbs:
         self._dispatcher.gate = gate
         return name
 
+    def add_node_rule(self, rule: Rule) -> str:
+        """Add a rule for requests between nodes; returns its name."""
+        for node_id in (*rule.sources, *rule.brokers):
+            if node_id != CONTROLLER_ID:
+                self.broker(node_id)
+        gate = self._dispatcher.node_gate
+        if gate is None:
+            seed = self._plan.seed
+            book = RuleBook(lambda name: Random(f"{seed}/rule {name}"), "node-rule")
+            gate = self._dispatcher.node_gate = NodeGate(self._dispatcher, book)
+        return gate.add(rule)
+
     def remove_rule(self, name: str) -> None:
         """Remove a rule: held messages are delivered, connections that it silenced are closed."""
         text_in("name", name)
-        gate = self._dispatcher.gate
+        dispatcher = self._dispatcher
+        gate, node_gate = dispatcher.gate, dispatcher.node_gate
+        if node_gate is not None and name in node_gate.book.entries:
+            node_gate.remove(name)
+            if node_gate.is_idle:
+                dispatcher.node_gate = None
+            return
         if gate is None or name not in gate.book.entries:
-            names = () if gate is None else gate.book.entries
+            names = [rule.name for rule in self.rules()]
             raise ClusterError(f"rule {name}: {unknown('rule', name, names)}")
         gate.remove(name)
         if gate.is_idle:
-            self._dispatcher.gate = None
+            dispatcher.gate = None
 
     def clear_rules(self) -> None:
         """Remove all rules."""
@@ -410,9 +452,10 @@ class Verbs:
             self.remove_rule(rule.name)
 
     def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, in order, and the number of times that each has applied."""
-        gate = self._dispatcher.gate
-        return () if gate is None else status(gate.book)
+        """The rules in force, in order, and the number of times that each has applied.  Rules
+        between nodes come last."""
+        gates = (self._dispatcher.gate, self._dispatcher.node_gate)
+        return tuple(found for gate in gates if gate is not None for found in status(gate.book))
 
     # ---------------------------------------------------------------------------- names
 
@@ -440,6 +483,11 @@ class Verbs:
             count = len(image.topics[topic].partitions)
             raise WrongName(f"there is no partition {partition} of {topic}, which has {count}")
         return registration
+
+    def fewest_copies(self) -> int:
+        """The number of disks whose log reaches what is committed, of the partition that has
+        fewest."""
+        return fewest_copies(self._plan, self._dispatcher)
 
     def topic(self, name: str) -> TopicImage:
         """A topic in the controller's view."""

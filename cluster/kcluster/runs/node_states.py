@@ -32,6 +32,7 @@ from kcluster.events.network import (
     NetworkEvent,
     NetworkHealed,
     NetworkShaped,
+    NodeRuleAdded,
     RuleAdded,
     RuleEvent,
     RuleRemoved,
@@ -90,7 +91,7 @@ class NodeStates:
             self.controller_is_active = not isinstance(event, ControllerDown)
         elif isinstance(event, LinkEvent | NetworkEvent):
             self._take_network(event)
-        elif isinstance(event, RuleAdded):
+        elif isinstance(event, RuleAdded | NodeRuleAdded):
             self.rules[event.rule] = event.effect
         elif isinstance(event, RuleRemoved):
             self.rules.pop(event.rule, None)

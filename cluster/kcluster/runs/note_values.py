@@ -35,6 +35,8 @@ from kcluster.events.network import (
     NetworkCut,
     NetworkHealed,
     NetworkShaped,
+    NodeRuleAdded,
+    NodeRuleHit,
     RuleAdded,
     RuleHit,
     RuleRemoved,
@@ -82,7 +84,7 @@ _OF_NODES: Final = (*_REFUSALS, AclsApplied, CredentialsApplied)
 _HARMS: Final = (
     BrokerDown, BrokerPaused, BrokerFenced, DiskFull, ControllerDown, NetworkCut, LinkCut,
     NetworkShaped, RuleAdded, RecordsLost, PartitionOffline, LogTruncated, IsrShrunk, RuleHit,
-    *_REFUSALS,
+    NodeRuleAdded, NodeRuleHit, *_REFUSALS,
 )  # fmt: skip
 _REPAIRS: Final = (
     BrokerStarted, BrokerResumed, BrokerUnfenced, NetworkHealed, LinkHealed, RuleRemoved,
@@ -134,7 +136,7 @@ def lane_of(note: NoteRow, began_ms: int) -> str:
     if isinstance(event, PartitionEvent) and not isinstance(event, ReassignmentStarted):
         return f"p:{event.topic}-{event.partition}"
     began = note.at_ms <= began_ms
-    if note.id[0] == OUTSIDE and not isinstance(event, RuleHit):
+    if note.id[0] == OUTSIDE and not isinstance(event, RuleHit | NodeRuleHit):
         return NO_LANE if began and isinstance(event, BrokerStarted) else ACTIONS
     if isinstance(event, _BY_ADMINISTRATORS):
         return CONTROL if began or event.is_internal else ACTIONS

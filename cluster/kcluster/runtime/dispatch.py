@@ -10,7 +10,7 @@ current time.  Guarantees: contract.py, 1 to 8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
@@ -47,6 +47,7 @@ from kcluster.network.fabric import Arrives, Fabric, Link, Resets
 from kcluster.partition.replica import Replica
 from kcluster.runtime.gate import FaultGate
 from kcluster.runtime.livelock import LivelockError
+from kcluster.runtime.node_gate import NodeGate
 from kcluster.runtime.process import Outlet, Process
 from kcluster.timers import NEVER_US
 
@@ -72,6 +73,7 @@ HealSink = Callable[[Link], None]
 """Called for both directions of a healed link."""
 LostSink = Callable[[Link, int], None]  # (link, when the lost message's sender gives up, µs)
 Tap = Callable[[int, int, Input], None]  # (now_us, node id, event about to be delivered)
+StepSink = Callable[[Process], None]  # (the process whose node took the step)
 MessageSink = Callable[[int, int, Input, int], None]
 """Called with (source, destination, event, arrival in µs, -1 for a lost message)."""
 
@@ -98,6 +100,8 @@ class Dispatcher:
         self.message_sink: MessageSink | None = None
         """Called with each message that a node sends to another, while a page is open."""
         self.tap: Tap | None = None
+        self.step_sinks: tuple[StepSink, ...] = ()
+        """Called after each step, before its effects are carried out."""
         self.is_time_up: Callable[[], bool] | None = None
         """Called after each step; True stops the dispatch, because sockets wait to be read; time
         then stands still until the rest is delivered.  In virtual time it is None, and nothing
@@ -109,6 +113,7 @@ class Dispatcher:
         """The time before which nothing is due; never later than `next_due_us()`."""
         self.outlet = outlet
         self.gate: FaultGate | None = None  # while there are rules on requests of clients
+        self.node_gate: NodeGate | None = None  # while there are rules between nodes
         self._callbacks: list[tuple[int, int, Callable[[], object]]] = []
         self._pending: list[tuple[Process, int, Input]] = []
         self._in_flight: list[tuple[int, int, int, Process, int, Input]] = []
@@ -117,6 +122,9 @@ class Dispatcher:
         self._last_arrival_us: dict[Link, int] = {}
         self._touched: list[Process] = []
         self._running = False
+        self._interjected: list[Callable[[], None]] = []
+        self._is_interrupted = False
+        """Whether interjected callbacks act at this moment, in the middle of a step."""
         self._notes = 0
         self._shutdown_limits_us: dict[int, int] = {}
         """The time limit of each node's controlled shutdown, by node."""
@@ -230,6 +238,12 @@ class Dispatcher:
         self.quiet_until_us = min(self.quiet_until_us, at_us)
         heappush(self._callbacks, (at_us, self._sequence, callback))
 
+    def interject(self, callback: Callable[[], None]) -> None:
+        """Call back before the effects of the present step are carried out; only for a step sink.
+        The callback may act on the cluster.  If it ends the process that took the step, nothing of
+        the step leaves the process: no message, no reply."""
+        self._interjected.append(callback)
+
     def send_reply(self, node_id: int, reply: Reply) -> None:
         """Send a broker's reply to its client."""
         self.outlet.reply(node_id, reply)
@@ -257,6 +271,8 @@ class Dispatcher:
     # ---------------------------------------------------------------------------- the loop
 
     def _run(self) -> None:
+        if self._is_interrupted:
+            return  # the run that was interrupted goes on
         assert not self._running, "a step called back into the dispatcher"
         self._running = True
         self.is_cut_short = False
@@ -302,13 +318,32 @@ class Dispatcher:
             self.tap(self.now_us, process.node_id, event)
         is_sound = False
         try:
-            self._carry_out(process, node.step(now_ms, event), now_ms)
+            effects = node.step(now_ms, event)
+            if self.step_sinks:
+                effects = self._after_step(process, effects)
+            self._carry_out(process, effects, now_ms)
             is_sound = True
         finally:
-            if not is_sound and process.disk is not None:
+            if not is_sound and process.disk is not None and process.node is node:
                 # A bug of ours, which the caller reports. The broker cannot go on, so its process
                 # ends, like a real broker's after an exception.
                 self._die(process, DeathKind.KILL, f"{event!r:.200}")
+
+    def _after_step(self, process: Process, effects: Sequence[Effect]) -> Sequence[Effect]:
+        """Report a step, and have callbacks act; returns the effects that are left to carry out."""
+        life = process.life
+        for sink in self.step_sinks:
+            sink(process)
+        interjected, self._interjected = self._interjected, []
+        self._is_interrupted = True
+        try:
+            for callback in interjected:
+                callback()
+        finally:
+            self._is_interrupted = False
+        if process.life == life:
+            return effects
+        return [effect for effect in effects if isinstance(effect, Note)]
 
     def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:
         for effect in effects:
@@ -368,7 +403,8 @@ class Dispatcher:
         elif source.life:
             number = source.life << _LIFE_SHIFT | message.request_id
             message = PeerRequest(message.source, number, message.body)
-        self.post(source.node_id, process, message)
+        if self.node_gate is None or self.node_gate.passes(source, process, message):
+            self.post(source.node_id, process, message)
 
     def post(self, source: int, process: Process, event: Input) -> None:
         """Send an event over the link from `source`; it arrives at once, later, or never."""

@@ -206,7 +206,7 @@ def fault(
         Trigger(at=moment(at_ms)),
         StepOptions(
             for_=None if lasts_ms is None else moment(lasts_ms),
-            only_if=SETTLED if profile.waits_for_sync else None,
+            only_if=chosen.only_if or (SETTLED if profile.waits_for_sync else None),
             if_possible=True,
         ),
     )

@@ -98,6 +98,7 @@ def step_text(step: Step) -> str:
     elif when is not None:
         words += [f"when {when}"]
     words += [] if lasts is None else [f"for {duration_text(lasts.low_ms)}"]
+    words += [] if step.options.until is None else [f"until {step.options.until}"]
     return " ".join(words)
 
 

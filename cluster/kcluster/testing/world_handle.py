@@ -158,7 +158,10 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
         def reached() -> None:
             self.awaited.remove(moment)
-            stage.at(stage.now_ms + delay_ms, act)
+            if moment.is_inside and not delay_ms:
+                act()
+            else:
+                stage.at(stage.now_ms + delay_ms, act)
 
         self.awaited.append(moment)
         self.call(lambda: stage.when_reached(moment, reached))

@@ -26,7 +26,14 @@ from kcluster.events.brokers import (
     RecordsLost,
 )
 from kcluster.events.clients import TelemetryPushed
-from kcluster.events.network import NetworkCut, NetworkHealed, NetworkShaped, RuleAdded, RuleRemoved
+from kcluster.events.network import (
+    NetworkCut,
+    NetworkHealed,
+    NetworkShaped,
+    NodeRuleAdded,
+    RuleAdded,
+    RuleRemoved,
+)
 from kcluster.events.partitions import (
     BecameFollower,
     BecameLeader,
@@ -111,7 +118,7 @@ def short_text(event: Event) -> str:
             return shape_text(event)
         case ConfigChanged(resource_type=ResourceType.USER):
             return f"{event.subject}: password"
-        case RuleAdded(effect=effect):
+        case RuleAdded(effect=effect) | NodeRuleAdded(effect=effect):
             return f"{event.subject}: {effect_text(effect)}"
     words = _SHORT.get(type(event))
     return words.format(event.subject) if words else f"{event.subject} {_spaced(event)}"

@@ -16,6 +16,9 @@ from kcluster.events.network import (
     NetworkCut,
     NetworkHealed,
     NetworkShaped,
+    NodeRuleAdded,
+    NodeRuleHit,
+    Nodes,
     RuleAdded,
     RuleHit,
     RuleRemoved,
@@ -142,9 +145,39 @@ def _(event: RuleAdded) -> str:
 
 @text_of.register
 def _(event: RuleHit) -> str:
-    last = "; further hits are counted but not logged" if event.is_last_noted else ""
     client = event.client_id or "a client"
-    return f"{event.api} from {client} to broker {event.broker}: {effect_text(event.effect)}{last}"
+    text = f"{event.api} from {client} to broker {event.broker}: {effect_text(event.effect)}"
+    return f"{text}{_last(event.is_last_noted)}"
+
+
+@text_of.register
+def _(event: NodeRuleAdded) -> str:
+    words = [" or ".join(event.apis) or "any request"]
+    if event.topic is not None:
+        words.append(f"for {event.topic}-{','.join(map(str, event.partitions)) or '*'}")
+    if event.sources or not event.destinations:
+        words.append(f"from {_nodes(event.sources)}")
+    if event.destinations:
+        words.append(f"to {_nodes(event.destinations)}")
+    return f"{' '.join(words)}: {effect_text(event.effect)}"
+
+
+@text_of.register
+def _(event: NodeRuleHit) -> str:
+    ends = f"from {_nodes((event.source,))} to {_nodes((event.destination,))}"
+    return f"{event.api} {ends}: {effect_text(event.effect)}{_last(event.is_last_noted)}"
+
+
+def _last(is_last_noted: bool) -> str:
+    return "; further hits are counted but not logged" if is_last_noted else ""
+
+
+def _nodes(nodes: Nodes) -> str:
+    """`broker 2`, `the controller`, `brokers 1 and 2`; `any node` for none."""
+    brokers = tuple(node for node in nodes if node != CONTROLLER_ID)
+    words = [brokers_text(brokers)] if brokers else []
+    words += ["the controller"] if len(brokers) < len(nodes) else []
+    return " and ".join(words) or "any node"
 
 
 def effect_text(effect: AnyEffect) -> str:

@@ -17,6 +17,7 @@ from kcluster.events.partitions import (
     ReassignmentCancelled,
     ReassignmentCompleted,
     ReassignmentStarted,
+    RecordsDeleted,
 )
 from kcluster.events.reasons import ElectionKind
 from kcluster.events.words.base import text_of
@@ -62,6 +63,11 @@ def _(event: IsrChange) -> str:
     elr = f", ELR {list(event.elr)}" if event.elr else ""
     change = f"ISR {list(event.old_isr)} -> {list(event.isr)}{elr}"
     return f"{change}: {reason_text(event.reason)}"
+
+
+@text_of.register
+def _(event: RecordsDeleted) -> str:
+    return f"records before offset {event.low_watermark} deleted by an administrator"
 
 
 @text_of.register

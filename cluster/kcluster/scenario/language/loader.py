@@ -171,9 +171,11 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
     if trigger.times is not None and trigger.every is None:
         reading.wrong(node, join(path, "times"), "times needs every, such as every: 5s")
         return None
-    if options.for_ is not None and not action.CAN_BE_UNDONE:
-        reading.wrong(node.entries["for"], join(path, "for"), no_undo(verbs[0]))
-        return None
+    if not action.CAN_BE_UNDONE:
+        for key in ("for", "until"):
+            if key in node.entries:
+                reading.wrong(node.entries[key], join(path, key), no_undo(verbs[0], key))
+                return None
     return Step(
         verb=verbs[0],
         action=action,
@@ -184,9 +186,9 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
     )
 
 
-def no_undo(verb: str) -> str:
-    """The message for an action that `for` cannot undo."""
-    return f"{verb} cannot be undone, so it takes no for"
+def no_undo(verb: str, key: str = "for") -> str:
+    """The message for an action that `for` or `until` cannot undo."""
+    return f"{verb} cannot be undone, so it takes no {key}"
 
 
 def _strange_key(key: str, verbs: Sequence[str], known: Sequence[str]) -> str:
@@ -232,6 +234,8 @@ def read_action(node: Node, source: str) -> Step:
         )
     if step is not None and (step.options.only_if is not None or step.options.if_possible):
         reading.wrong(node, "", "a single action takes no only_if and no if_possible")
+    if step is not None and step.options.until is not None:
+        reading.wrong(node, "until", "a single action takes no until; it may take for")
     if reading.problems or step is None:
         raise ScenarioError(reading.problems)
     return step

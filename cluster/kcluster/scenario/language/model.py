@@ -295,6 +295,11 @@ class StepOptions(Struct, frozen=True):
     """The keys of a step besides its trigger and its action."""
 
     for_: Annotated[MomentRange | None, MOMENT, "Undo the action after this time."] = None
+    until: Annotated[
+        Condition | None,
+        CONDITION,
+        "Undo the action as soon as this condition holds, or after the time of `for`.",
+    ] = None
     as_: Annotated[str, text(), "A name for the affected brokers, for later steps."] = ""
     only_if: Annotated[
         Condition | None, CONDITION, "Skip the step if this condition does not hold at its moment."

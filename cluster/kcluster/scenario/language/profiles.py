@@ -15,7 +15,7 @@ from kcluster.config.files.fields import Schema, Whole, read_struct, struct_sche
 from kcluster.config.files.problems import join, show
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node, Scalar, from_yaml
-from kcluster.scenario.language.words import MOMENT
+from kcluster.scenario.language.words import CONDITION, MOMENT
 from kcluster.scenario.library import LibraryKind, library_path, nearest_name
 from kcluster.scenario.play.nemesis import FaultKind, Profile
 
@@ -109,7 +109,7 @@ def _fault(reading: TreeReader, node: Node, path: str) -> FaultKind | None:
         reading.wrong(node, path, f"{kind(node)}; a kind is a mapping like {{kill: any broker}}")
         return None
     verbs = [key for key in node.entries if key in ACTIONS]
-    known = ("weight", "repair", *ACTIONS)
+    known = ("weight", "repair", "only_if", *ACTIONS)
     reading.entries(node, path, known, "action or key of a kind")
     if len(verbs) != 1:
         reading.wrong(node, path, "a kind has one action, such as kill: any broker")
@@ -122,6 +122,10 @@ def _fault(reading: TreeReader, node: Node, path: str) -> FaultKind | None:
     weight, repair = node.entries.get("weight"), node.entries.get("repair")
     drawn = 1 if weight is None else _WEIGHT.read(reading, weight.value, join(path, "weight"))
     after = None if repair is None else MOMENT.read(reading, repair.value, join(path, "repair"))
+    bound = node.entries.get("only_if")
+    only_if = None
+    if bound is not None:
+        only_if = CONDITION.read(reading, bound.value, join(path, "only_if"))
     if action is None or drawn is None:
         return None
-    return FaultKind(verbs[0], action, drawn, after)
+    return FaultKind(verbs[0], action, drawn, after, only_if)

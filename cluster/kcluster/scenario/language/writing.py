@@ -207,4 +207,5 @@ def _profile(profile: Profile) -> dict[str, object]:
 def _kind(kind: FaultKind) -> dict[str, object]:
     values: dict[str, object] = {} if kind.weight == 1 else {"weight": kind.weight}
     values[kind.verb] = _action(kind.action)
-    return values if kind.repair is None else values | {"repair": str(kind.repair)}
+    values |= {} if kind.repair is None else {"repair": str(kind.repair)}
+    return values | ({} if kind.only_if is None else {"only_if": str(kind.only_if)})

@@ -14,18 +14,21 @@ from msgspec import Struct
 from kcluster.actions.base import Action
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, StoryText, Whole
+from kcluster.operations.conditions import Condition
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.words import MOMENT, MomentRange
 
 
 class FaultKind(Struct, frozen=True):
-    """One kind of fault of a profile; `weight`: its probability, relative to the others'."""
+    """One kind of fault of a profile.  `weight`: its probability, relative to the others';
+    `only_if`: the fault is left out at moments at which this does not hold."""
 
     verb: str
     action: Action
     weight: int = 1
     repair: MomentRange | None = None
     """The time until the fault is undone; None: the profile's."""
+    only_if: Condition | None = None
 
 
 class Profile(Struct, frozen=True):
@@ -88,6 +91,8 @@ class Nemesis:
 
     def _begin(self, fault: FaultKind) -> None:
         try:
+            if fault.only_if is not None and not self._stage.holds(fault.only_if):
+                return
             undo = fault.action.do(self._stage)
         except ClusterError:
             return  # the fault has no target now

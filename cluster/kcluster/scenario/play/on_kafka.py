@@ -15,6 +15,7 @@ from kcluster.actions.base import Action
 from kcluster.actions.brokers import KillBrokers, StartBrokers
 from kcluster.actions.certificates import Certificate
 from kcluster.actions.machines import FillDisk, Restart, RollingRestart, SlowDisk
+from kcluster.actions.node_rules import AddNodeRule
 from kcluster.actions.rules import AddRule
 from kcluster.actions.sessions import EndSessionsNow, ExpireToken
 from kcluster.config.files.problems import Problem
@@ -23,7 +24,7 @@ from kcluster.mirror import limits
 from kcluster.mirror.changes import SEEN_KINDS
 from kcluster.mirror.limits import KafkaLimit
 from kcluster.mirror.passing import why_no_proxy
-from kcluster.operations.conditions import EventCondition
+from kcluster.operations.conditions import EventCondition, MomentCondition
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 
@@ -50,6 +51,8 @@ def refused_steps(scenario: Scenario) -> Iterator[RefusedStep]:
         awaited = step.trigger.when
         if isinstance(awaited, EventCondition) and awaited.kind not in SEEN_KINDS:
             limit = limits.UNSEEN_EVENT
+        if isinstance(awaited, MomentCondition) and awaited.moment.is_inside:
+            limit = limits.UNSEEN_EVENT
         if limit is not None:
             yield RefusedStep(scenario.source, step, limit)
 
@@ -70,6 +73,7 @@ def limit_of(action: Action) -> KafkaLimit | None:
 
 _LIMITS: dict[type[Action], KafkaLimit] = {
     AddBroker: limits.NEW_BROKER,
+    AddNodeRule: limits.NODE_RULE,
     Certificate: limits.CERTIFICATE,
     EndSessionsNow: limits.SESSIONS,
     ExpireToken: limits.TOKENS,

@@ -4,14 +4,14 @@ Owns: the order of steps, the list of performed actions.  Never: waits, knows it
 an action does (actions/), judges the result (outcome.py).  Kafka: Trogdor's coordinator;
 TigerBeetle's and FoundationDB's workload runners are the model.
 
-Steps are played in order: a step begins to wait for its trigger when the step before it is done.  A
-step with `every` counts as done after its first time.  `for` undoes an action later, while other
-steps run.
+Steps are played in order: a step begins to wait for its trigger when the step before it is done.
+A step with `every` counts as done after its first time.  `for` and `until` undo an action later,
+while other steps run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from kcluster.actions.base import repair_all
 from kcluster.actions.stage import Undo
 from kcluster.config.files.problems import Place
 from kcluster.events.steps import StepSkipped
-from kcluster.operations.conditions import MomentCondition
+from kcluster.operations.conditions import Condition, MomentCondition
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
@@ -57,7 +57,7 @@ class Runner:
         """The functions that undo the active actions, by a running number."""
         self._undo_count = 0
         self._due: set[int] = set()
-        """The undos that `for` has set a time for."""
+        """The undos that `for` or `until` brings."""
 
     @property
     def is_done(self) -> bool:
@@ -141,17 +141,18 @@ class Runner:
         if condition is None or self.is_ended or self._has_branched:
             self._take(index, step)
             return
-        since = len(self.stage.notes())
         began_ms = self.stage.now_ms
         if step.trigger.within_ms is not None:
             self.stage.at(began_ms + step.trigger.within_ms, lambda: self._too_late(step))
+        self._when(condition, lambda: self._delay(index, step))
+
+    def _when(self, condition: Condition, callback: Callable[[], None]) -> None:
+        """Call back once the condition holds; events and moments count from now on."""
         if isinstance(condition, MomentCondition):
-            self.stage.when_reached(condition.moment, lambda: self._delay(index, step))
+            self.stage.when_reached(condition.moment, callback)
             return
-        self.stage.when(
-            lambda: self.is_ended or self.stage.holds(condition, since),
-            lambda: self._delay(index, step),
-        )
+        since = len(self.stage.notes())
+        self.stage.when(lambda: self.is_ended or self.stage.holds(condition, since), callback)
 
     def _delay(self, index: int, step: Step) -> None:
         delay_ms = 0 if step.trigger.delay is None else self._drawn(step.trigger.delay)
@@ -204,15 +205,19 @@ class Runner:
         except ClusterError as error:
             self._not_done(step, error)
             return
-        if undo is None or not (step.action.IS_FAULT or step.options.for_):
+        options = step.options
+        if undo is None or not (step.action.IS_FAULT or options.for_ or options.until):
             return
         self._undo_count += 1
         number = self._undo_count
         self._undos[number] = undo
-        if step.options.for_ is not None:
-            after_ms = self._drawn(step.options.for_)
+        if options.for_ is not None:
+            after_ms = self._drawn(options.for_)
             self._due.add(number)
             stage.at(stage.now_ms + after_ms, lambda: self._undo(step, number))
+        if options.until is not None:
+            self._due.add(number)
+            self._when(options.until, lambda: self._undo(step, number))
 
     def _undo(self, step: Step, number: int) -> None:
         self._due.discard(number)
