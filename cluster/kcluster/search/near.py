@@ -59,19 +59,22 @@ _WEIGHTS: Final = {COMMIT: 4, DELIVERY: 3, ACK: 2, PRODUCE: 2, REBALANCE: 2, TRA
 class ProgramLife(Struct, frozen=True):
     """The run of programs without faults.  `apps`: the programs that may be killed; `moments`: the
     number of moments by (kind, subject), sorted; `partitions`: of the user's topics; `groups`:
-    consumer groups."""
+    consumer groups; `lasts_ms`: how long it took."""
 
     apps: tuple[str, ...]
     moments: tuple[tuple[str, str, int], ...]
     partitions: tuple[str, ...]
     groups: tuple[str, ...]
+    lasts_ms: int
 
 
 class LifeCount:
-    """Counts the moments of a run."""
+    """Counts the moments of a run, from now on.  `now_ms`: its clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
         self._counts: dict[tuple[str, str], int] = {}
+        self._now_ms = now_ms
+        self._began_ms = now_ms()
 
     def add(self, seen: SeenMoment) -> None:
         """Count a moment."""
@@ -83,12 +86,25 @@ class LifeCount:
         """What was counted."""
         moments = tuple(sorted((*key, count) for key, count in self._counts.items()))
         groups = tuple(sorted({of for kind, of in self._counts if kind in (COMMIT, REBALANCE)}))
-        return ProgramLife(tuple(apps), moments, tuple(partitions), groups)
+        lasts_ms = self._now_ms() - self._began_ms
+        return ProgramLife(tuple(apps), moments, tuple(partitions), groups, lasts_ms)
 
 
 def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
     """The faults of one run: one or two near moments, and perhaps stalls of threads from the
     beginning."""
+    return _draw(life, seed, _near)
+
+
+def draw_plain(life: ProgramLife, seed: int) -> tuple[Step, ...]:
+    """Like draw_near, but the faults are at times, each as probable as any other: what chance
+    finds, for a comparison."""
+    return tuple(sorted(_draw(life, seed, _anywhen), key=_begins_ms))
+
+
+def _draw(
+    life: ProgramLife, seed: int, trigger: Callable[[ProgramLife, Random], Trigger]
+) -> tuple[Step, ...]:
     rng = Random(f"{seed}/near")
     steps: list[Step] = []
     if rng.random() < STALLS_SHARE:
@@ -101,8 +117,27 @@ def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
     for _ in range(1 + (rng.random() < SECOND_FAULT_SHARE)):
         kind = rng.choices(kinds, [each.weight for each in kinds])[0]
         lasts_ms = rng.choice(kind.lasts_ms) if kind.lasts_ms else None
-        steps.append(_step(kind.make(life, rng), _moment(life, rng), lasts_ms, rng))
+        action = kind.make(life, rng)
+        lasts = None if lasts_ms is None else MomentRange(lasts_ms, lasts_ms)
+        options = StepOptions(for_=lasts, if_possible=True)
+        steps.append(Step(action.VERB, action, trigger(life, rng), options))
     return tuple(steps)
+
+
+def _near(life: ProgramLife, rng: Random) -> Trigger:
+    moment = _moment(life, rng)
+    delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
+    delay = MomentRange(delay_ms, delay_ms) if delay_ms else None
+    return Trigger(when=condition(str(moment)), delay=delay)
+
+
+def _anywhen(life: ProgramLife, rng: Random) -> Trigger:
+    at_ms = rng.randrange(life.lasts_ms + 1)
+    return Trigger(at=MomentRange(at_ms, at_ms))
+
+
+def _begins_ms(step: Step) -> int:
+    return 0 if step.trigger.at is None else step.trigger.at.low_ms
 
 
 def _moment(life: ProgramLife, rng: Random) -> NthMoment:
@@ -111,15 +146,6 @@ def _moment(life: ProgramLife, rng: Random) -> NthMoment:
     kind = rng.choices(kinds, [_WEIGHTS.get(each, 1) for each in kinds])[0]
     of, count = rng.choice([(of, count) for each, of, count in life.moments if each == kind])
     return NthMoment(1 + rng.randrange(count), kind, of)
-
-
-def _step(action: Action, moment: NthMoment, lasts_ms: int | None, rng: Random) -> Step:
-    delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
-    trigger = Trigger(
-        when=condition(str(moment)), delay=MomentRange(delay_ms, delay_ms) if delay_ms else None
-    )
-    lasts = None if lasts_ms is None else MomentRange(lasts_ms, lasts_ms)
-    return Step(action.VERB, action, trigger, StepOptions(for_=lasts, if_possible=True))
 
 
 class _FaultNear(Struct, frozen=True):

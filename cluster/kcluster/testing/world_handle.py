@@ -177,7 +177,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def count_life(self, found: list[ProgramLife]) -> None:
         """Count the moments of this test from now on; `found` gets them when it ends."""
-        count = LifeCount()
+        count = LifeCount(self.clock_ms)
         watch = MomentWatch(self.dispatcher, self.verbs.settled, count.add)
 
         def end() -> None:
