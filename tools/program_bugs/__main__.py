@@ -1,7 +1,8 @@
 """Search each program with a bug, and its twin, and write how many runs that took.
 
     python -m tools.program_bugs [NAME ...] [--runs 50] [--seeds 1,2,3] [--plain] [--only bug]
-                                 [--again] [--kept] [--page docs/reference/program-bugs.md]
+                                 [--again] [--kept] [--seconds 200]
+                                 [--page docs/reference/program-bugs.md]
 
 Owns: the command line.  Never: measures (measure.py), words the page (page.py).  Kafka: no
 counterpart.
@@ -13,7 +14,9 @@ are kept below build/program-bugs; the same command goes on where it ended.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -42,17 +45,18 @@ def all_searches(runs: int) -> list[Search]:
 
 
 def measured(
-    searches: Sequence[Search], results: ProgramResults, *, again: bool, kept_only: bool
+    searches: Sequence[Search], results: ProgramResults, *, again: bool, seconds: float
 ) -> Iterator[Measured]:
     """The results of searches, one after the other: a search uses all cores.  `again`: also of
-    those whose results are kept; `kept_only`: of no other ones."""
+    those whose results are kept; `seconds`: none begins after this time."""
+    until_s = time.monotonic() + seconds
     for search in searches:
         program = CATALOG[search.name]
         key = key_of(program, search)
         known = results.get(key)
         if known is not None and is_enough(known, search) and not again:
             yield known
-        elif not kept_only:
+        elif time.monotonic() < until_s:
             found = measure(program, search)
             results.add(key, found)
             yield found
@@ -81,6 +85,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--only", choices=(BUG, TWIN), help="no twins, or only these")
     parser.add_argument("--again", action="store_true", help="search what was searched before")
     parser.add_argument("--kept", action="store_true", help="search nothing: the kept results")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin none after this")
     parser.add_argument("--page", type=Path, help="write the page")
     options = parser.parse_args(arguments)
     for name in options.names:
@@ -97,7 +102,8 @@ def main(arguments: Sequence[str]) -> None:
     chosen = [each for each in searches if options.only in (None, each.kind)]
     results = ProgramResults()
     found = []
-    for one in measured(chosen, results, again=options.again, kept_only=options.kept):
+    seconds = 0.0 if options.kept else options.seconds
+    for one in measured(chosen, results, again=options.again, seconds=seconds):
         found.append(one)
         print(line_of(one), flush=True)
     if options.page is not None:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.moments import NthMoment, when_reached
+from kcluster.operations.moments import EXECUTION, NthMoment, when_reached
 from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
@@ -122,7 +122,14 @@ class Stage:
 
     def when_reached(self, moment: NthMoment, callback: Callable[[], None]) -> None:
         """Call `callback` when this moment of clients has come, counted from now."""
-        when_reached(self.dispatcher, self.verbs.settled, moment, lambda: self._soon(callback))
+
+        def reached() -> None:
+            self._soon(callback)
+
+        if moment.kind == EXECUTION:
+            self.verbs.programs.when_line(moment.of, moment.number, reached)
+        else:
+            when_reached(self.dispatcher, self.verbs.settled, moment, reached)
 
     def _soon(self, callback: Callable[[], None]) -> None:
         """Call `callback` between two dispatches."""

@@ -21,13 +21,14 @@ from kcluster.actions.base import Action
 from kcluster.actions.brokers import KillBrokers, PauseBrokers
 from kcluster.actions.groups import Rebalance
 from kcluster.actions.network import Isolate
-from kcluster.actions.stalls import StallProgram
+from kcluster.actions.stalls import StallProgram, apps_of
 from kcluster.operations.conditions import condition
 from kcluster.operations.moments import (
     ACK,
     CLIENTS_MOMENTS,
     COMMIT,
     DELIVERY,
+    EXECUTION,
     PRODUCE,
     REBALANCE,
     TRANSACTION,
@@ -44,6 +45,10 @@ SECOND_FAULT_SHARE: Final = 0.3
 STALLS_SHARE: Final = 0.5
 DELAYS_MS: Final = (0, 5, 50, 500, 3_000)
 """The longest times after a moment; one is drawn for each fault."""
+LINES_SHARE: Final = 0.4
+"""The share of faults that come when an app is about to execute a line of its own code.  Each of
+its lines is as probable as any other one, however long it waits there."""
+DELAYS_AT_LINES_MS: Final = (0, 0, 5, 50)
 DOWN_MS: Final = (200, 1_000, 5_000)
 """The times after which a killed program is started again."""
 FAULT_MS: Final = (2_000, 12_000, 20_000)
@@ -59,13 +64,15 @@ _WEIGHTS: Final = {COMMIT: 4, DELIVERY: 3, ACK: 2, PRODUCE: 2, REBALANCE: 2, TRA
 class ProgramLife(Struct, frozen=True):
     """The run of programs without faults.  `apps`: the programs that may be killed; `moments`: the
     number of moments by (kind, subject), sorted; `partitions`: of the user's topics; `groups`:
-    consumer groups; `lasts_ms`: how long it took."""
+    consumer groups; `lasts_ms`: how long it took; `lines`: how often an app executed a line of its
+    own code, by (app, line)."""
 
     apps: tuple[str, ...]
     moments: tuple[tuple[str, str, int], ...]
     partitions: tuple[str, ...]
     groups: tuple[str, ...]
     lasts_ms: int
+    lines: tuple[tuple[str, str, int], ...] = ()
 
 
 class LifeCount:
@@ -73,6 +80,7 @@ class LifeCount:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._counts: dict[tuple[str, str], int] = {}
+        self._lines: dict[tuple[str, str], int] = {}
         self._now_ms = now_ms
         self._began_ms = now_ms()
 
@@ -82,12 +90,18 @@ class LifeCount:
             key = seen.kind, seen.names[0]
             self._counts[key] = self._counts.get(key, 0) + 1
 
+    def add_line(self, app: str, line: str) -> bool:
+        """Count a line of its code that an app is about to execute; nothing is to be done there."""
+        self._lines[app, line] = self._lines.get((app, line), 0) + 1
+        return False
+
     def life(self, apps: Sequence[str], partitions: Sequence[str]) -> ProgramLife:
         """What was counted."""
         moments = tuple(sorted((*key, count) for key, count in self._counts.items()))
         groups = tuple(sorted({of for kind, of in self._counts if kind in (COMMIT, REBALANCE)}))
         lasts_ms = self._now_ms() - self._began_ms
-        return ProgramLife(tuple(apps), moments, tuple(partitions), groups, lasts_ms)
+        lines = tuple(sorted((*key, count) for key, count in self._lines.items()))
+        return ProgramLife(tuple(apps), moments, tuple(partitions), groups, lasts_ms, lines)
 
 
 def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
@@ -103,7 +117,7 @@ def draw_plain(life: ProgramLife, seed: int) -> tuple[Step, ...]:
 
 
 def _draw(
-    life: ProgramLife, seed: int, trigger: Callable[[ProgramLife, Random], Trigger]
+    life: ProgramLife, seed: int, trigger: Callable[[ProgramLife, Action, Random], Trigger]
 ) -> tuple[Step, ...]:
     rng = Random(f"{seed}/near")
     steps: list[Step] = []
@@ -120,18 +134,25 @@ def _draw(
         action = kind.make(life, rng)
         lasts = None if lasts_ms is None else MomentRange(lasts_ms, lasts_ms)
         options = StepOptions(for_=lasts, if_possible=True)
-        steps.append(Step(action.VERB, action, trigger(life, rng), options))
+        steps.append(Step(action.VERB, action, trigger(life, action, rng), options))
     return tuple(steps)
 
 
-def _near(life: ProgramLife, rng: Random) -> Trigger:
-    moment = _moment(life, rng)
-    delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
+def _near(life: ProgramLife, action: Action, rng: Random) -> Trigger:
+    apps = apps_of(action)
+    lines = [each for each in life.lines if not apps or each[0] in apps]
+    if lines and rng.random() < LINES_SHARE:
+        _, line, count = rng.choice(lines)
+        moment = NthMoment(1 + rng.randrange(count), EXECUTION, line)
+        delay_ms = rng.randrange(rng.choice(DELAYS_AT_LINES_MS) + 1)
+    else:
+        moment = _moment(life, rng)
+        delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
     delay = MomentRange(delay_ms, delay_ms) if delay_ms else None
     return Trigger(when=condition(str(moment)), delay=delay)
 
 
-def _anywhen(life: ProgramLife, rng: Random) -> Trigger:
+def _anywhen(life: ProgramLife, action: Action, rng: Random) -> Trigger:
     at_ms = rng.randrange(life.lasts_ms + 1)
     return Trigger(at=MomentRange(at_ms, at_ms))
 

@@ -167,6 +167,8 @@ class _ProgramSearch:
         cluster = simulation.cluster
         count = LifeCount(cluster.clock_ms)
         MomentWatch(cluster.dispatcher, cluster.verbs.settled, count.add)
+        if not steps:
+            simulation.line_watches.append(count.add_line)
         simulated = play(simulation, not self._simulate.quiet, print)
         topics = cluster.verbs.settled.image.topics
         partitions = [
