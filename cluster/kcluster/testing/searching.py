@@ -9,10 +9,12 @@ near which the faults of all other runs are put.  Each run has a seed of its own
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import shlex
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,6 +28,7 @@ from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.fields import duration_text
 from kcluster.json_types import JsonObject
 from kcluster.operations.conditions import MomentCondition
+from kcluster.operations.moments import EXECUTION
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import step_values, text_of_scenario
@@ -218,7 +221,7 @@ class _TestSearch:
         lines = [*finding_lines(found, replay)]
         facts = SearchFacts(number, self._runs, shown.reason, lines[1], len(steps), steps_before)
         if steps:
-            lines += ["as lines of the test:", *_pasted(steps)]
+            lines += [*_sources(steps), "as lines of the test:", *_pasted(steps)]
         reports = reports_of(item, shown.rows)
         for report in reports:
             if report.failed:
@@ -250,6 +253,17 @@ def _run_of(outcome: SeedOutcome) -> _Run:
             text = outcome.result.report.decode(errors="replace").strip()
             return _Run(where="outside", reason=text.splitlines()[-1] if text else "")
     return _Run(where=outcome.ended, reason=f"the process {outcome.ended}")
+
+
+def _sources(steps: Sequence[Step]) -> Iterator[str]:
+    """The source of the lines at which steps come."""
+    files = [getattr(module, "__file__", None) or "" for module in tuple(sys.modules.values())]
+    for step in steps:
+        when = step.trigger.when
+        if isinstance(when, MomentCondition) and when.moment.kind == EXECUTION:
+            name, _, line = when.moment.of.partition(":")
+            file = next((file for file in files if os.path.basename(file) == name), "")
+            yield f"{when.moment.of}: {linecache.getline(file, int(line)).strip()}"
 
 
 def _pasted(steps: Sequence[Step]) -> Iterator[str]:
