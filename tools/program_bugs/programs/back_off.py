@@ -28,13 +28,14 @@ def bill(producer: Any, order: bytes, has_bug: bool) -> None:
 
 
 def billing(cluster: Any, jobs: dict[bytes, Jobs], has_bug: bool) -> None:
-    producer = producer_of(cluster)
+    producer = producer_of(cluster, max_block_ms=2_000)
     consumer = consumer_of(
         cluster, session_timeout_ms=30_000, max_poll_interval_ms=10_000, max_poll_records=1
     )
     while True:
         for order in polled(consumer):
             with jobs[order.value].one():
+                jobs[order.value].look()
                 bill(producer, order.value, has_bug)
             consumer.commit()
 

@@ -22,9 +22,8 @@ def place(producer: KafkaProducer, file: Path, number: int, has_bug: bool) -> No
         database.execute("INSERT INTO orders VALUES (?)", (number,))
         if not has_bug:
             database.commit()
-        sent = producer.send("orders", b"%d" % number)
         try:
-            sent.get(timeout=3)
+            producer.send("orders", b"%d" % number).get(timeout=3)
         except KafkaError:
             return  # the customer is asked to try again; what was not committed is rolled back
         database.commit()

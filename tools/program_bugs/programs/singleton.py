@@ -30,6 +30,7 @@ class Owner(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
             with self.lock:
                 if self.is_owner:
                     with self.jobs.one():
+                        self.jobs.look()
                         time.sleep(JOB_S)
             time.sleep(1)
 

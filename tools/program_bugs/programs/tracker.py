@@ -37,6 +37,7 @@ class Tracker:
 
 def billing(cluster: Any, committed: set[int], has_bug: bool) -> None:
     consumer = consumer_of(cluster)
+    committed.add(consumer.committed(PART) or 0)
     tracker = None
     with ThreadPoolExecutor(4) as pool:
         while True:
