@@ -45,6 +45,12 @@ def test_draw_near__a_line_that_is_executed_twice_is_hit_as_often_as_one_of_a_lo
     assert hit[RARE] > 0.5 * hit[BUSY]
 
 
+def test_draw_near__an_app_dies_at_each_of_its_lines_in_turn() -> None:
+    died = [(apps_of(step.action), moment_of(step)) for (step,) in DRAWN[1:6:2]]
+    at = [(apps, moment.of) for apps, moment in died if moment is not None]
+    assert at == [(("billing",), BUSY), (("billing",), RARE), (("mail",), MAIL)]
+
+
 def test_draw_near__the_app_that_dies_is_the_one_that_executes_the_line() -> None:
     at_lines = 0
     for step in faults(DRAWN):
@@ -79,4 +85,5 @@ def test_life_count__counts_lines_by_app() -> None:
     count = LifeCount(lambda: 5)
     for line in (RARE, BUSY, BUSY):
         assert not count.add_line("billing", line)
+    count.add_line("mail", MAIL)
     assert count.life(["billing"], []).lines == (("billing", BUSY, 2), ("billing", RARE, 1))

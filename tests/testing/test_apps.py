@@ -288,7 +288,7 @@ def test_it(kafka_cluster):
     kafka_cluster.run(sleeping, others, name="others")
     time.sleep(60)
     assert billing[-1] - billing[0] > 0.05
-    assert others[-1] == others[0]
+    assert others[-1] - others[0] < 0.001
 """,
     )
     result.assert_outcomes(passed=1)

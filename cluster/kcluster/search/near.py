@@ -46,8 +46,8 @@ STALLS_SHARE: Final = 0.5
 DELAYS_MS: Final = (0, 5, 50, 500, 3_000)
 """The longest times after a moment; one is drawn for each fault."""
 LINES_SHARE: Final = 0.4
-"""The share of faults that come when an app is about to execute a line of its own code.  Each of
-its lines is as probable as any other one, however long it waits there."""
+"""The share of other faults that come when an app is about to execute a line of its own code.  Each
+line is as probable as any other one, however long the app waits there."""
 DELAYS_AT_LINES_MS: Final = (0, 0, 5, 50)
 DOWN_MS: Final = (200, 1_000, 5_000)
 """The times after which a killed program is started again."""
@@ -96,17 +96,20 @@ class LifeCount:
         return False
 
     def life(self, apps: Sequence[str], partitions: Sequence[str]) -> ProgramLife:
-        """What was counted."""
+        """What was counted; of lines, those of `apps`, which may be killed."""
         moments = tuple(sorted((*key, count) for key, count in self._counts.items()))
         groups = tuple(sorted({of for kind, of in self._counts if kind in (COMMIT, REBALANCE)}))
         lasts_ms = self._now_ms() - self._began_ms
-        lines = tuple(sorted((*key, count) for key, count in self._lines.items()))
+        lines = tuple(sorted((*key, n) for key, n in self._lines.items() if key[0] in apps))
         return ProgramLife(tuple(apps), moments, tuple(partitions), groups, lasts_ms, lines)
 
 
 def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
-    """The faults of one run: one or two near moments, and perhaps stalls of threads from the
-    beginning."""
+    """The faults of one run.  With every second seed, an app dies when it is about to execute a
+    line of its own code, at one line after the other; else there are one or two faults near
+    moments, and perhaps stalls of threads from the beginning."""
+    if life.lines and seed % 2:
+        return (_death_at_line(life, seed),)
     return _draw(life, seed, _near)
 
 
@@ -136,6 +139,16 @@ def _draw(
         options = StepOptions(for_=lasts, if_possible=True)
         steps.append(Step(action.VERB, action, trigger(life, action, rng), options))
     return tuple(steps)
+
+
+def _death_at_line(life: ProgramLife, seed: int) -> Step:
+    rng = Random(f"{seed}/lines")
+    app, line, count = life.lines[seed // 2 % len(life.lines)]
+    moment = NthMoment(1 + rng.randrange(count), EXECUTION, line)
+    down_ms = rng.choice(DOWN_MS)
+    options = StepOptions(for_=MomentRange(down_ms, down_ms), if_possible=True)
+    action = KillBrokers(targets(f"app {app}"))
+    return Step(action.VERB, action, Trigger(when=condition(str(moment))), options)
 
 
 def _near(life: ProgramLife, action: Action, rng: Random) -> Trigger:

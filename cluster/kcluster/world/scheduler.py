@@ -373,7 +373,9 @@ class Scheduler:
         thread = self._current
         if self.is_advancing or thread.loading or not thread.app:
             return
-        wanted = [watch(thread.app, line) for watch in tuple(self.line_watches)]  # all of them see it
+        wanted = [
+            watch(thread.app, line) for watch in tuple(self.line_watches)
+        ]  # all of them see it
         if any(wanted):
             self.park(self.now_us + 1, FOREVER)
 

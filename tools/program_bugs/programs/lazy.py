@@ -29,7 +29,7 @@ class Mailer:
     def send(self, mail: bytes) -> None:
         with self.lock:
             if self.producer is None:
-                made = producer_of(self.cluster, linger_ms=600_000)
+                made = producer_of(self.cluster, linger_ms=600_000, delivery_timeout_ms=1_000_000)
                 self.producer = made
         self.producer.send("mails", mail)
 
