@@ -14,6 +14,8 @@
 #                      docs/reference/certified.md
 #   make mutants       put known bugs into the core, one at a time, and search for each; writes
 #                      docs/reference/mutants.md; goes on where it ended
+#   make program-bugs  search programs with a known bug, and their repaired twins; writes
+#                      docs/reference/program-bugs.md; goes on where it ended
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
 #   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
@@ -36,7 +38,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow fuzz test-compiled can-compile jars programs helpers tools lint javascript certify compat compare compiled mutants \
+.PHONY: help demo test test-slow fuzz test-compiled can-compile jars programs helpers tools lint javascript certify compat compare compiled mutants program-bugs \
   site site-parts docs reference wheels bench bench-micro renew clean
 
 CC ?= cc
@@ -147,6 +149,10 @@ certify: $(VENV)/.dev
 # The text of a compiled module cannot be replaced: always on the pure Python source.
 mutants: $(VENV)/.dev
 	@$(BIN)/python -m tools.mutants --page docs/reference/mutants.md $(ARGS)
+
+# ARGS: names of programs, --runs 50, --again, --seconds 200
+program-bugs: $(VENV)/.dev
+	@$(BIN)/python -m tools.program_bugs --page docs/reference/program-bugs.md $(ARGS)
 
 compare: $(VENV)/.dev
 	@$(BIN)/python -m compare $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)

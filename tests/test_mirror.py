@@ -23,9 +23,9 @@ BESIDE_THE_ROOMS = {
     "fuzz": "made-up input for whatever reads input",
     "helpers": "of helpers/ at the top",
     "mutants": "of tools/mutants/",
+    "program_bugs": "of tools/program_bugs/",
     "property": "random histories of a whole cluster, and what they must find",
     "rig": "what tests of several rooms build and ask; no tests",
-    "testing/bugs": "programs with a bug and without, which tests of testing/ search; no tests",
     "world/bodies": "programs that the tests of world/ run; no tests",
 }
 """Folders of tests/ with no counterpart, and why they have none."""

@@ -176,7 +176,7 @@ def nothing_is_silenced_without_a_reason(module: Module) -> Iterator[tuple[int, 
             yield number, f"{silenced[1]} needs the reason, after its code"
 
 
-VIRTUAL_SLEEPS = ("tests/world/", "tests/testing/bugs/")
+VIRTUAL_SLEEPS = ("tests/world/", "tools/program_bugs/programs/")
 """Tests of code that sleeps in virtual time, which costs nothing."""
 
 

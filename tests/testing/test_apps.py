@@ -272,6 +272,54 @@ def test_it(kafka_cluster):
     result.assert_outcomes(passed=1)
 
 
+def test_stall__may_come_before_the_program_that_it_names(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def sleeping(at):
+    for _ in range(20):
+        at.append(time.monotonic())
+
+@virtual
+def test_it(kafka_cluster):
+    kafka_cluster.do("stall", app="billing", share="100%", longest="20ms")
+    billing, others = [], []
+    kafka_cluster.run(sleeping, billing, name="billing")
+    kafka_cluster.run(sleeping, others, name="others")
+    time.sleep(60)
+    assert billing[-1] - billing[0] > 0.05
+    assert others[-1] - others[0] < 0.001
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_execution__an_app_dies_before_it_executes_a_line(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def billing(begun, ended):
+    for number in range(5):
+        begun.append(number)
+        ended.append(number)
+
+@virtual
+def test_it(kafka_cluster):
+    begun, ended = [], []
+    line = billing.__code__.co_firstlineno + 3
+    moment = f"3rd execution of {__name__}.py:{line}"
+    kafka_cluster.at_moment(moment, "kill", {"brokers": "app billing"}, lasts="1s")
+    kafka_cluster.run(billing, begun, ended)
+    time.sleep(10)
+    assert begun == [0, 1, 2, 0, 1, 2, 3, 4]
+    assert ended == [0, 1, 0, 1, 2, 3, 4]
+    with pytest.raises(Exception, match="execution has a line of code"):
+        kafka_cluster.at_moment("2nd execution of billing", "kill", {"brokers": "app billing"})
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_report__has_what_clients_and_tasks_met_themselves(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,

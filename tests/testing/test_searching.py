@@ -12,7 +12,7 @@ import kcluster.testing.world_handle  # noqa: F401  # a world outlives the sessi
 
 pytest_plugins = ["pytester"]
 
-BUGS = Path(__file__).parent / "bugs"
+BUGS = Path(__file__).parents[2] / "tools" / "program_bugs" / "programs"
 PROGRAMS = ("aborted", "dead_letter", "pool", "singleton", "tasks")
 FOUND_WITHIN = 50
 SOUND_FOR = 100

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.conditions import Condition, ConditionFacts, no_workload
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.moments import NthMoment, when_reached
+from kcluster.operations.moments import EXECUTION, NthMoment, when_reached
 from kcluster.operations.states import StateVerb
 from kcluster.operations.targets import Finder, Targets
 from kcluster.operations.verbs import Verbs
@@ -131,7 +131,10 @@ class Stage:
         """Call `callback` when this moment has come, counted from now: between two dispatches, or
         for a moment inside a broker before anything of the broker's step leaves the broker."""
         then = callback if moment.is_inside else lambda: self._soon(callback)
-        when_reached(self.dispatcher, self.verbs.settled, moment, then)
+        if moment.kind == EXECUTION:
+            self.verbs.programs.when_line(moment.of, moment.number, then)
+        else:
+            when_reached(self.dispatcher, self.verbs.settled, moment, then)
 
     def _soon(self, callback: Callable[[], None]) -> None:
         """Call `callback` between two dispatches."""

@@ -2,7 +2,8 @@
 
 Owns: the kinds of moments, their written form, their recognition in requests, answers and events;
 the watch that counts them.  Never: acts at a moment (stages and handles do), looks into logs
-(written.py does, for the moments inside brokers).  Kafka: no counterpart.
+(written.py does, for the moments inside brokers), sees a line of a program (world/ does).
+Kafka: no counterpart.
 
 A moment is a place at which programs are vulnerable: between a commit and the work, between an
 append and its ack.  Moments of a kind are counted from the beginning of the watch.
@@ -32,6 +33,7 @@ ACK: Final = "ack"
 DELIVERY: Final = "delivery"
 REBALANCE: Final = "rebalance"
 TRANSACTION: Final = "transaction"
+EXECUTION: Final = "execution"
 CLIENTS_MOMENTS: Final = {
     COMMIT: "offsets of a group were committed, and the client was answered",
     PRODUCE: "a Produce request has arrived, and is not yet answered",
@@ -39,10 +41,12 @@ CLIENTS_MOMENTS: Final = {
     DELIVERY: "a Fetch request was answered with records",
     REBALANCE: "the members of a group got their partitions",
     TRANSACTION: "a transaction was committed or aborted, and the client was answered",
+    EXECUTION: "a program is about to execute this line of its own code, such as billing.py:31",
 }
 """The kinds of moments besides events, with their meanings."""
 _REBALANCED: Final = "group_assigned"
 _FORM: Final = re.compile(r"(?:([0-9]+)(?:st|nd|rd|th) )?([a-z_]+)(?: of (\S+))?")
+_LINE: Final = re.compile(r"[^:]+:[0-9]+")
 _OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _TXN_OFFSET_COMMIT: Final = int(ApiKey.TXN_OFFSET_COMMIT)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
@@ -51,8 +55,8 @@ _END_TXN: Final = int(ApiKey.END_TXN)
 
 
 class NthMoment(Struct, frozen=True):
-    """The `number`-th moment of a kind.  `of`: the group, topic, partition, client id or
-    transactional id that it belongs to, "" for any."""
+    """The `number`-th moment of a kind.  `of`: the group, topic, partition, client id,
+    transactional id or line of code that it belongs to, "" for any."""
 
     number: int
     kind: str
@@ -94,6 +98,8 @@ def awaited_moment(text: str) -> NthMoment | None:
     number = int(match[1] or 1)
     if number < 1:
         raise ValueError("moments are counted from 1st")
+    if match[2] == EXECUTION and not _LINE.fullmatch(match[3] or ""):
+        raise ValueError(f"{EXECUTION} has a line of code: 3rd execution of billing.py:31")
     return NthMoment(number, match[2], match[3] or "")
 
 

@@ -6,11 +6,13 @@ Kafka: no counterpart; kill -9 of a client's process, and its supervisor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from kcluster.config.files.problems import unknown
 from kcluster.operations.errors import ClusterError
+
+NO_PROGRAMS: Final = "no programs run here; kcluster simulate and kafka_cluster.run run some"
 
 
 class RunningPrograms(Protocol):
@@ -33,6 +35,11 @@ class RunningPrograms(Protocol):
         """From now on, let threads of a program ("": of all) stand still at this share of the lines
         of its own code, each time for a drawn time up to `longest_ms`; 0: no more."""
 
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
+        """Call back once, when a program is about to execute this line of its own code
+        (`billing.py:31`) for the `number`-th time from now.  It goes on after everything that is
+        then due at once."""
+
 
 class NoPrograms:
     """The programs of a cluster that has none beside it."""
@@ -51,9 +58,12 @@ class NoPrograms:
     def stall(self, name: str, share: float, longest_ms: int) -> None:
         raise ClusterError(_none(name or "all"))
 
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
+        raise ClusterError(f"{line}: {NO_PROGRAMS}")
+
 
 def _none(name: str) -> str:
-    return f"app {name}: no programs run here; kcluster simulate and kafka_cluster.run run some"
+    return f"app {name}: {NO_PROGRAMS}"
 
 
 def check_program(name: str, names: Sequence[str]) -> None:

@@ -21,13 +21,14 @@ from kcluster.actions.base import Action
 from kcluster.actions.brokers import KillBrokers, PauseBrokers
 from kcluster.actions.groups import Rebalance
 from kcluster.actions.network import Isolate
-from kcluster.actions.stalls import StallProgram
+from kcluster.actions.stalls import StallProgram, apps_of
 from kcluster.operations.conditions import condition
 from kcluster.operations.moments import (
     ACK,
     CLIENTS_MOMENTS,
     COMMIT,
     DELIVERY,
+    EXECUTION,
     PRODUCE,
     REBALANCE,
     TRANSACTION,
@@ -44,6 +45,10 @@ SECOND_FAULT_SHARE: Final = 0.3
 STALLS_SHARE: Final = 0.5
 DELAYS_MS: Final = (0, 5, 50, 500, 3_000)
 """The longest times after a moment; one is drawn for each fault."""
+LINES_SHARE: Final = 0.4
+"""The share of other faults that come when an app is about to execute a line of its own code.  Each
+line is as probable as any other one, however long the app waits there."""
+DELAYS_AT_LINES_MS: Final = (0, 0, 5, 50)
 DOWN_MS: Final = (200, 1_000, 5_000)
 """The times after which a killed program is started again."""
 FAULT_MS: Final = (2_000, 12_000, 20_000)
@@ -59,19 +64,25 @@ _WEIGHTS: Final = {COMMIT: 4, DELIVERY: 3, ACK: 2, PRODUCE: 2, REBALANCE: 2, TRA
 class ProgramLife(Struct, frozen=True):
     """The run of programs without faults.  `apps`: the programs that may be killed; `moments`: the
     number of moments by (kind, subject), sorted; `partitions`: of the user's topics; `groups`:
-    consumer groups."""
+    consumer groups; `lasts_ms`: how long it took; `lines`: how often an app executed a line of its
+    own code, by (app, line)."""
 
     apps: tuple[str, ...]
     moments: tuple[tuple[str, str, int], ...]
     partitions: tuple[str, ...]
     groups: tuple[str, ...]
+    lasts_ms: int
+    lines: tuple[tuple[str, str, int], ...] = ()
 
 
 class LifeCount:
-    """Counts the moments of a run."""
+    """Counts the moments of a run, from now on.  `now_ms`: its clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
         self._counts: dict[tuple[str, str], int] = {}
+        self._lines: dict[tuple[str, str], int] = {}
+        self._now_ms = now_ms
+        self._began_ms = now_ms()
 
     def add(self, seen: SeenMoment) -> None:
         """Count a moment."""
@@ -79,16 +90,38 @@ class LifeCount:
             key = seen.kind, seen.names[0]
             self._counts[key] = self._counts.get(key, 0) + 1
 
+    def add_line(self, app: str, line: str) -> bool:
+        """Count a line of its code that an app is about to execute; nothing is to be done there."""
+        self._lines[app, line] = self._lines.get((app, line), 0) + 1
+        return False
+
     def life(self, apps: Sequence[str], partitions: Sequence[str]) -> ProgramLife:
-        """What was counted."""
+        """What was counted; of lines, those of `apps`, which may be killed."""
         moments = tuple(sorted((*key, count) for key, count in self._counts.items()))
         groups = tuple(sorted({of for kind, of in self._counts if kind in (COMMIT, REBALANCE)}))
-        return ProgramLife(tuple(apps), moments, tuple(partitions), groups)
+        lasts_ms = self._now_ms() - self._began_ms
+        lines = tuple(sorted((*key, n) for key, n in self._lines.items() if key[0] in apps))
+        return ProgramLife(tuple(apps), moments, tuple(partitions), groups, lasts_ms, lines)
 
 
 def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
-    """The faults of one run: one or two near moments, and perhaps stalls of threads from the
-    beginning."""
+    """The faults of one run.  With every second seed, an app dies when it is about to execute a
+    line of its own code, at one line after the other; else there are one or two faults near
+    moments, and perhaps stalls of threads from the beginning."""
+    if life.lines and seed % 2:
+        return (_death_at_line(life, seed),)
+    return _draw(life, seed, _near)
+
+
+def draw_plain(life: ProgramLife, seed: int) -> tuple[Step, ...]:
+    """Like draw_near, but the faults are at times, each as probable as any other: what chance
+    finds, for a comparison."""
+    return tuple(sorted(_draw(life, seed, _anywhen), key=_begins_ms))
+
+
+def _draw(
+    life: ProgramLife, seed: int, trigger: Callable[[ProgramLife, Action, Random], Trigger]
+) -> tuple[Step, ...]:
     rng = Random(f"{seed}/near")
     steps: list[Step] = []
     if rng.random() < STALLS_SHARE:
@@ -101,8 +134,44 @@ def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:
     for _ in range(1 + (rng.random() < SECOND_FAULT_SHARE)):
         kind = rng.choices(kinds, [each.weight for each in kinds])[0]
         lasts_ms = rng.choice(kind.lasts_ms) if kind.lasts_ms else None
-        steps.append(_step(kind.make(life, rng), _moment(life, rng), lasts_ms, rng))
+        action = kind.make(life, rng)
+        lasts = None if lasts_ms is None else MomentRange(lasts_ms, lasts_ms)
+        options = StepOptions(for_=lasts, if_possible=True)
+        steps.append(Step(action.VERB, action, trigger(life, action, rng), options))
     return tuple(steps)
+
+
+def _death_at_line(life: ProgramLife, seed: int) -> Step:
+    rng = Random(f"{seed}/lines")
+    app, line, count = life.lines[seed // 2 % len(life.lines)]
+    moment = NthMoment(1 + rng.randrange(count), EXECUTION, line)
+    down_ms = rng.choice(DOWN_MS)
+    options = StepOptions(for_=MomentRange(down_ms, down_ms), if_possible=True)
+    action = KillBrokers(targets(f"app {app}"))
+    return Step(action.VERB, action, Trigger(when=condition(str(moment))), options)
+
+
+def _near(life: ProgramLife, action: Action, rng: Random) -> Trigger:
+    apps = apps_of(action)
+    lines = [each for each in life.lines if not apps or each[0] in apps]
+    if lines and rng.random() < LINES_SHARE:
+        _, line, count = rng.choice(lines)
+        moment = NthMoment(1 + rng.randrange(count), EXECUTION, line)
+        delay_ms = rng.randrange(rng.choice(DELAYS_AT_LINES_MS) + 1)
+    else:
+        moment = _moment(life, rng)
+        delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
+    delay = MomentRange(delay_ms, delay_ms) if delay_ms else None
+    return Trigger(when=condition(str(moment)), delay=delay)
+
+
+def _anywhen(life: ProgramLife, action: Action, rng: Random) -> Trigger:
+    at_ms = rng.randrange(life.lasts_ms + 1)
+    return Trigger(at=MomentRange(at_ms, at_ms))
+
+
+def _begins_ms(step: Step) -> int:
+    return 0 if step.trigger.at is None else step.trigger.at.low_ms
 
 
 def _moment(life: ProgramLife, rng: Random) -> NthMoment:
@@ -111,15 +180,6 @@ def _moment(life: ProgramLife, rng: Random) -> NthMoment:
     kind = rng.choices(kinds, [_WEIGHTS.get(each, 1) for each in kinds])[0]
     of, count = rng.choice([(of, count) for each, of, count in life.moments if each == kind])
     return NthMoment(1 + rng.randrange(count), kind, of)
-
-
-def _step(action: Action, moment: NthMoment, lasts_ms: int | None, rng: Random) -> Step:
-    delay_ms = rng.randrange(rng.choice(DELAYS_MS) + 1)
-    trigger = Trigger(
-        when=condition(str(moment)), delay=MomentRange(delay_ms, delay_ms) if delay_ms else None
-    )
-    lasts = None if lasts_ms is None else MomentRange(lasts_ms, lasts_ms)
-    return Step(action.VERB, action, trigger, StepOptions(for_=lasts, if_possible=True))
 
 
 class _FaultNear(Struct, frozen=True):

@@ -262,9 +262,12 @@ class Apps:
         self._cluster.call(lambda: stage.at(stage.now_ms, end))
 
     def stall(self, name: str, share: float, longest_ms: int) -> None:
-        if name:
+        if name and self.all:  # before the first one, it is unknown which there will be
             check_program(name, self.names)
         self._world.stall(name, share, longest_ms * 1000)
+
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
+        self._world.when_line(line, number, callback)
 
     def collect_quietly(self) -> None:
         """Collect what killed apps have left.  Their finalizers would complain, later and in

@@ -40,6 +40,7 @@ TRACE: Final = pytest.StashKey[list[str]]()
 
 
 SEARCH: Final = "--kcluster-search"
+SEARCH_PLAIN: Final = "--kcluster-search-plain"
 STEPS_FILE: Final = "--kcluster-steps"
 STEPS: Final[pytest.StashKey[Scenario]] = pytest.StashKey()
 """The scenario whose steps a search plays beside an item."""

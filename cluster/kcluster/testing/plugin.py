@@ -33,6 +33,7 @@ from kcluster.testing.items import (
     LIFE,
     MARK,
     SEARCH,
+    SEARCH_PLAIN,
     SEED,
     SEED_LIMIT_INI,
     SHARED,
@@ -137,6 +138,11 @@ def _add_search_options(group: pytest.OptionGroup) -> None:
         help="Search for faults that make tests in virtual time fail, for this time per test (60s),"
         " or for a number of runs: deaths of apps and brokers near commits, acks and rebalances,"
         " stalls of threads.",
+    )
+    group.addoption(
+        SEARCH_PLAIN,
+        action="store_true",
+        help=f"With {SEARCH}: faults at any time, not near moments of the test; for a comparison.",
     )
     group.addoption(
         STEPS_FILE,

@@ -9,10 +9,12 @@ near which the faults of all other runs are put.  Each run has a seed of its own
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import shlex
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,13 +28,23 @@ from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.fields import duration_text
 from kcluster.json_types import JsonObject
 from kcluster.operations.conditions import MomentCondition
+from kcluster.operations.moments import EXECUTION
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import step_values, text_of_scenario
-from kcluster.search.near import ProgramLife, draw_near
+from kcluster.search.near import ProgramLife, draw_near, draw_plain
 from kcluster.search.program_words import ProgramFinding, finding_lines, nothing_text
 from kcluster.search.shrink import Shrinker, Shrunk
-from kcluster.testing.items import LIFE, MARK, SEARCH, SEED_LIMIT_INI, STEPS, STEPS_FILE, replay_of
+from kcluster.testing.items import (
+    LIFE,
+    MARK,
+    SEARCH,
+    SEARCH_PLAIN,
+    SEED_LIMIT_INI,
+    STEPS,
+    STEPS_FILE,
+    replay_of,
+)
 from kcluster.testing.marks import arguments_of
 from kcluster.testing.reports import PENDING_RUNS, runs_directory
 from kcluster.testing.seed_tally import place_of_failure, reason_of
@@ -50,6 +62,23 @@ from kcluster.world.seeds import SeedOutcome, SeedResult, run_seeds
 MAX_RUNS: Final = 1_000_000
 MAX_TRIES: Final = 60
 """The most runs that shrinking takes."""
+
+
+FACTS: Final = "kcluster_search"
+"""The property of a report, for those who count searches, with SearchFacts as JSON."""
+
+
+class SearchFacts(Struct, frozen=True):
+    """The outcome of a search.  `run`: the number of the run that failed, 0: none did; `runs`: how
+    many runs with faults there were before it was shrunk; `reason`, `sentence`: its words; `steps`,
+    `steps_before`: after shrinking, and before."""
+
+    run: int
+    runs: int
+    reason: str = ""
+    sentence: str = ""
+    steps: int = 0
+    steps_before: int = 0
 
 
 class _Run(Struct, frozen=True):
@@ -79,6 +108,7 @@ class _TestSearch:
         self._most, seconds = _limit(item.config.getoption(SEARCH))
         self._until_s = None if seconds is None else time.monotonic() + seconds
         self._limit_s = float(item.config.getini(SEED_LIMIT_INI))
+        self._draw = draw_plain if item.config.getoption(SEARCH_PLAIN) else draw_near
         self._runs = 0
         self._pending = runs_directory(item.config) / f".search-{os.getpid()}"
         """The place of the run directories of all runs that fail; the last one is kept."""
@@ -102,13 +132,14 @@ class _TestSearch:
             for report in reports:
                 if report.when == "call":
                     report.sections.append(("search", text))
+                    _give_facts(report, SearchFacts(0, self._runs))
             say(self._item, f"{self._item.nodeid}: {text}")
             return reports
         return self._examined(life, *found)
 
     def _examined(self, life: ProgramLife, number: int, failed: _Run) -> list[pytest.TestReport]:
         """Shrink a failed run, and report the shrunk one."""
-        scenario = self._scenario(number, draw_near(life, number))
+        scenario = self._scenario(number, self._draw(life, self._seed + number))
         shrunk = self._shrink(scenario, number, failed.where)
         shutil.rmtree(self._pending, ignore_errors=True)
         shown = self._play(shrunk.scenario, self._seed + number)
@@ -126,7 +157,7 @@ class _TestSearch:
         outcome = run_seeds(
             range(1, self._most + 1),
             lambda number: self._in_child(
-                self._scenario(number, draw_near(life, number)), self._seed + number
+                self._scenario(number, self._draw(life, self._seed + number)), self._seed + number
             ),
             workers=workers_of(),
             limit_s=self._limit_s,
@@ -188,14 +219,20 @@ class _TestSearch:
             replay = f"{replay} {STEPS_FILE} {_relative(file, item)}"
         found = ProgramFinding("the test passes", shown.reason, shrunk, number, steps_before)
         lines = [*finding_lines(found, replay)]
+        facts = SearchFacts(number, self._runs, shown.reason, lines[1], len(steps), steps_before)
         if steps:
-            lines += ["as lines of the test:", *_pasted(steps)]
+            lines += [*_sources(steps), "as lines of the test:", *_pasted(steps)]
         reports = reports_of(item, shown.rows)
         for report in reports:
             if report.failed:
                 report.sections.append(("search", "\n".join(lines)))
+                _give_facts(report, facts)
         keep_runs(self._pending, runs, reports)
         return reports
+
+
+def _give_facts(report: pytest.TestReport, facts: SearchFacts) -> None:
+    report.user_properties.append((FACTS, msgspec.json.encode(facts).decode()))
 
 
 def _limit(text: str) -> tuple[int, float | None]:
@@ -216,6 +253,17 @@ def _run_of(outcome: SeedOutcome) -> _Run:
             text = outcome.result.report.decode(errors="replace").strip()
             return _Run(where="outside", reason=text.splitlines()[-1] if text else "")
     return _Run(where=outcome.ended, reason=f"the process {outcome.ended}")
+
+
+def _sources(steps: Sequence[Step]) -> Iterator[str]:
+    """The source of the lines at which steps come."""
+    files = [getattr(module, "__file__", None) or "" for module in tuple(sys.modules.values())]
+    for step in steps:
+        when = step.trigger.when
+        if isinstance(when, MomentCondition) and when.moment.kind == EXECUTION:
+            name, _, line = when.moment.of.partition(":")
+            file = next((file for file in files if os.path.basename(file) == name), "")
+            yield f"{when.moment.of}: {linecache.getline(file, int(line)).strip()}"
 
 
 def _pasted(steps: Sequence[Step]) -> Iterator[str]:

@@ -180,8 +180,9 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def count_life(self, found: list[ProgramLife]) -> None:
         """Count the moments of this test from now on; `found` gets them when it ends."""
-        count = LifeCount()
+        count = LifeCount(self.clock_ms)
         watch = MomentWatch(self.dispatcher, self.verbs.settled, count.add)
+        self._world.watch_lines(count.add_line)
 
         def end() -> None:
             watch.end()

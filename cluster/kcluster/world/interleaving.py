@@ -49,6 +49,9 @@ def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
     def interrupt(frame: FrameType) -> None:
         thread = scheduler.thread_here()
         if thread is not None and _is_new_line(thread, frame):
+            if scheduler.line_watches:
+                name = os.path.basename(frame.f_code.co_filename)
+                scheduler.at_line(f"{name}:{frame.f_lineno}")
             scheduler.may_switch()
             if scheduler.stalls:
                 scheduler.may_stall()

@@ -65,6 +65,11 @@ class WorldClock(Protocol):
         With NEVER_US and nothing due, time does not pass."""
 
 
+LineWatch = Callable[[str, str], bool]
+"""Sees that a program (its name) is about to execute a line (`billing.py:31`); returns whether
+something is to be done there."""
+
+
 @final
 class WorldThread:
     """A thread of the world.  `number`: its place in the order of starts, 0 for the thread that
@@ -151,6 +156,8 @@ class Scheduler:
         self.stalls: dict[str, tuple[float, int]] = {}
         """By program, "" for all: the share of lines of users' code at which its threads stand
         still, and the longest time in µs."""
+        self.line_watches: list[LineWatch] = []
+        """Who sees the lines of users' code that programs are about to execute."""
         self._stalling = stalling or Random(0)
         self._chance = 0.0 if rng is None else rng.choice(INTERRUPTIONS)
         self.by_ident: dict[int, WorldThread] = {}
@@ -359,6 +366,18 @@ class Scheduler:
         share, longest_us = found
         if self._stalling.random() < share:
             self.park(self.now_us + self._stalling.randrange(1, longest_us + 1), FOREVER)
+
+    def at_line(self, line: str) -> None:
+        """Show a line of users' code, which the calling thread is about to execute, to those who
+        watch.  If one of them wants something done, the thread waits for it."""
+        thread = self._current
+        if self.is_advancing or thread.loading or not thread.app:
+            return
+        wanted = [
+            watch(thread.app, line) for watch in tuple(self.line_watches)
+        ]  # all of them see it
+        if any(wanted):
+            self.park(self.now_us + 1, FOREVER)
 
     def deadline_us(self, timeout_s: float) -> int | None:
         """The end of a timeout that began at the last reading of the clock, rounded up: a thread

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from random import Random
 from types import TracebackType
@@ -23,7 +24,7 @@ from kcluster.world.holders import Replacement
 from kcluster.world.interleaving import interrupt_lines
 from kcluster.world.replaced import clocks, locks, network, randomness, threads
 from kcluster.world.replacing import Replacing
-from kcluster.world.scheduler import Scheduler
+from kcluster.world.scheduler import LineWatch, Scheduler
 from kcluster.world.waits import StuckThread
 from kcluster.world.watchdog import PATIENCE_S, Watchdog
 
@@ -113,7 +114,7 @@ class World(ActiveWorld):
             self.scheduler.enter()
             Watchdog(self.scheduler, self._patience_s).start(undo)
             self._undo = undo.pop_all()
-            if self.scheduler.is_random or self.scheduler.stalls:
+            if self.scheduler.is_random or self.scheduler.stalls or self.scheduler.line_watches:
                 self._interrupt_lines()
 
     def _interrupt_lines(self) -> None:
@@ -130,6 +131,28 @@ class World(ActiveWorld):
             self.scheduler.stalls[app] = (share, longest_us)
             if self.scheduler.threads:
                 self._interrupt_lines()
+
+    def watch_lines(self, watch: LineWatch) -> None:
+        """From now on, let `watch` see the lines of users' code that programs are about to
+        execute; see `stall`."""
+        self.scheduler.line_watches.append(watch)
+        if self.scheduler.threads:
+            self._interrupt_lines()
+
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
+        """Call back once, when a program is about to execute this line for the `number`-th time."""
+        left = number
+
+        def watch(_app: str, here: str) -> bool:
+            nonlocal left
+            left -= here == line
+            if left or here != line:
+                return False
+            self.scheduler.line_watches.remove(watch)
+            callback()
+            return True
+
+        self.watch_lines(watch)
 
     def _depart(self) -> None:
         self._network.is_inhabited = False

@@ -6,7 +6,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kcluster.events.programs import ProgramKilled, ProgramStarted
 from kcluster.operations.programs import check_program
@@ -45,3 +45,6 @@ class NotedPrograms:
         if name:
             check_program(name, self.names)
         self._programs.stall(name, share, longest_ms * 1000)
+
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
+        self._programs.when_line(line, number, callback)

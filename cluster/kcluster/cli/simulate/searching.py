@@ -108,7 +108,7 @@ class _ProgramSearch:
         life = first.life
         outcome = run_seeds(
             range(1, (options.runs or MAX_RUNS) + 1),
-            lambda number: self._in_child(draw_near(life, number), self._setting.seed + number),
+            lambda number: self._in_child(self._steps(life, number), self._setting.seed + number),
             workers=options.jobs or 0,
             on_outcome=self._count,
             until_s=until_s,
@@ -117,8 +117,11 @@ class _ProgramSearch:
         if failed is None:
             print(nothing_text(self._runs))
             return 0
-        self._report(draw_near(life, failed.seed), failed.seed, _trial_of(failed))
+        self._report(self._steps(life, failed.seed), failed.seed, _trial_of(failed))
         return 1
+
+    def _steps(self, life: ProgramLife, number: int) -> tuple[Step, ...]:
+        return draw_near(life, self._setting.seed + number)
 
     def _count(self, _outcome: SeedOutcome) -> None:
         self._runs += 1
@@ -161,8 +164,11 @@ class _ProgramSearch:
         scenario = structs.replace(self._setting.scenario, steps=steps)
         setting = structs.replace(self._setting, scenario=scenario, seed=seed)
         simulation = Simulation(setting, replay_command(self._simulate, seed))
-        cluster, count = simulation.cluster, LifeCount()
+        cluster = simulation.cluster
+        count = LifeCount(cluster.clock_ms)
         MomentWatch(cluster.dispatcher, cluster.verbs.settled, count.add)
+        if not steps:
+            simulation.line_watches.append(count.add_line)
         simulated = play(simulation, not self._simulate.quiet, print)
         topics = cluster.verbs.settled.image.topics
         partitions = [

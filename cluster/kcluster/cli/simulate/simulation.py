@@ -33,6 +33,7 @@ from kcluster.scenario.play.world import WorldStage
 from kcluster.world.environment import run_environment
 from kcluster.world.errors import Deadlock, Livelock, NotInVirtualTime, TimeLimit, thread_line
 from kcluster.world.programs import GRACE_S, ProgramEnd, ProgramKill, Programs
+from kcluster.world.scheduler import LineWatch
 from kcluster.world.trace import WireTrace
 from kcluster.world.waits import StuckThread
 from kcluster.world.world import START_MS, World
@@ -98,6 +99,8 @@ class Simulation:
         self.cluster.open()
         self.began_us = self.cluster.driver.now_us
         self.trace_lines: list[str] = []
+        self.line_watches: list[LineWatch] = []
+        """Who sees the lines of the programs' code, from their begin on."""
         sink = self.trace_lines.append if keeps_trace else None
         self.trace = WireTrace(self.began_us, sink)
         self._replay = replay
@@ -130,6 +133,8 @@ class Simulation:
             schedule=setting.schedule,
             compute=setting.compute,
         )
+        for watch in self.line_watches:
+            world.watch_lines(watch)
         programs = Programs(
             setting.programs,
             world,

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
-from shop import ORDERS, consumer_of, polled, send_orders, wait_until
+from shop import ORDERS, consumer_of, polled, send_orders, twins, wait_until
 
 
 def charge(order: bytes, charged: set[bytes]) -> None:
@@ -29,7 +29,7 @@ def billing(cluster: Any, charged: set[bytes], has_bug: bool) -> None:
 
 
 @pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {"partitions": 2}})
-@pytest.mark.parametrize("has_bug", [True, False], ids=["bug", "fixed"])
+@twins
 def test_every_order_is_charged(kafka_cluster: Any, has_bug: bool) -> None:
     charged: set[bytes] = set()
     kafka_cluster.run(billing, kafka_cluster, charged, has_bug, restart_after="1s")

@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata
+from kafka import OffsetAndMetadata
 from kafka.errors import KafkaError
-from shop import ORDERS, consumer_of, polled, send_orders, servers_of, wait_until
+from shop import ORDERS, consumer_of, polled, producer_of, read, send_orders, twins
 
 
 def billing(cluster: Any, has_bug: bool) -> None:
     consumer = consumer_of(cluster, isolation_level="read_committed")
-    producer = KafkaProducer(
-        bootstrap_servers=servers_of(cluster),
+    producer = producer_of(
+        cluster,
         transactional_id="billing",
         request_timeout_ms=2_000,
         delivery_timeout_ms=4_000,
@@ -45,22 +45,14 @@ def billing(cluster: Any, has_bug: bool) -> None:
 
 
 @pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {}, "bills": {}})
-@pytest.mark.parametrize("has_bug", [True, False], ids=["bug", "fixed"])
+@twins
 def test_every_order_has_one_bill(kafka_cluster: Any, has_bug: bool) -> None:
     kafka_cluster.run(billing, kafka_cluster, has_bug, restart_after="1s")
     send_orders(kafka_cluster)
-    reader = KafkaConsumer(
+    bills = read(
+        kafka_cluster,
         "bills",
-        bootstrap_servers=servers_of(kafka_cluster),
-        auto_offset_reset="earliest",
+        lambda found: len(set(found)) == ORDERS,
         isolation_level="read_committed",
     )
-    bills: list[bytes] = []
-
-    def all_are_there() -> bool:
-        bills.extend(x.value for x in polled(reader))
-        return bool(len(set(bills)) == ORDERS)
-
-    wait_until(all_are_there)
-    reader.close()
     assert len(set(bills)) == ORDERS, "an order has no bill"

@@ -7,32 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from kafka import ConsumerRebalanceListener
-from shop import consumer_of, polled
+from shop import Jobs, consumer_of, polled, twins
 
 JOB_S = 3
-
-
-class Jobs:
-    """Notes when two jobs run at once."""
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.most = 0
-
-    @contextmanager
-    def one(self) -> Iterator[None]:
-        self.running += 1
-        self.most = max(self.most, self.running)
-        try:
-            yield
-        finally:
-            self.running -= 1
 
 
 class Owner(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
@@ -49,6 +30,7 @@ class Owner(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
             with self.lock:
                 if self.is_owner:
                     with self.jobs.one():
+                        self.jobs.look()
                         time.sleep(JOB_S)
             time.sleep(1)
 
@@ -71,7 +53,7 @@ def member(cluster: Any, jobs: Jobs, has_bug: bool) -> None:
 
 
 @pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {"partitions": 1}})
-@pytest.mark.parametrize("has_bug", [True, False], ids=["bug", "fixed"])
+@twins
 def test_one_job_runs_at_a_time(kafka_cluster: Any, has_bug: bool) -> None:
     jobs = Jobs()
     for name in ("left", "right"):

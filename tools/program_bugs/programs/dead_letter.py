@@ -8,13 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
-from shop import ORDERS, consumer_of, polled, send_orders, servers_of, wait_until
+from kafka import KafkaConsumer
+from shop import (
+    ORDERS,
+    consumer_of,
+    polled,
+    producer_of,
+    send_orders,
+    servers_of,
+    twins,
+    wait_until,
+)
 
 
 def billing(cluster: Any, charged: set[bytes], has_bug: bool) -> None:
     consumer = consumer_of(cluster)
-    producer = KafkaProducer(bootstrap_servers=servers_of(cluster), linger_ms=100)
+    producer = producer_of(cluster, linger_ms=100)
     while True:
         orders = polled(consumer)
         for order in orders:
@@ -29,7 +38,7 @@ def billing(cluster: Any, charged: set[bytes], has_bug: bool) -> None:
 
 
 @pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {}, "dead": {}})
-@pytest.mark.parametrize("has_bug", [True, False], ids=["bug", "fixed"])
+@twins
 def test_every_order_is_somewhere(kafka_cluster: Any, has_bug: bool) -> None:
     charged: set[bytes] = set()
     kafka_cluster.run(billing, kafka_cluster, charged, has_bug, restart_after="1s")

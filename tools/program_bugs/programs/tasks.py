@@ -9,8 +9,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer
-from shop import ORDERS, send_orders, wait_until
+from shop import ORDERS, async_consumer_of, got, send_orders, twins, wait_until
 
 
 async def charge(order: bytes, charged: set[bytes]) -> None:
@@ -19,20 +18,10 @@ async def charge(order: bytes, charged: set[bytes]) -> None:
 
 
 async def billing(cluster: Any, charged: set[bytes], has_bug: bool) -> None:
-    consumer = AIOKafkaConsumer(
-        "orders",
-        bootstrap_servers=cluster.bootstrap,
-        group_id="billing",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        session_timeout_ms=6_000,
-        heartbeat_interval_ms=2_000,
-    )
-    async with consumer:
+    async with async_consumer_of(cluster) as consumer:
         while True:
-            found = await consumer.getmany(timeout_ms=500)
-            orders = [x.value for part in found.values() for x in part]
-            tasks = [asyncio.create_task(charge(each, charged)) for each in orders]
+            orders = await got(consumer)
+            tasks = [asyncio.create_task(charge(x.value, charged)) for x in orders]
             if not has_bug:
                 await asyncio.gather(*tasks)
             if orders:
@@ -40,7 +29,7 @@ async def billing(cluster: Any, charged: set[bytes], has_bug: bool) -> None:
 
 
 @pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {}})
-@pytest.mark.parametrize("has_bug", [True, False], ids=["bug", "fixed"])
+@twins
 def test_every_order_is_charged(kafka_cluster: Any, has_bug: bool) -> None:
     charged: set[bytes] = set()
     kafka_cluster.run(billing, kafka_cluster, charged, has_bug, restart_after="1s")

@@ -1,0 +1,1 @@
+"""Programs with a bug, and how many runs a search needs to find it."""
