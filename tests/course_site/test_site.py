@@ -72,6 +72,13 @@ def test_site__lesson_exercise_and_scenario(browser: Browser, site: str) -> None
     const saw = {{ lesson: course.shown.trace, before: card(), picture: picture() }};
     press("Broker 1: it is the first in the replica list.");
     saw.after = card();
+    await go("lesson=12");
+    await until(() => course.shown && course.frame.page);
+    saw.broken = picture();
+    await course.showPart(3);
+    saw.repaired = picture();
+    await course.showPart(4);
+    saw.again = picture();
     await go("exercise=2");
     await until(() => document.getElementById("text"));
     type(course.text.replace("9000", "nine"));
@@ -93,6 +100,9 @@ def test_site__lesson_exercise_and_scenario(browser: Browser, site: str) -> None
     assert "leader 1, epoch 0" in saw["picture"]
     assert "Right." not in saw["before"]
     assert "Right." in saw["after"]
+    assert "6 lost-write" in saw["broken"]
+    assert "6 lost-write" not in saw["repaired"], "the picture is that of the part's own run"
+    assert "6 lost-write" in saw["again"]
     (problem,) = saw["problems"]
     assert problem["text"].startswith("exercise-2.yaml:5:39 ")
     assert "5 of 10 points, 10 runs" in saw["grade"]

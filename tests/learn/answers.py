@@ -45,6 +45,7 @@ SURE_STEPS = """\
   - {at: 5s, slow: {nodes: followers(orders-0), latency: 400ms}, for: 3s}
   - {at: 7s, kill: leader(orders-0), as: old, for: 12s}
 """
+SECOND_STOP = "  - {after: 500ms, when: isr(orders-0) = 2, stop: 2, for: 10s}\n"
 LATE_STEPS = SURE_STEPS.replace("at: 7s", "at: 12s")
 RIGHT = (
     Answer("leader", "broker 4 instead of the slow one", (("[[1, 2, 3]]", "[[1, 2, 4]]"),)),
@@ -60,6 +61,7 @@ RIGHT = (
     Answer("transactions", "verification", (("enable: false", "enable: true"),)),
     Answer("groups", "a shorter session", (("45000", "12000"),)),
     Answer("search", "the leader dies while the followers are slow", ((LUCKY_STEPS, SURE_STEPS),)),
+    Answer("epochs", "broker 2 waits for broker 1", (("isr(orders-0) = 2", "isr(orders-0) = 3"),)),
 )
 WRONG = (
     Answer("leader", "as it was", (), ("writes_resume",)),
@@ -93,4 +95,7 @@ WRONG = (
     Answer("groups", "too short for the brokers", (("45000", "5000"),), ("events", "no_errors")),
     Answer("search", "as it was", (), ("anomalies",)),
     Answer("search", "the leader dies later", ((LUCKY_STEPS, LATE_STEPS),), ("anomalies",)),
+    Answer("epochs", "as it was", (), ("anomalies",)),
+    Answer("epochs", "too short a wait", (("after: 500ms", "after: 1s"),), ("anomalies",)),
+    Answer("epochs", "no second restart", ((SECOND_STOP, ""),), ("at_end",)),
 )

@@ -126,6 +126,17 @@ def test_lesson__the_answer_is_that_of_the_run(tmp_path: Path) -> None:
     assert right_text(part) == "Broker 3"
 
 
+def test_lesson__a_part_may_show_the_same_time_of_another_scenario(tmp_path: Path) -> None:
+    part = LESSON[LESSON.index("  - title") :].replace("18s", "19s\n    scenario: other.yaml")
+    path = teachers_own(tmp_path, LESSON + part)
+    (tmp_path / "other.yaml").write_text(SCENARIO.replace("[1, 2, 3]", "[1, 3, 2]"), "utf-8")
+    own, other = play_lesson(load_lesson(path)).parts
+    assert (right_text(own), right_text(other)) == ("Broker 2", "Broker 3")
+    kinds = [note.event.kind for note in other.notes]
+    assert kinds[:2] == ["broker_down", "broker_fenced"]  # from the start of its run on
+    assert other.counts["sent"]["shop"] == own.counts["sent"]["shop"] + 2
+
+
 def test_lesson__a_question_that_no_choice_answers_is_an_error(tmp_path: Path) -> None:
     text = LESSON.replace("leader(orders-0) = 2", "leader(orders-0) = 1")
     lesson = load_lesson(teachers_own(tmp_path, text))

@@ -43,6 +43,15 @@ def test_search__comes_after_the_first_picture() -> None:
     assert "2 runs: all as expected" in found["seen"]
 
 
+def test_lesson__a_part_with_another_scenario_has_its_page_and_begins_with_it() -> None:
+    lesson = json.loads(in_browser.lesson(12))
+    (repaired,) = [part for part in lesson["parts"] if part["page"]]
+    assert repaired["title"] == "The same minute with the fix"
+    assert (repaired["from"], repaired["until"]) == (0, 29_000)
+    assert f"<title>{lesson['title']}: valid</title>" in repaired["page"]
+    assert f"<title>{lesson['title']}: invalid</title>" in lesson["page"]
+
+
 def test_run__problems_have_places() -> None:
     problems = json.loads(in_browser.run("topology: {brokers: many}", "mine.yaml"))["problems"]
     assert [(each["line"], each["column"]) for each in problems] == [(1, 21)]

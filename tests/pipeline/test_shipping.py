@@ -1,7 +1,9 @@
-"""What workers get from the driver: bare Pythons play runs with it, and read and write topics."""
+"""What workers get from the driver: bare Pythons play runs and search with it, and read and write
+topics."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,14 +16,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("packaging")
 pytest.importorskip("kafka")
 
 from kcluster import Cluster, Topology
+from kcluster.cli.click_tools import kcluster
 from kcluster.pipeline.shipping import SOURCE_NEEDS, dependencies
 from tests.foreign_clients.real_clients import python_producer, python_read
 from tests.rig.patience import PATIENCE_S
+from tests.search.spaces import LOSING
 
 MAIN = "from kcluster.cli.main import main; main()"
 GRID = "seeds: 4\ngrid: {brokers: 1, replication_factor: 1, rate: 5, consumers: 0, duration: 1s}\n"
@@ -61,7 +66,7 @@ class Standalone(NamedTuple):
         return ended.returncode, ended.stdout
 
     def kcluster(self, *words: str) -> tuple[int, str]:
-        return self.run(MAIN, "pipeline", *words, "--master", self.master)
+        return self.run(MAIN, *words, "--master", self.master)
 
 
 @contextmanager
@@ -107,7 +112,7 @@ def test_shipping__bare_workers_are_named_and_play_runs_with_the_dependencies(
     standalone: Standalone, tmp_path: Path
 ) -> None:
     (tmp_path / "grid.yaml").write_text(GRID)
-    sweep = ("sweep", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "out"))
+    sweep = ("pipeline", "sweep", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "out"))
     code, text = standalone.kcluster(*sweep)
     assert code == 2
     assert f"kcluster: a worker's Python ({standalone.env['PYSPARK_PYTHON']}, " in text
@@ -128,7 +133,8 @@ def test_shipping__bare_workers_are_named_and_read_topics_with_the_dependencies(
             for number in range(100):
                 producer.send("orders", b"%d" % number)
             producer.flush(PATIENCE_S)
-        ingest = ("ingest", "--bootstrap", cluster.bootstrap, "--topics", "orders", "--once")
+        ingest = ("pipeline", "ingest", "--bootstrap", cluster.bootstrap)
+        ingest = (*ingest, "--topics", "orders", "--once")
         code, text = standalone.kcluster(*ingest, "--out", str(tmp_path / "none"))
         assert code == 1
         assert f"kcluster: a worker's Python ({standalone.env['PYSPARK_PYTHON']}, " in text
@@ -139,6 +145,26 @@ def test_shipping__bare_workers_are_named_and_read_topics_with_the_dependencies(
         assert (code, "read True" in text) == (0, True), text
         copied = python_read(cluster.bootstrap, "copy")
         assert sorted(int(record.value or -1) for record in copied) == list(range(100))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout_s(580)
+def test_shipping__bare_workers_are_named_and_search_with_the_dependencies(
+    standalone: Standalone, tmp_path: Path
+) -> None:
+    (tmp_path / "losing.yaml").write_text(LOSING)
+    search = ("search", str(tmp_path / "losing.yaml"), "--runs", "24", "--json")
+    code, text = standalone.kcluster(*search, "--out", str(tmp_path / "none"))
+    assert code == 2
+    assert f"kcluster: a worker's Python ({standalone.env['PYSPARK_PYTHON']}, " in text
+    assert "No module named 'msgspec'; --ship-env " in text
+    alone = (*search, "--jobs", "1", "--out", str(tmp_path / "alone"))
+    expected = json.loads(CliRunner().invoke(kcluster, alone).stdout.splitlines()[-1])
+    code, text = standalone.kcluster(*search, "--out", str(tmp_path / "out"), "--ship-env")
+    assert code == 1, text
+    found = json.loads(text.splitlines()[-1])
+    assert (found["runs"], found["findings"]) == (24, expected["findings"])
 
 
 def test_shipping__dependencies_are_those_of_the_command_without_extras() -> None:

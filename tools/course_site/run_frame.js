@@ -32,6 +32,16 @@ export class RunFrame {
   }
 
   /**
+   * Show the page of another run, unless it is shown already.
+   *
+   * @param {string} html
+   * @param {string} partition
+   */
+  async swap(html, partition) {
+    if (html !== this.html) await this.show(html, partition);
+  }
+
+  /**
    * @param {string} html
    * @param {string} [partition]
    */

@@ -147,12 +147,16 @@ export class Course {
   }
 
   /** @param {number} part */
-  showPart(part) {
+  async showPart(part) {
+    const lesson = this.shown;
+    if (!lesson) return;
     this.part = part;
-    this.frame.look(this.shown?.parts[part]?.from ?? Number.MAX_SAFE_INTEGER);
     byId("card").scrollTop = 0;
     byId("card").focus();
     this.draw();
+    const { page = "", from = Number.MAX_SAFE_INTEGER } = lesson.parts[part] ?? {};
+    await this.frame.swap(page || lesson.page, lesson.partition);
+    if (lesson === this.shown && part === this.part) this.frame.look(from);
   }
 
   /** @param {number} choice */

@@ -58,6 +58,8 @@ export interface Part {
   because: string;
   after: string;
   seen: string;
+  /** The page of the part's own run; empty if it is that of the lesson. */
+  page: string;
 }
 export interface Exercise {
   title: string;

@@ -1,13 +1,15 @@
 """The common part of the Spark jobs of the command line: runs, a session, errors in one line.
 
-Owns: the course of a job over run directories, the form of its errors.  Never: does a job's work,
-imports pyspark before a session is needed.
+Owns: the course of a job over run directories, the form of its errors, Ctrl-C.  Never: does a job's
+work, imports pyspark before a session is needed.
 """
 
 from __future__ import annotations
 
+import logging
+import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -50,11 +52,13 @@ def spark_job(paths: tuple[str, ...], master: str, verbose: bool) -> Iterator[Sp
 
 
 @contextmanager
-def spark_session(master: str, verbose: bool, size_bytes: int) -> Iterator[SparkSession]:
-    """A session for data of this size; errors of Spark and of files end the process with one line
-    and exit code 2."""
+def spark_session(
+    master: str, verbose: bool, size_bytes: int, needs: Sequence[str] = ()
+) -> Iterator[SparkSession]:
+    """A session for data of this size, whose workers get `needs`; errors of Spark and of files end
+    the process with one line and exit code 2."""
     try:
-        spark = open_session(master, SMALL if size_bytes <= SMALL_BYTES else None, verbose)
+        spark = open_session(master, SMALL if size_bytes <= SMALL_BYTES else None, verbose, needs)
     except SessionError as error:
         refuse(str(error))
     from py4j.protocol import Py4JError
@@ -68,6 +72,22 @@ def spark_session(master: str, verbose: bool, size_bytes: int) -> Iterator[Spark
         if error.filename is None:
             raise  # not an error of a file: the reader has closed the pipe
         refuse(f"{error.filename}: {error.strerror}")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt in the body, in place of pyspark's handler, which would
+    call Java while another call's answer is being read."""
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:
+    logging.disable()  # py4j logs every error that ends a call
+    raise KeyboardInterrupt
 
 
 def report_problems(job: SparkJob) -> None:

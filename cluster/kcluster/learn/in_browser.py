@@ -52,8 +52,9 @@ def contents() -> str:
 
 def lesson(number: int) -> str:
     """A lesson with its run: each part with its question, the right choice and the events, the
-    page of the run, and the exercise.  A part with `searches` lacks the right choice until `search`
-    has played its runs."""
+    page of the run, and the exercise.  A part with another scenario has the `page` of that run, and
+    begins when it does.  A part with `searches` lacks the right choice until `search` has played
+    its runs."""
     played = _played(number)
     keys = played.lesson.keys
     return _json(
@@ -62,7 +63,7 @@ def lesson(number: int) -> str:
         partition="{}-{}".format(*keys.partitions[0]),
         trace=played.result.trace_hash,
         parts=list(_parts(played)),
-        page=_lesson_page(played),
+        page=_page_of(played.result, played.lesson),
         exercise=_exercise(exercise_of(str(number))),
     )
 
@@ -77,7 +78,7 @@ def search(number: int, part: int) -> str:
         return _json(done=runs.done, of=runs.of)
     played = _played(number)
     searched = after_search(played.parts[part], runs.found())
-    return _json(done=runs.done, of=runs.of, **_findings(searched, played.result))
+    return _json(done=runs.done, of=runs.of, **_findings(searched))
 
 
 @cache
@@ -126,9 +127,9 @@ def _scenario(file: LibraryFile) -> JsonObject:
     return {"name": file.name, "title": file.title, "text": file.path.read_text("utf-8")}
 
 
-def _lesson_page(played: LessonPlayed) -> str:
-    """The page of a lesson's run, which names the lesson instead of its file."""
-    record, shown = played.result.record(), played.lesson
+def _page_of(result: RunResult, shown: Lesson) -> str:
+    """The page of a run of a lesson, which names the lesson instead of its file."""
+    record = result.record()
     replay = f"kcluster learn {shown.number}"
     record.info = structs.replace(record.info, name=shown.title, replay=replay)
     return page_of_record(record)
@@ -140,7 +141,7 @@ def _parts(played: LessonPlayed) -> Iterator[JsonObject]:
         part, ask = each.part, each.part.ask
         yield {
             "title": part.title,
-            "from": from_ms,
+            "from": 0 if part.scenario else from_ms,
             "until": part.until_ms,
             "text": part.text,
             "question": "" if ask is None else ask.question,
@@ -148,14 +149,15 @@ def _parts(played: LessonPlayed) -> Iterator[JsonObject]:
             "searches": 0 if part.search is None else part.search.runs,
             "because": "" if ask is None else ask.because,
             "after": part.after,
-            **_findings(each, played.result),
+            "page": _page_of(each.result, played.lesson) if part.scenario else "",
+            **_findings(each),
         }
         from_ms = part.until_ms
 
 
-def _findings(each: PartPlayed, result: RunResult) -> JsonObject:
+def _findings(each: PartPlayed) -> JsonObject:
     """What the runs of a part decide."""
-    return {"right": each.right, "seen": _lines(seen_lines(each, result))}
+    return {"right": each.right, "seen": _lines(seen_lines(each))}
 
 
 def _exercise(exercise: Exercise) -> JsonObject:

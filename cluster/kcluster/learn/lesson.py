@@ -136,6 +136,11 @@ class LessonPart(Struct, frozen=True):
     search: Annotated[
         Search | None, StructOf(Search, "key of a search"), "Runs with other seeds."
     ] = None
+    scenario: Annotated[
+        str,
+        text(),
+        "Another scenario, a file beside this one: the part shows its run, from the start on.",
+    ] = ""
 
 
 class LessonKeys(Struct, frozen=True):
@@ -170,8 +175,8 @@ class Lesson(Struct, frozen=True):
     name: str
     keys: LessonKeys
     scenario: Scenario
-    searched: dict[str, Scenario] = {}
-    """The scenarios of searches, by their files."""
+    others: dict[str, Scenario] = {}
+    """The scenarios of searches and of parts, by their files; "" is the lesson's own."""
 
     @property
     def title(self) -> str:
@@ -194,13 +199,11 @@ def load_lesson(path: Path, number: int = 0, name: str = "") -> Lesson:
     if problems:
         raise ScenarioError(problems)
     parts = tuple(_with_drawn_order(part, scenario.first_seed()) for part in keys.parts)
-    searched = {
-        part.search.scenario: Scenario.load(path.parent / (part.search.scenario or keys.scenario))
-        for part in parts
-        if part.search is not None
-    }
+    files = {part.scenario for part in parts}
+    files |= {part.search.scenario for part in parts if part.search is not None}
+    others = {file: Scenario.load(path.parent / file) for file in sorted(files - {""})}
     keys = replace(keys, parts=parts)
-    return Lesson(number, name or path.parent.name, keys, scenario, searched)
+    return Lesson(number, name or path.parent.name, keys, scenario, {"": scenario, **others})
 
 
 def _with_drawn_order(part: LessonPart, seed: int) -> LessonPart:

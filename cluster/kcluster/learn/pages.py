@@ -122,7 +122,7 @@ def _part(number: int, each: PartPlayed, played: LessonPlayed) -> Iterator[str]:
     if part.ask is not None and each.right is not None:
         yield _question(part.ask)
         yield _folded("Answer", [answer_line(part.ask, each.right, None), part.ask.because])
-    lines = list(seen_lines(each, played.result))
+    lines = list(seen_lines(each))
     if lines:
         yield "What happens:"
         yield _block(lines)

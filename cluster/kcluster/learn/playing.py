@@ -7,7 +7,7 @@ takes an answer from any source but the run.  Kafka: no counterpart.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -48,12 +48,14 @@ class Searched(Struct, frozen=True):
 
 
 class PartPlayed(Struct, frozen=True):
-    """A part of a lesson in its run.  `right`: the place of the right choice, from 0; None if there
-    is no question, or if it is about a search that has not been played.  `held`: whether each
-    choice is right; None for a choice about the search.  `counts`: up to the end of the part.
-    `requests`: the requests of the client that the part names.  `began_ms`: the origin of times."""
+    """A part of a lesson in its run, `result`.  `right`: the place of the right choice, from 0;
+    None if there is no question, or if it is about a search that has not been played.  `held`:
+    whether each choice is right; None for a choice about the search.  `counts`: up to the end of
+    the part.  `requests`: the requests of the client that the part names.  `began_ms`: the origin
+    of times."""
 
     part: LessonPart
+    result: RunResult
     right: int | None
     held: tuple[bool | None, ...]
     notes: tuple[Note, ...]
@@ -66,7 +68,7 @@ class PartPlayed(Struct, frozen=True):
 
 
 class LessonPlayed(Struct, frozen=True):
-    """A lesson and its run."""
+    """A lesson and the run of its scenario."""
 
     lesson: Lesson
     parts: tuple[PartPlayed, ...]
@@ -90,10 +92,13 @@ class _Moment(Struct):
 
 
 class _Watcher:
-    """Looks at the stage at the end of each part."""
+    """Looks at the stage of a run at the end of each part, and at each sight of the script."""
 
-    def __init__(self, lesson: Lesson) -> None:
-        self._lesson = lesson
+    def __init__(
+        self, lesson: Lesson, parts: Sequence[LessonPart], script: Sequence[Sight]
+    ) -> None:
+        self._partitions = lesson.keys.partitions
+        self._parts, self._script = parts, script
         self._stage: ScenarioStage | None = None
         self.moments: list[_Moment] = []
         self.first_note = 0
@@ -107,9 +112,9 @@ class _Watcher:
     def watch(self, stage: ScenarioStage) -> None:
         self._stage = stage
         self.first_note = len(stage.notes())
-        for part in self._lesson.parts:
+        for part in self._parts:
             stage.at(part.until_ms, partial(self._look, part))
-        for sight in self._lesson.keys.script:
+        for sight in self._script:
             stage.at(sight.at_ms, partial(self._check, sight))
 
     def _check(self, sight: Sight) -> None:
@@ -125,7 +130,7 @@ class _Watcher:
                 len(stage.notes()),
                 tuple(
                     partition_logs(stage.plan, stage.dispatcher, *partition)
-                    for partition in self._lesson.keys.partitions
+                    for partition in self._partitions
                 ),
                 {
                     at: all(stage.holds(condition, since) for condition in choice.when)
@@ -140,7 +145,7 @@ class PartSearch:
     """The search of a part, run by run: `of` runs, of which `done` have been played."""
 
     def __init__(self, lesson: Lesson, search: Search) -> None:
-        self._scenario = lesson.searched[search.scenario]
+        self._scenario = lesson.others[search.scenario]
         self._failing: list[int] = []
         self._first: RunResult | None = None
         self.done = 0
@@ -164,19 +169,31 @@ class PartSearch:
 def play_lesson(
     lesson: Lesson, seed: int | None = None, *, with_searches: bool = True
 ) -> LessonPlayed:
-    """Play a lesson's scenario, and the searches of its parts.  AmbiguousQuestionError if a
-    question has no answer, or several.  Without `with_searches`, `after_search` must complete the
+    """Play a lesson's scenario, those of its parts, and their searches.  AmbiguousQuestionError if
+    a question has no answer, or several.  Without `with_searches`, `after_search` must complete the
     parts that have a search."""
-    watcher = _Watcher(lesson)
-    scenario = lesson.scenario
-    result = run_virtual(scenario, scenario.first_seed(seed), _no_progress, watcher.watch)
+    watcher, result, played = _play(lesson, "", seed, lesson.keys.script)
+    for file in dict.fromkeys(part.scenario for part in lesson.parts if part.scenario):
+        played |= _play(lesson, file, seed)[2]
     parts = tuple(
         after_search(part, PartSearch(lesson, part.part.search).found())
         if with_searches and part.part.search
         else part
-        for part in _parts(lesson, watcher, result)
+        for _, part in sorted(played.items())
     )
     return LessonPlayed(lesson, parts, result, tuple(watcher.untrue))
+
+
+def _play(
+    lesson: Lesson, file: str, seed: int | None, script: Sequence[Sight] = ()
+) -> tuple[_Watcher, RunResult, dict[int, PartPlayed]]:
+    """Play a scenario of a lesson: (what watched it, its run, its parts by their places)."""
+    scenario = lesson.others[file]
+    own = {at: part for at, part in enumerate(lesson.parts) if part.scenario == file}
+    watcher = _Watcher(lesson, tuple(own.values()), script)
+    result = run_virtual(scenario, scenario.first_seed(seed), _no_progress, watcher.watch)
+    played = _parts(tuple(own.values()), watcher, result)
+    return watcher, result, dict(zip(own, played, strict=True))
 
 
 def after_search(played: PartPlayed, searched: Searched) -> PartPlayed:
@@ -190,14 +207,17 @@ def _no_progress(passed_ms: int, all_ms: int) -> None:
     pass
 
 
-def _parts(lesson: Lesson, watcher: _Watcher, result: RunResult) -> Iterator[PartPlayed]:
+def _parts(
+    parts: Sequence[LessonPart], watcher: _Watcher, result: RunResult
+) -> Iterator[PartPlayed]:
     first, from_ms = watcher.first_note, 0
-    needs_requests = any(part.requests_of for part in lesson.parts)
+    needs_requests = any(part.requests_of for part in parts)
     exchanges = result.record().exchanges if needs_requests else []
-    for part, moment in zip(lesson.parts, watcher.moments, strict=True):
+    for part, moment in zip(parts, watcher.moments, strict=True):
         held = tuple(_held(part, moment, watcher.stage, result))
         yield PartPlayed(
             part=part,
+            result=result,
             right=None if part.search else _right_choice(part, held),
             held=held,
             notes=tuple(result.notes[first : moment.last_note]),

@@ -17,7 +17,6 @@ from kcluster.learn.lesson import COUNTS, ERRORS, EVENTS, GROUPS, LOGS, VERDICT,
 from kcluster.learn.playing import PartPlayed, Searched
 from kcluster.runs.bars import Glyph
 from kcluster.runs.log_drawing import drawing_of
-from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.report import REBALANCES, noted_lines, timeline_lines
 
 MAX_EVENTS: Final = 24
@@ -46,7 +45,7 @@ def answer_line(question: Question, right: int, given: int | None) -> str:
     return f"Not quite. You chose {given + 1}; the answer is {head}"
 
 
-def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
+def seen_lines(played: PartPlayed) -> Iterator[str]:
     """The events of a part without the drawing of the logs: events, requests, errors, counts, and
     the verdict without outages."""
     shows = played.part.shows
@@ -62,7 +61,7 @@ def seen_lines(played: PartPlayed, result: RunResult) -> Iterator[str]:
     if played.searched is not None:
         yield from _search_lines(played.searched)
     if VERDICT in shows:
-        shown = structs.replace(result.verdict, windows=(), errors=(), degraded=())
+        shown = structs.replace(played.result.verdict, windows=(), errors=(), degraded=())
         yield from shown.lines(verbose=True)
 
 

@@ -34,7 +34,8 @@ PACKAGE: Final = "kcluster_package"
 DEPENDENCIES: Final = "kcluster_dependencies"
 """The directory in which they unpack its dependencies."""
 SWEEP_NEEDS: Final = (DISTRIBUTION,)
-"""What workers need for a sweep: these distributions, and all that they need."""
+"""What workers need to play runs, for a sweep or a search: these distributions, and all that they
+need."""
 SOURCE_NEEDS: Final = (DISTRIBUTION, "numpy", "pyarrow")
 """What workers need for format("kcluster")."""
 LACKS_MODULE: Final = "WorkerLacksModule"

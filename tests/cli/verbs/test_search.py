@@ -58,6 +58,22 @@ def test_search__mistakes_are_refused_with_the_nearest_name(run: Callable[..., R
     assert run("safe_setings").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("losing.yaml", "--ship-env"), "--ship-env is for the workers of a --master"),
+        (("losing.yaml", "--master", "local", "--jobs", "2"), "choose one of --jobs and --master"),
+        (("shop.py", "--master", "local"), "programs run on this machine: leave out --master"),
+    ],
+)
+def test_search__on_spark_has_options_of_its_own(
+    run: Callable[..., Result], words: tuple[str, ...], reason: str
+) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+
+
 def test_shrink__leaves_out_what_the_failure_does_not_need(run: Callable[..., Result]) -> None:
     Path("losing.yaml").write_text(LOSING.replace("5s..12s", "6s"))
     shrunk = CliRunner().invoke(kcluster, ("shrink", "losing.yaml", "--seed", "3", "--json"))

@@ -132,6 +132,20 @@ def test_lesson__the_picture_says_who_leads_and_who_waits(tab: Tab, tmp_path: Pa
         assert leader.count() == 1
 
 
+def test_lesson__words_at_a_truncation_before_kip_101_name_no_leader(
+    tab: Tab, tmp_path: Path
+) -> None:
+    """Lesson 12: the leader has the records, and no setting allows that they are dropped."""
+    file = tmp_path / "epochs.html"
+    file.write_text(page_of_record(play_lesson(lesson_of("epochs")).result.record()), "utf-8")
+    page = tab(f"{file.as_uri()}#t=10400&view=partition")
+    unasked = "6 records truncated: above its own high watermark, as before KIP-101."
+    page.locator(".falling", has_text=unasked).nth(1).wait_for()
+    page.evaluate("kclusterPage.look(kclusterPage.began + 31000)")
+    below = "6 records had been acked; 6 were below this broker's high watermark."
+    page.locator(".falling", has_text=below).wait_for()
+
+
 def test_lesson__a_replay_of_the_class_needs_no_server(tab: Tab, tmp_path: Path) -> None:
     run = failover_run()
     card = structs.replace(CARD, until_s=2, right=0, given=1, votes=(2, 1), voters=3)

@@ -44,6 +44,14 @@ from kcluster.cli.simulate.hash_seed import fix_hash_seed
 @click.option(
     "--jobs", type=click.IntRange(1, 256), help="The number of processes.  [default: the cores]"
 )
+@click.option(
+    "--master", metavar="URL", help="Run on Spark instead of processes, as on spark://host:7077."
+)
+@click.option(
+    "--ship-env",
+    is_flag=True,
+    help="With --master: send the dependencies of kcluster to the workers of a cluster, too.",
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The seed.")
 @click.option(
     "--stop-on",
@@ -69,6 +77,8 @@ def command(
     seconds: float | None,
     runs: int | None,
     jobs: int | None,
+    master: str | None,
+    ship_env: bool,
     seed: int,
     stop_on: tuple[str, ...],
     out: str | None,
@@ -90,7 +100,9 @@ def command(
     and a broken promise are findings.
     """
     seconds = 60.0 if seconds is None and runs is None else seconds
-    if apps or (file is not None and file.endswith(".py")):
+    with_programs = bool(apps) or (file is not None and file.endswith(".py"))
+    _check_master(master, ship_env, jobs, with_programs)
+    if with_programs:
         fix_hash_seed()  # before everything that would be imported twice
         from kcluster.cli.work.search_programs import search_users_programs
 
@@ -108,6 +120,19 @@ def command(
             {"seconds": seconds, "runs": runs, "jobs": jobs, "out": out, "kill": kill},
         )
         return
-    from kcluster.cli.work.search import SearchOptions, search
+    from kcluster.cli.work.search import Machines, SearchOptions, search
 
-    search(file, SearchOptions(seconds, runs, jobs, seed, stop_on, out, plain, as_json))
+    options = SearchOptions(seconds, runs, seed, stop_on, out, plain, as_json)
+    search(file, options, Machines(jobs, master, ship_env))
+
+
+def _check_master(
+    master: str | None, ship_env: bool, jobs: int | None, with_programs: bool
+) -> None:
+    """Refuse options that do not go together; click ends the process with exit code 2."""
+    if master is None and ship_env:
+        raise click.UsageError("--ship-env is for the workers of a --master")
+    if master is not None and jobs is not None:
+        raise click.UsageError("choose one of --jobs and --master")
+    if master is not None and with_programs:
+        raise click.UsageError("programs run on this machine: leave out --master")

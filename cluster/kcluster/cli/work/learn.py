@@ -78,7 +78,7 @@ def tell(played: LessonPlayed, shows_answers: bool, stage: LessonStage | None = 
             print(f"\nThe cluster runs to second {each.part.until_ms / 1000:g}.", flush=True)
             stage.play(each.part)
             stage.show(number, each, True)
-        _show(each, played)
+        _show(each)
         _answer(each, given)
         print_markdown(each.part.after)
     print_markdown(f"## What to remember\n\n{lesson.keys.summary}")
@@ -115,10 +115,10 @@ def _pause(line: Callable[[str, bool], str]) -> None:
         line("Press Enter to go on. ", False)
 
 
-def _show(each: PartPlayed, played: LessonPlayed) -> None:
+def _show(each: PartPlayed) -> None:
 
     print()
-    _print_lines(f"    {line}" for line in seen_lines(each, played.result))
+    _print_lines(f"    {line}" for line in seen_lines(each))
     if not sys.stdout.isatty():
         _print_lines(f"    {line}" for line in log_lines(each, digit))
         return

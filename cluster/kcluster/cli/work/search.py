@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -63,7 +63,6 @@ class SearchOptions(Struct, frozen=True):
 
     seconds: float | None
     runs: int | None
-    jobs: int | None
     seed: int
     stop_on: tuple[str, ...]
     out: str | None
@@ -71,7 +70,23 @@ class SearchOptions(Struct, frozen=True):
     as_json: bool
 
 
-def search(word: str | None, options: SearchOptions) -> None:
+class Machines(Struct, frozen=True):
+    """What plays the runs: `jobs` processes of this machine, None for one per core, or the workers
+    of a `master` of Spark."""
+
+    jobs: int | None = None
+    master: str | None = None
+    ship_env: bool = False
+
+
+class Players(Protocol):
+    """What plays schedules."""
+
+    def play(self, schedules: Sequence[Schedule]) -> Iterator[Trial]:
+        """The trials of schedules, in their order."""
+
+
+def search(word: str | None, options: SearchOptions, machines: Machines) -> None:
     """Search, and end the process with the exit code."""
     unknown = [name for name in options.stop_on if name not in (*NAMES, ANY)]
     if unknown:
@@ -83,9 +98,9 @@ def search(word: str | None, options: SearchOptions) -> None:
     directory = directory_of(scenario, options.out)
     if options.out is not None:
         _go_on(found, directory / KEPT, options.as_json)
-    with _Workers(space, options.jobs or cores()) as workers:
+    with _players(space, machines) as players:
         try:
-            _Session(found, workers, options, directory).go()
+            _Session(found, players, options, directory).go()
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             sys.exit(INTERRUPTED)
@@ -133,7 +148,23 @@ def _go_on(found: ScheduleSearch, file: Path, as_json: bool) -> None:
         fail(CommandError(f"{file}: {error.strerror}", 2), as_json)
 
 
-# ------------------------------------------------------------------------------- the processes
+# ------------------------------------------------------------------------------- what plays
+
+
+@contextmanager
+def _players(space: Space, machines: Machines) -> Iterator[Players]:
+    if machines.master is None:
+        with _Workers(space, machines.jobs or cores()) as workers:
+            yield workers
+        return
+    from kcluster.cli.spark_job import interruptible, spark_session
+    from kcluster.pipeline.searching import SparkTrials
+    from kcluster.pipeline.shipping import SWEEP_NEEDS
+
+    needs = SWEEP_NEEDS if machines.ship_env else ()
+    with spark_session(machines.master, False, 0, needs) as spark, interruptible():
+        yield SparkTrials(spark, space)
+
 
 _space: Space | None = None
 """What a process of the search plays."""
@@ -188,10 +219,10 @@ class _Session:
     """One call of the verb: the search with its limits, its output, and its files."""
 
     def __init__(
-        self, found: ScheduleSearch, workers: _Workers, options: SearchOptions, directory: Path
+        self, found: ScheduleSearch, players: Players, options: SearchOptions, directory: Path
     ) -> None:
         self._search = found
-        self._workers = workers
+        self._players = players
         self._options = options
         self._directory = directory
         self._began_s = self._saved_s = time.monotonic()
@@ -202,7 +233,7 @@ class _Session:
         with _progress(self._options) as show:
             while not self._is_over():
                 new: list[FindingGroup] = []
-                for trial in self._workers.play(self._search.batch(self._batch())):
+                for trial in self._players.play(self._search.batch(self._batch())):
                     new += self._search.learn([trial])
                     show(self._share(), self._runs(), len(self._search.found))
                 for found in new:

@@ -7,18 +7,16 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-import logging
 import shlex
-import signal
 import sys
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from kcluster.cli.click_tools import refuse_both
 from kcluster.cli.interrupts import INTERRUPTED
-from kcluster.cli.spark_job import refuse
+from kcluster.cli.spark_job import interruptible, refuse
 from kcluster.cli.work.grid import read_grid
 from kcluster.extras import how_to_install
 from kcluster.pipeline.progress import Progress
@@ -77,24 +75,14 @@ def sweep_grid(
             file=sys.stderr,
             flush=True,
         )
-    before = signal.signal(signal.SIGINT, _interrupt)
     try:
-        with spark_errors_as_sweep_errors():
+        with interruptible(), spark_errors_as_sweep_errors():
             _sweep(spark, grid, out, pair, mtbf_days * 86_400_000, quiet)
     except SweepError as error:
         refuse(str(error))
     except KeyboardInterrupt:
         print(f"kcluster: interrupted; the same command resumes from {out}", file=sys.stderr)
         sys.exit(INTERRUPTED)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _interrupt(signum: int, frame: object) -> NoReturn:
-    """Handle SIGINT in place of pyspark's handler, which would call Java while another call's
-    answer is being read."""
-    logging.disable()  # py4j logs every error that ends a call
-    raise KeyboardInterrupt
 
 
 def _sweep(

@@ -44,7 +44,7 @@ there are."""
 EVENT_FIELDS: Final = frozenset({
     "kind", "broker", "how", "topic", "partition", "leader", "epoch", "source", "destination",
     "links", "remaining", "undone", "latency_us", "loss", "bytes_per_s", "from_offset", "to_offset",
-    "resource_type", "node", "client_id", "silent_ms",
+    "resource_type", "node", "client_id", "silent_ms", "high_watermark", "leader_end_offset",
 })  # fmt: skip
 """The fields of events that the page reads: EventFields in types.d.ts."""
 

@@ -12,6 +12,8 @@ import { many } from "./words.js";
 /** How long records fall, and how long the words stand, in the viewer's time. */
 const FALL_MS = 1_200;
 const WORDS_MS = 6_000;
+/** The leader's end offset of a follower that asked no leader (events/partitions.py). */
+const NOT_ASKED = -1;
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
@@ -28,6 +30,7 @@ export function truncationsAt(model, partition, at, pace) {
   for (const note of model.storyUntil(at, 60)) {
     if (note.at < at - WORDS_MS * pace) break;
     const { topic, partition: number, broker = -1, to_offset: to, from_offset: from } = note.event;
+    const { high_watermark = 0, leader_end_offset } = note.event;
     if (note.kind !== "log_truncated" || topic !== partition.topic || number !== partition.number)
       continue;
     if (to === undefined || from === undefined) continue;
@@ -36,7 +39,9 @@ export function truncationsAt(model, partition, at, pace) {
     const batch = model.batchOf(partition, to, epochAt(runs, to) ?? -1);
     const wasAlone = batch?.isr.length === 1;
     const share = Math.min((at - note.at) / (FALL_MS * pace), 1);
-    found.push({ broker, to, from, runs, acked, wasAlone, share });
+    const committed = Math.max(Math.min(from, high_watermark) - to, 0);
+    const isUnasked = leader_end_offset === NOT_ASKED;
+    found.push({ broker, to, from, runs, acked, committed, isUnasked, wasAlone, share });
   }
   return found;
 }
@@ -67,18 +72,26 @@ function ackedEarly(model, partition, broker, to, from, at) {
 }
 
 /** @param {Fall} fall */
-function fallWords({ to, from, acked, wasAlone }) {
-  const fell = `${many(from - to, "record")} truncated: the leader does not have ${from - to === 1 ? "it" : "them"}. `;
-  return (
-    fell +
-    (acked
-      ? `${many(acked, "record")} had been acked ${
-          wasAlone
-            ? "while the ISR was this broker alone: min.insync.replicas=1 allows that."
-            : `before the followers had ${acked === 1 ? "it" : "them"}: acks=1 allows that.`
-        }`
-      : "No producer had an ack for any of them: no promise is broken.")
-  );
+function fallWords({ to, from, acked, committed, isUnasked, wasAlone }) {
+  const fell = `${many(from - to, "record")} truncated`;
+  const it = from - to === 1 ? "it" : "them";
+  if (isUnasked)
+    return `${fell}: above its own high watermark, as before KIP-101.`;
+  return `${fell}: the leader does not have ${it}. ${judged(acked, committed, wasAlone)}`;
+}
+
+/**
+ * @param {number} acked
+ * @param {number} committed
+ * @param {boolean} wasAlone
+ */
+function judged(acked, committed, wasAlone) {
+  if (!acked) return "No producer had an ack for any of them: no promise is broken.";
+  const had = `${many(acked, "record")} had been acked`;
+  if (wasAlone)
+    return `${had} while the ISR was this broker alone: min.insync.replicas=1 allows that.`;
+  if (committed) return `${had}; ${committed} were below this broker's high watermark.`;
+  return `${had} before the followers had ${acked === 1 ? "it" : "them"}: acks=1 allows that.`;
 }
 
 /**

@@ -82,6 +82,8 @@ export interface EventFields {
   silent_ms?: number;
   from_offset?: number;
   to_offset?: number;
+  high_watermark?: number;
+  leader_end_offset?: number;
 }
 export interface NoteRow {
   id: [number, number];
@@ -679,6 +681,10 @@ export interface Fall {
   runs: Runs;
   /** How many of them were acked. */
   acked: number;
+  /** How many of them were below the replica's own high watermark. */
+  committed: number;
+  /** Whether they fell without a word of the leader, as before KIP-101. */
+  isUnasked: boolean;
   /** Whether the ISR had no other member when they were appended. */
   wasAlone: boolean;
   /** How much of the fall is over. */
