@@ -12,7 +12,7 @@ Kafka: BrokerLifecycleManager (KIP-631), BrokerMetadataPublisher.
 from __future__ import annotations
 
 from enum import Enum
-from typing import final
+from typing import Final, final
 
 from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
@@ -32,6 +32,9 @@ from kcluster.timers import Timers
 _HEARTBEAT = ("lifecycle", "heartbeat")
 _REGISTER = ("lifecycle", "register")
 _METADATA = ("lifecycle", "metadata")
+SHUT_DOWN_SOON_MS: Final = 50
+"""The time in which a shutdown usually ends: until then the broker asks every millisecond.  Kafka
+asks once more after this time."""
 
 
 class LifecycleState(Enum):
@@ -68,6 +71,8 @@ class Lifecycle:
         self._maintenance = maintenance
         self.state = LifecycleState.STARTING
         self._heartbeat_under_way = False
+        self._hurries_until_ms = 0
+        """The end of SHUT_DOWN_SOON_MS; then it asks at the usual interval, as Kafka does."""
         self._fetching = False
         self._caught_up = False
         self._incarnation_id = rng.randbytes(16)
@@ -176,7 +181,7 @@ class Lifecycle:
         if self.state is LifecycleState.SHUTTING_DOWN:
             if response.should_shut_down:
                 self._stop(now_ms)
-            else:
+            elif now_ms < self._hurries_until_ms:
                 self._timers.set(_HEARTBEAT, now_ms + 1, self._heartbeat)
         elif not response.is_fenced and self.state is not LifecycleState.RUNNING:
             self.state = LifecycleState.RUNNING
@@ -197,6 +202,7 @@ class Lifecycle:
             return
         if self.state is not LifecycleState.SHUTTING_DOWN:
             self.state = LifecycleState.SHUTTING_DOWN
+            self._hurries_until_ms = now_ms + SHUT_DOWN_SOON_MS
             self._outbox.note(ControlledShutdown(view.node_id))
             give_up_ms = now_ms + view.config.broker_session_timeout_ms
             self._timers.set(("lifecycle", "give up"), give_up_ms, self._stop)

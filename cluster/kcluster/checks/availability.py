@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.checks.chain.links import Link
 from kcluster.checks.origins import Origin, origin_of
@@ -71,9 +72,10 @@ class _Outage(Struct):
     errors: dict[str, None]
 
 
-def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
+def find_windows(facts: Facts, patience_ms: int, *, explains: bool = True) -> list[Window]:
     """All windows, by partition, writes first.  `patience_ms`: an ack that is slower than this, and
-    much slower than its producer's acks in quiet times, counts as an outage until its arrival."""
+    much slower than its producer's acks in quiet times, counts as an outage until its arrival.
+    `explains`: whether their reasons and origins are found."""
     windows = []
     outages_of: dict[tuple[Partition, str], list[_Outage]] = {}
     for partition, outages in _of_writes(facts, patience_ms):
@@ -82,30 +84,33 @@ def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
         outages_of.setdefault((partition, READS), []).extend(outages)
     for partition, kind in sorted(outages_of, key=lambda key: (key[0], key[1] == READS)):
         for outage, names in _merged(outages_of[partition, kind]):
-            reasons = reasons_of(
-                facts,
-                partition,
-                kind == WRITES,
-                outage.from_ms,
-                outage.to_ms,
-                [facts.clients[name] for name in names if name in facts.clients],
+            window = Window(
+                kind=kind,
+                partition=partition,
+                from_ms=outage.from_ms,
+                to_ms=outage.to_ms,
+                is_over=outage.is_over,
+                clients=tuple(names),
+                errors=tuple(outage.errors),
             )
-            known = (facts.by_id.get(reason.note_id) for reason in reasons if reason.note_id)
-            notes = [note for note in known if note is not None]
-            windows.append(
-                Window(
-                    kind=kind,
-                    partition=partition,
-                    from_ms=outage.from_ms,
-                    to_ms=outage.to_ms,
-                    is_over=outage.is_over,
-                    clients=tuple(names),
-                    errors=tuple(outage.errors),
-                    reasons=tuple(reasons),
-                    origin=origin_of(facts, notes, outage.to_ms),
-                )
-            )
+            windows.append(_explained(facts, window) if explains else window)
     return windows
+
+
+def _explained(facts: Facts, window: Window) -> Window:
+    """The window with its reasons and its origin."""
+    reasons = reasons_of(
+        facts,
+        window.partition,
+        window.kind == WRITES,
+        window.from_ms,
+        window.to_ms,
+        [facts.clients[name] for name in window.clients if name in facts.clients],
+    )
+    known = (facts.by_id.get(reason.note_id) for reason in reasons if reason.note_id)
+    notes = [note for note in known if note is not None]
+    origin = origin_of(facts, notes, window.to_ms)
+    return replace(window, reasons=tuple(reasons), origin=origin)
 
 
 def _merged(outages: list[_Outage]) -> Iterator[tuple[_Outage, list[str]]]:
@@ -136,8 +141,9 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
             sends.setdefault((send.partition, send.producer), []).append(send)
     end_ms = facts.recorder.dispatcher.now_ms
     errors = _errors_by_client(facts.ledger.errors, "Produce")
+    quiet = _quiet_spans(facts)
     for (partition, producer), own in sends.items():
-        usual_ms = max(patience_ms, USUAL * _quiet_median_ms(facts, partition, own))
+        usual_ms = max(patience_ms, USUAL * _quiet_median_ms(facts, quiet, partition, own))
         bad = [send for send in own if _has_failed(send, usual_ms)]
         if not bad:
             continue
@@ -160,10 +166,12 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
         yield partition, [outage for outage in outages if outage.to_ms > outage.from_ms]
 
 
-def _quiet_median_ms(facts: Facts, partition: Partition, sends: Sequence[SentRecord]) -> int:
+def _quiet_median_ms(
+    facts: Facts, quiet_spans: _Spans, partition: Partition, sends: Sequence[SentRecord]
+) -> int:
     """The median time of acks of first attempts in quiet times; 0 if there is none.  If other times
     counted too, a long outage would seem usual."""
-    spans = _quiet_spans(facts), _in_sync_spans(facts, partition)
+    spans = quiet_spans, _in_sync_spans(facts, partition)
     taken = sorted(
         send.ended_ms - send.sent_ms
         for send in sends

@@ -88,11 +88,11 @@ ORDER: Final = {kind: place for place, kind in enumerate(DegradedKind)}
 _STATES: Final = {ProcessState.DOWN: ReplicaState.DOWN, ProcessState.PAUSED: ReplicaState.PAUSED}
 
 
-def find_degraded(facts: Facts, since_ms: int) -> list[Degraded]:
+def find_degraded(facts: Facts, since_ms: int, *, explains: bool = True) -> list[Degraded]:
     """All degraded times after `since_ms`, by kind, then by partition; a time that began earlier
     begins there.  Times below min.insync.replicas are computed with the setting at the end of the
-    run, without internal topics."""
-    found = _Search(facts).all()
+    run, without internal topics.  `explains`: whether their origins are found."""
+    found = _Search(facts, explains).all()
     lasted = [
         structs.replace(each, from_ms=max(each.from_ms, since_ms))
         for each in found
@@ -104,8 +104,9 @@ def find_degraded(facts: Facts, since_ms: int) -> list[Degraded]:
 class _Search:
     """The search in one run."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, explains: bool) -> None:
         self._facts = facts
+        self._explains = explains
         self._now_ms = facts.recorder.dispatcher.now_ms
         self._observed: dict[Partition, list[ObservedPartition]] = {}
         for observed in facts.recorder.partitions.values():
@@ -124,6 +125,9 @@ class _Search:
             if registration is not None:
                 return registration.replicas
         return ()
+
+    def _origin(self, notes: list[Note], until_ms: int) -> Origin | None:
+        return origin_of(self._facts, notes, until_ms) if self._explains else None
 
     # ------------------------------------------------------------------------ without a leader
 
@@ -161,7 +165,7 @@ class _Search:
             from_ms,
             to_ms,
             is_over,
-            origin_of(self._facts, [began], from_ms),
+            self._origin([began], from_ms),
             replicas,
             tuple(self._ineligible(partition, broker, from_ms) for broker in replicas),
             then_unclean,
@@ -174,7 +178,7 @@ class _Search:
             partition,
             note.at_ms,
             note.at_ms,
-            origin=origin_of(self._facts, [began], note.at_ms),
+            origin=self._origin([began], note.at_ms),
             replicas=self._replicas(partition, note.at_ms),
         )
 
@@ -234,6 +238,6 @@ class _Search:
             from_ms,
             to_ms,
             is_over,
-            origin_of(self._facts, latest, from_ms),
+            self._origin(latest, from_ms),
             self._replicas(partition, from_ms),
         )

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kcluster.checks.anomalies import Anomaly, anomalies_of_sends, explained, find_anomalies
 from kcluster.checks.anomalies.lost_write import lost_range
+from kcluster.checks.asked import EVERYTHING, Asked
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.degraded import Degraded, find_degraded
 from kcluster.checks.older_metadata import late_brokers
@@ -138,6 +139,7 @@ def judge(
     since_ms: int = FROM_THE_START,
     late_ms: int = LATE_MS,
     remedies: Sequence[Remedy] = (),
+    asked: Asked = EVERYTHING,
 ) -> Verdict:
     """The verdict of a run that is over.
 
@@ -149,7 +151,8 @@ def judge(
     PATIENCE_MS of the profile.  `late_ms`: the delay that a broker's answer may have.
 
     `since_ms`: only sends, reads, violations and degraded times from this moment on are judged, for
-    a cluster that was used before; the loss of an earlier record is not judged.
+    a cluster that was used before; the loss of an earlier record is not judged.  `asked`: what is
+    read of the verdict, which decides nothing about its outcome.
     """
     _finish(recorder, late_ms)
     outside, names = outside_ledger(recorder, ledger, _inside_test(ledger), since_ms)
@@ -159,8 +162,8 @@ def judge(
     _add_share_groups(whole, recorder)
     anomalies = _anomalies(facts, finals.logs, drained, since_ms)
     violations = _violations(facts, finals.violations, since_ms)
-    windows = [x for x in _windows(facts, patience_ms) if x.from_ms >= since_ms]
-    degraded = find_degraded(facts, since_ms)
+    windows = [x for x in _windows(facts, patience_ms, asked) if x.from_ms >= since_ms]
+    degraded = find_degraded(facts, since_ms, explains=asked.reasons) if asked.degraded else []
     whole = _since(whole, since_ms)
     recorder.judged = Judged(whole, finals.logs, names, anomalies_of_sends(facts, anomalies))
     merged, merged_acked = recorder.merged_counts(since_ms)
@@ -255,10 +258,13 @@ def _add_share_groups(ledger: Ledger, recorder: Recorder) -> None:
     ledger.delivery_limits = delivery_limits(recorder, {one.group for one in ledger.deliveries})
 
 
-def _windows(facts: Facts, patience_ms: int | None) -> list[Window]:
+def _windows(facts: Facts, patience_ms: int | None, asked: Asked) -> list[Window]:
+    if not asked.windows:
+        return []
     profile = facts.recorder.plan.topology.profile
     usual_ms = facts.recorder.patience_ms or PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
-    return find_windows(facts, usual_ms if patience_ms is None else patience_ms)
+    patience_ms = usual_ms if patience_ms is None else patience_ms
+    return find_windows(facts, patience_ms, explains=asked.reasons)
 
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:

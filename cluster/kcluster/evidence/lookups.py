@@ -24,7 +24,6 @@ from kcluster.events.brokers import (
 )
 from kcluster.events.network import (
     LinkCut,
-    LinkEvent,
     LinkHealed,
     NetworkCut,
     NetworkHealed,
@@ -37,6 +36,7 @@ from kcluster.evidence.client_names import client_name
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
+from kcluster.network.fabric import Link
 from kcluster.protocol.records.batches import Batch
 from kcluster.runtime.dispatch import RUNTIME_ID
 
@@ -72,7 +72,11 @@ class Facts:
         self._of_partition: dict[Partition, list[Note]] = {}
         self._of_broker: dict[int, list[Note]] = {}
         self._at: dict[int, list[Note]] = {}
-        self.of_links: list[Note] = []
+        self._of_link: dict[Link, list[Note]] = {}
+        self._links_of: dict[int, dict[Link, None]] = {}
+        """The links with notes that begin or end at a node."""
+        self._places_of_links: dict[NoteId, int] = {}
+        """The place of each note about a link among all of them."""
         self._sets_changed: dict[tuple[type[Event], int], Note] = {}
         """The note of an operation on sets of links, which covers all notes of its links, by event
         and time."""
@@ -93,7 +97,11 @@ class Facts:
         elif isinstance(event, BrokerEvent):
             self._of_broker.setdefault(event.broker, []).append(note)
         elif isinstance(event, LinkCut | LinkHealed):
-            self.of_links.append(note)
+            link = (event.source, event.destination)
+            self._of_link.setdefault(link, []).append(note)
+            self._places_of_links[note.note_id] = len(self._places_of_links)
+            for node in link:
+                self._links_of.setdefault(node, {})[link] = None
         elif isinstance(event, NetworkCut):
             self._sets_changed[LinkCut, note.at_ms] = note
         elif isinstance(event, NetworkHealed):
@@ -142,14 +150,9 @@ class Facts:
 
     def cut(self, source: int, destination: int, at_ms: int) -> Note | None:
         """The note by which this link was cut, if it was cut at that time."""
-        last = None
-        for note in self.of_links:
-            if note.at_ms > at_ms:
-                break
-            event = note.event
-            assert isinstance(event, LinkEvent), event
-            if event.source == source and event.destination == destination:
-                last = note
+        notes = self._of_link.get((source, destination), [])
+        at = bisect_right(notes, at_ms, key=_moment)
+        last = notes[at - 1] if at else None
         return last if last is not None and isinstance(last.event, LinkCut) else None
 
     def causes_of(self, note: Note) -> list[Note]:
@@ -177,16 +180,15 @@ class Facts:
         away = self.away(broker, at_ms)
         if away is not None:
             return away
-        for link in reversed(self.of_links):
-            cut = link.event
-            if (
-                link.at_ms <= at_ms
-                and isinstance(cut, LinkCut)
-                and (cut.source == broker or cut.destination == broker)
-                and self.cut(cut.source, cut.destination, at_ms) is link
-            ):
-                return self._sets_changed.get((LinkCut, link.at_ms), link)
-        return None
+        cuts = [
+            cut
+            for link in self._links_of.get(broker, ())
+            if (cut := self.cut(*link, at_ms)) is not None
+        ]
+        if not cuts:
+            return None
+        last = max(cuts, key=lambda cut: self._places_of_links[cut.note_id])
+        return self._sets_changed.get((LinkCut, last.at_ms), last)
 
     # ------------------------------------------------------------------------- about partitions
 
@@ -306,6 +308,10 @@ class Facts:
                 for answer in self.recorder.answers
             }
         return self._answers.get((request.connection_id, request.correlation_id))
+
+
+def _moment(note: Note) -> int:
+    return note.at_ms
 
 
 def of_type(notes: Iterable[Note], wanted: type[E]) -> list[tuple[Note, E]]:

@@ -137,6 +137,8 @@ class Recorder(Watch):
         self.began_ms = dispatcher.now_ms
         self.checks_steps = True
         """Whether the invariants are checked after each step."""
+        self.keeps_states = True
+        """Whether the states of coordinators are recorded; pages show them, verdicts do not."""
         self.sees_requests = True
         """Whether the requests of clients are seen; not on a real Kafka."""
         self.ground = ""
@@ -208,13 +210,15 @@ class Recorder(Watch):
             self._look_at_coordinator(note.note_id[0], note.at_ms)
 
     def _look_at_coordinator(self, node_id: int, now_ms: int) -> None:
-        node = self._dispatcher.broker(node_id)
+        node = self._dispatcher.broker(node_id) if self.keeps_states else None
         if node is not None:
             self.states.look(now_ms, node)
 
     def look_at_coordinators(self) -> None:
         """Read the changes at all coordinators, and of clients' sessions."""
         self.security.look()
+        if not self.keeps_states:
+            return
         now_ms = self._dispatcher.now_ms
         for node in self._dispatcher.brokers():
             self.states.look(now_ms, node)

@@ -45,6 +45,8 @@ class Coverage:
         self._dispatcher = dispatcher
         self._partitions = recorder.partitions
         self._began_ms = began_ms
+        self._known: set[tuple[object, ...]] = set()
+        """The parts of `signatures`, which are faster to compare than to number."""
         self._last: dict[str, str] = {}
         """The kind of the last event, by its subject."""
         self._now_ms = 0
@@ -113,6 +115,9 @@ class Coverage:
         return 0 if process is None else _STATES.get(process.state, 0)
 
     def _add(self, *parts: object) -> None:
+        if parts in self._known:
+            return
+        self._known.add(parts)
         signature = crc32(repr(parts).encode())
         self.signatures.setdefault(signature, max(0, self._now_ms - self._began_ms))
 

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from kcluster.checks.anomalies import ANOMALIES
+from kcluster.checks.asked import Asked
 from kcluster.checks.chain.links import Link
 from kcluster.checks.verdict_facts import UNKNOWN
 from kcluster.invariants.violations import VIOLATIONS
@@ -90,6 +91,18 @@ def searched(checks: Checks) -> Checks:
         read=None,
         writes_unavailable_ms=None,
         reads_unavailable_ms=None,
+    )
+
+
+def asked_by(checks: Checks) -> Asked:
+    """What the checks of a search read of a run besides its findings."""
+    resumes = (checks.writes_resume_ms, checks.reads_resume_ms)
+    return Asked(
+        windows=any(wanted is not None for wanted in resumes),
+        degraded=checks.no_offline or checks.no_unclean_election or checks.no_under_min_isr,
+        reasons=False,
+        states=False,
+        trace=False,
     )
 
 

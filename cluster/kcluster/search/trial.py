@@ -16,7 +16,14 @@ from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import BUGS
 from kcluster.scenario.play.virtual import VirtualRun
 from kcluster.search.coverage import Coverage
-from kcluster.search.findings import CRASH, FindingKind, SearchFinding, findings_of, searched
+from kcluster.search.findings import (
+    CRASH,
+    FindingKind,
+    SearchFinding,
+    asked_by,
+    findings_of,
+    searched,
+)
 from kcluster.search.schedule import Schedule, Space, scenario_of
 from kcluster.search.vary import Moments
 
@@ -47,7 +54,7 @@ def play(scenario: Scenario, seed: int) -> tuple[Coverage | None, tuple[SearchFi
     coverage = None
     scenario = structs.replace(scenario, checks=searched(scenario.checks))
     try:
-        played = VirtualRun(scenario, seed)
+        played = VirtualRun(scenario, seed, asked=asked_by(scenario.checks))
         stage = played.stage
         coverage = Coverage(stage.dispatcher, played.run.recorder, stage.began_ms)
         coverage.attach()

@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from kcluster.checks.asked import EVERYTHING, Asked
 from kcluster.checks.refusals import SECURITY_ERRORS
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.checks.verdict_facts import UNKNOWN
@@ -144,15 +145,22 @@ class RunResult(Struct):
 
 class ScenarioRun:
     """One run on a stage.  The caller calls `begin`, advances time by `duration_ms`, calls
-    `calm_down`, waits until `is_quiet`, and reads the `result`."""
+    `calm_down`, waits until `is_quiet`, and reads the `result`.  `asked`: what is read of it."""
 
     def __init__(
-        self, scenario: Scenario, stage: ScenarioStage, recorder: Recorder, seed: int
+        self,
+        scenario: Scenario,
+        stage: ScenarioStage,
+        recorder: Recorder,
+        seed: int,
+        asked: Asked = EVERYTHING,
     ) -> None:
         self.scenario = scenario
         self.stage = stage
         self.seed = seed
         self.recorder = recorder
+        self.asked = asked
+        recorder.keeps_states = asked.states
         self.runner = Runner(scenario, stage)
         self._producers: list[WorkloadProducer] = []
         self._consumers: list[WorkloadConsumer] = []
@@ -352,6 +360,7 @@ class ScenarioRun:
             clients=stage.client_ids(),
             patience_ms=stage.patience_ms,
             late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,
+            asked=self.asked,
         )
         notes = stage.notes()[self._first_note :]
         checks, not_judged = stage.judged(scenario.checks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from typing import Final
 
+from kcluster.checks.asked import EVERYTHING, Asked
 from kcluster.protocol.errors import ProtocolError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import Progress, RunCrash, RunResult
@@ -33,10 +34,15 @@ def _no_progress(passed_ms: int, all_ms: int) -> None:
 
 
 def run_scenario(
-    scenario: Scenario, clock: str, seed: int | None = None, progress: Progress = _no_progress
+    scenario: Scenario,
+    clock: str,
+    seed: int | None = None,
+    progress: Progress = _no_progress,
+    asked: Asked = EVERYTHING,
 ) -> RunResult:
-    """Run a scenario on a clock, `virtual`, `live` or `kafka`, and judge it.  Raises ClusterError
-    if a live cluster, or a real Kafka, cannot start."""
+    """Run a scenario on a clock, `virtual`, `live` or `kafka`, and judge it.  `asked`: what is read
+    of a run in virtual time.  Raises ClusterError if a live cluster, or a real Kafka, cannot
+    start."""
     first_seed = scenario.first_seed(seed)
     if clock == "kafka":
         from kcluster.scenario.play.kafka import run_kafka
@@ -46,7 +52,7 @@ def run_scenario(
         from kcluster.scenario.play.live import run_live  # loads gevent
 
         return run_live(scenario, first_seed, progress)
-    return run_virtual(scenario, first_seed, progress)
+    return run_virtual(scenario, first_seed, progress, asked=asked)
 
 
 def try_scenario(

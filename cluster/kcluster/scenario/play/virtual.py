@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from kcluster.checks.asked import EVERYTHING, Asked
 from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.evidence.recorder import Recorder
@@ -79,7 +80,8 @@ def _nothing_to_watch(stage: ScenarioStage) -> None:
 class VirtualRun:
     """A run of a scenario on its own cluster in virtual time, from its start: `advance`, then
     `finish`.  `pace`: None for that of its profile.  `watch` is called when the cluster serves,
-    before the first client starts: it may schedule calls on the stage."""
+    before the first client starts: it may schedule calls on the stage.  `asked`: what is read of
+    the result."""
 
     def __init__(
         self,
@@ -87,6 +89,7 @@ class VirtualRun:
         seed: int,
         watch: Callable[[ScenarioStage], None] = _nothing_to_watch,
         pace: Pace | None = None,
+        asked: Asked = EVERYTHING,
     ) -> None:
         self._began_s = time.perf_counter()
         self._scenario = scenario
@@ -94,7 +97,7 @@ class VirtualRun:
         if pace is not None:
             pace.set_on(self.stage)
         recorder = Recorder(self.stage.dispatcher, self.stage.plan)
-        self.run = ScenarioRun(scenario, self.stage, recorder, seed)
+        self.run = ScenarioRun(scenario, self.stage, recorder, seed, asked)
         self.stage.start()
         watch(self.stage)
         self.run.begin()
@@ -127,7 +130,8 @@ class VirtualRun:
             run.recorder.invariants.report_livelock(stage.livelock.at_ms, stage.livelock.text)
             unfinished = [str(stage.livelock)]
         wall_s = time.perf_counter() - self._began_s
-        return run.result("virtual", wall_s, unfinished, stage.driver.trace_hash())
+        trace_hash = stage.driver.trace_hash() if run.asked.trace else ""
+        return run.result("virtual", wall_s, unfinished, trace_hash)
 
 
 def run_virtual(
@@ -136,8 +140,10 @@ def run_virtual(
     progress: Progress,
     watch: Callable[[ScenarioStage], None] = _nothing_to_watch,
     pace: Pace | None = None,
+    asked: Asked = EVERYTHING,
 ) -> RunResult:
-    """Run a scenario on its own cluster in virtual time; `watch`, `pace`: see VirtualRun."""
-    played = VirtualRun(scenario, seed, watch, pace)
+    """Run a scenario on its own cluster in virtual time; `watch`, `pace`, `asked`: see
+    VirtualRun."""
+    played = VirtualRun(scenario, seed, watch, pace, asked)
     played.advance(scenario.duration_ms, progress)
     return played.finish()
