@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
@@ -43,7 +45,7 @@ def test_asked__a_run_of_which_nothing_is_read_has_the_same_findings(whole: RunR
     assert whole.verdict.anomalies
     assert findings_of(bare) == findings_of(whole)
     assert bare.verdict.outcome == whole.verdict.outcome
-    nothing = {"windows": (), "degraded": (), "partition_counts": {}}
+    nothing: dict[str, Any] = {"windows": (), "degraded": (), "partition_counts": {}}
     assert bare.verdict == structs.replace(whole.verdict, **nothing)
     assert whole.verdict.windows
     assert whole.verdict.degraded

@@ -133,8 +133,8 @@ def test_shipping__bare_workers_are_named_and_read_topics_with_the_dependencies(
             for number in range(100):
                 producer.send("orders", b"%d" % number)
             producer.flush(PATIENCE_S)
-        ingest = ("pipeline", "ingest", "--bootstrap", cluster.bootstrap)
-        ingest = (*ingest, "--topics", "orders", "--once")
+        source = ("--bootstrap", cluster.bootstrap, "--topics", "orders")
+        ingest = ("pipeline", "ingest", *source, "--once")
         code, text = standalone.kcluster(*ingest, "--out", str(tmp_path / "none"))
         assert code == 1
         assert f"kcluster: a worker's Python ({standalone.env['PYSPARK_PYTHON']}, " in text

@@ -126,8 +126,8 @@ def _draw(
     steps: list[Step] = []
     if rng.random() < STALLS_SHARE:
         app = rng.choice(life.apps) if life.apps else "all"
-        action = StallProgram(app, rng.choice(STALLED_LINES), rng.choice(STALLS_MS))
-        steps.append(Step("stall", action, options=StepOptions(if_possible=True)))
+        stall = StallProgram(app, rng.choice(STALLED_LINES), rng.choice(STALLS_MS))
+        steps.append(Step("stall", stall, options=StepOptions(if_possible=True)))
     kinds = [kind for kind in _KINDS if kind.is_possible(life)]
     if not life.moments or not kinds:
         return tuple(steps)

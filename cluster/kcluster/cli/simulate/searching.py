@@ -165,7 +165,7 @@ class _ProgramSearch:
         setting = structs.replace(self._setting, scenario=scenario, seed=seed)
         simulation = Simulation(setting, replay_command(self._simulate, seed))
         cluster = simulation.cluster
-        count = LifeCount(cluster.clock_ms)
+        count = LifeCount(cluster.driver.clock_ms)
         MomentWatch(cluster.dispatcher, cluster.verbs.settled, count.add)
         if not steps:
             simulation.line_watches.append(count.add_line)

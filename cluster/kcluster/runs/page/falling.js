@@ -75,8 +75,7 @@ function ackedEarly(model, partition, broker, to, from, at) {
 function fallWords({ to, from, acked, committed, isUnasked, wasAlone }) {
   const fell = `${many(from - to, "record")} truncated`;
   const it = from - to === 1 ? "it" : "them";
-  if (isUnasked)
-    return `${fell}: above its own high watermark, as before KIP-101.`;
+  if (isUnasked) return `${fell}: above its own high watermark, as before KIP-101.`;
   return `${fell}: the leader does not have ${it}. ${judged(acked, committed, wasAlone)}`;
 }
 
