@@ -290,7 +290,7 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
     whole = inside.without_records()
     whole.read_committed |= outside.read_committed
     whole.late_starts |= outside.late_starts
-    whole.positions = [*inside.positions, *outside.positions]
+    whole.positions = inside.positions
     whole.sends = [*inside.sends, *outside.sends]
     whole.reads = [*inside.reads, *outside.reads]
     whole.commits = [*inside.commits, *outside.commits]

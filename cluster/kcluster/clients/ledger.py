@@ -235,8 +235,7 @@ class Ledger:
         self.sends: list[SentRecord] = []
         self.reads: list[ReadRecord] = []
         self.positions: list[ReachedPosition] = []
-        """The positions of consumers when they were closed; of clients without their own ledger,
-        after their last answers."""
+        """The positions of consumers when they were closed."""
         self.late_starts: dict[str, None] = {}
         """The consumers that may have begun behind records that nobody had received."""
         self.commits: list[GroupOffset] = []

@@ -7,6 +7,8 @@ An outside client is assumed to have received every answer of a broker, which ca
 Its values may be equal: a record whose value was sent before is named by the value and a number.
 Its sends are in the order in which brokers first saw their batches, refused ones too (attempts.py).
 Several producers under one client id are one producer here, whose sends are in the log's order.
+A position is not among what is known: a client that has died would be taken for one that has read
+to the end of the log.
 """
 
 from __future__ import annotations
@@ -17,15 +19,7 @@ from typing import Final
 from kcluster.broker.serving.reading import READ_COMMITTED
 from kcluster.broker.share.configs import is_dead_letter_queue
 from kcluster.clients.consumer.completed_fetch import AbortedTransactions
-from kcluster.clients.ledger import (
-    ClientError,
-    Ledger,
-    Outcome,
-    Partition,
-    ReachedPosition,
-    ReadRecord,
-    SentRecord,
-)
+from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
 from kcluster.contract import Request
 from kcluster.evidence.attempts import (
     NOT_REFUSED,
@@ -259,7 +253,6 @@ def _end(
 
 def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
     positions: dict[tuple[str, Partition], int] = {}
-    reached: dict[tuple[str, Partition], ReachedPosition] = {}
     passed_to: dict[Partition, int] = {}
     """The offset below which clients have received all, by partition."""
     known_from = {
@@ -280,9 +273,6 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
             if answer.first > passed_to.get(partition, 0):
                 ledger.late_starts[answer.client] = None
             passed_to[partition] = max(after, passed_to.get(partition, 0))
-            reached[answer.client, partition] = ReachedPosition(
-                answer.client, partition, after, answer.at_ms
-            )
         for batch in answer.batches:
             if hiding is not None and batch.is_control:
                 try:
@@ -305,7 +295,6 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
                         answer.client, answer.partition, offset, value, not is_next, answer.at_ms
                     )
                 )
-    ledger.positions += reached.values()
 
 
 def _add_error(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:

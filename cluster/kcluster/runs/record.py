@@ -150,9 +150,8 @@ class ReadRow(Struct, gc=False):
 
 
 class PositionRow(Struct, gc=False):
-    """`positions.jsonl`: the next offset of a consumer in a partition when it was closed; of a
-    client of another library, after its last answer with records.  It has received or skipped all
-    below."""
+    """`positions.jsonl`: the next offset of a simulated consumer in a partition when it was closed:
+    it has received or skipped all below."""
 
     consumer: str
     topic: str
