@@ -7,7 +7,7 @@ import pytest
 from tools.program_bugs.catalog import CATALOG
 from tools.program_bugs.measure import BUG, TWIN, Search, measure
 
-QUICK = ("halves", "in_progress")
+QUICK = ("queue_worker", "own_offsets")
 
 
 @pytest.mark.long
@@ -25,5 +25,5 @@ def test_measure__a_quick_bug_is_found(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.timeout_s(300)
 def test_measure__a_twin_is_left_in_peace() -> None:
-    found = measure(CATALOG["halves"], Search("halves", TWIN, 4))
+    found = measure(CATALOG["queue_worker"], Search("queue_worker", TWIN, 4))
     assert (found.problem, found.run, found.runs) == ("", 0, 4)
