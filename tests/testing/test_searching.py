@@ -45,7 +45,7 @@ def test_search__finds_shrinks_and_repeats(pytester: pytest.Pytester) -> None:
     pasted = re.search(r"^kafka_cluster.at_moment.*$", text, re.MULTILINE)
     assert pasted is not None
     program = (pytester.path / "tasks.py").read_text()
-    begin = "    send_orders(kafka_cluster)"
+    begin = "    charged: set[bytes] = set()\n"
     (pytester.path / "tasks.py").write_text(program.replace(begin, f"    {pasted[0]}\n{begin}"))
     seed = words[words.index("--kcluster-seed") + 1]
     only = pytester.runpytest_subprocess("-q", "tasks.py", "-k", "bug", "--kcluster-seed", seed)

@@ -221,7 +221,7 @@ class _TestSearch:
         lines = [*finding_lines(found, replay)]
         facts = SearchFacts(number, self._runs, shown.reason, lines[1], len(steps), steps_before)
         if steps:
-            lines += [*_sources(steps), "as lines of the test:", *_pasted(steps)]
+            lines += [*_sources(steps), "as first lines of the test:", *_pasted(steps)]
         reports = reports_of(item, shown.rows)
         for report in reports:
             if report.failed:

@@ -31,6 +31,7 @@ class Mailer:
             if self.producer is None:
                 made = producer_of(self.cluster, linger_ms=600_000, delivery_timeout_ms=1_000_000)
                 self.producer = made
+        assert self.producer is not None
         self.producer.send("mails", mail)
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from shop import ORDERS, consumer_of, polled, send_orders, twins, wait_until
 
 
 def billing(cluster: Any, table: set[bytes], charges: list[bytes], has_bug: bool) -> None:
-    known = set() if has_bug else table
+    known: set[bytes] = set() if has_bug else table
     consumer = consumer_of(cluster)
     while True:
         orders = polled(consumer)
