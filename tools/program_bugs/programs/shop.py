@@ -59,6 +59,7 @@ def async_consumer_of(cluster: Any) -> AIOKafkaConsumer:
         enable_auto_commit=False,
         session_timeout_ms=6_000,
         heartbeat_interval_ms=2_000,
+        metadata_max_age_ms=5_000,  # see lookups_at_an_old_leader in findings-virtual-clients.md
     )
 
 

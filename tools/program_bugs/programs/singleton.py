@@ -59,4 +59,4 @@ def test_one_job_runs_at_a_time(kafka_cluster: Any, has_bug: bool) -> None:
     for name in ("left", "right"):
         kafka_cluster.run(member, kafka_cluster, jobs, has_bug, name=name, restart_after="1s")
     time.sleep(60)
-    assert jobs.most == 1, "two jobs ran at once"
+    assert jobs.most < 2, "two jobs ran at once"
