@@ -57,8 +57,8 @@ def _found(struct: StructSchema, version: int, path: Path) -> Iterable[tuple[Pat
 
 
 def names_none(api_key: int, version: int, frame: memoryview) -> bool:
-    """Whether the end of a response's frame shows, without decoding it, that it has no address:
-    so for every Produce that is neither refused nor throttled."""
+    """Whether the end of a response's frame shows, without decoding it, that it has no address, as
+    that of an ack does."""
     return _ends_with_addresses(api_key, version) and frame[-len(_PLAIN_END) :] == _PLAIN_END
 
 
@@ -75,7 +75,8 @@ def _ends_with_addresses(api_key: int, version: int) -> bool:
     paths = address_paths(api_key, version)
     last = top.untagged(version)[-1]
     return (
-        all(path[:1] and path[0] in tagged for path, _ in paths)
+        bool(paths)
+        and all(path[:1] and path[0] in tagged for path, _ in paths)
         and last.type == "int32"
         and not last.is_array
     )
