@@ -25,20 +25,24 @@ class HeartbeatsOf:
         stage.dispatcher.tap = tap
 
 
+def is_up(stage: Stage, broker: int) -> bool:
+    return stage.dispatcher.processes[broker].state is ProcessState.UP
+
+
 def test_shut_down__that_has_to_wait_asks_no_more_often_than_kafka() -> None:
     stage = Stage()
     heartbeats = HeartbeatsOf(stage, 1)
     stage.pause(2)  # it does not learn that broker 1 leads no more, so broker 1 may not stop
     stage.kill(1, how="clean")
     stage.run_for(1_000)
-    assert stage.dispatcher.processes[1].state is ProcessState.UP
+    assert is_up(stage, 1)
     assert heartbeats.count <= SHUT_DOWN_SOON_MS + 3
     stage.run_for(2_500)
-    assert stage.dispatcher.processes[1].state is ProcessState.DOWN
+    assert not is_up(stage, 1)
 
 
 def test_shut_down__of_a_sound_cluster_ends_at_once() -> None:
     stage = Stage()
     stage.kill(1, how="clean")
     stage.run_for(SHUT_DOWN_SOON_MS // 5)
-    assert stage.dispatcher.processes[1].state is ProcessState.DOWN
+    assert not is_up(stage, 1)
