@@ -35,7 +35,6 @@ from kcluster.scenario.play.running import run_scenario
 from kcluster.search.loop import ScheduleSearch
 from kcluster.search.schedule import space_of, with_moves
 from kcluster.search.trial import run_trial
-from tests.world.bodies.stories import tell
 
 PROFILE: Final = "overlapping_faults"
 UNIT_US: Final = 15.7
@@ -100,6 +99,8 @@ def a_minute(*, has_reader: bool) -> Scenario:
 
 def telling(story: str) -> Callable[[int], object]:
     """A user's test of a failover, with a real client library."""
+    from tests.world.bodies.stories import tell  # loads the client libraries
+
     logging.disable(logging.ERROR)
 
     def run(seed: int) -> None:

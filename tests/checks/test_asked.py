@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from msgspec import structs
 
@@ -45,8 +43,9 @@ def test_asked__a_run_of_which_nothing_is_read_has_the_same_findings(whole: RunR
     assert whole.verdict.anomalies
     assert findings_of(bare) == findings_of(whole)
     assert bare.verdict.outcome == whole.verdict.outcome
-    nothing: dict[str, Any] = {"windows": (), "degraded": (), "partition_counts": {}}
-    assert bare.verdict == structs.replace(whole.verdict, **nothing)
+    assert bare.verdict == structs.replace(
+        whole.verdict, windows=(), degraded=(), partition_counts={}
+    )
     assert whole.verdict.windows
     assert whole.verdict.degraded
     assert whole.trace_hash

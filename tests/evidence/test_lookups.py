@@ -41,6 +41,11 @@ def test_fault_of__is_the_last_cut_that_still_holds() -> None:
         stage.cut(*pair, one_way=True)
         times.append(stage.now_ms)
     facts = Facts(stage.recorder, stage.ledger)
-    assert [ends(facts.fault_of(2, at_ms)) for at_ms in times] == [(1, 2), (3, 2), (3, 2)]
-    assert [ends(facts.fault_of(1, at_ms)) for at_ms in times] == [(1, 2), (1, 2), (3, 1)]
-    assert facts.fault_of(3, times[0]) is None
+
+    def moments(broker: int) -> list[int | None]:
+        faults = [facts.fault_of(broker, at_ms) for at_ms in times]
+        return [None if fault is None else fault.at_ms for fault in faults]
+
+    assert moments(1) == [times[0], times[0], times[2]]
+    assert moments(2) == [times[0], times[1], times[1]]
+    assert moments(3) == [None, times[1], times[2]]

@@ -151,8 +151,7 @@ def judge(
     PATIENCE_MS of the profile.  `late_ms`: the delay that a broker's answer may have.
 
     `since_ms`: only sends, reads, violations and degraded times from this moment on are judged, for
-    a cluster that was used before; the loss of an earlier record is not judged.  `asked`: what is
-    read of the verdict, which decides nothing about its outcome.
+    a cluster that was used before; an earlier record's loss is not.  `asked`: what is read of it.
     """
     _finish(recorder, late_ms)
     outside, names = outside_ledger(recorder, ledger, _inside_test(ledger), since_ms)
