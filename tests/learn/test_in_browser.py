@@ -66,7 +66,7 @@ def test_run__reports_while_it_plays() -> None:
 
 
 def test_run__a_bug_is_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise AssertionError("no end")
 
     monkeypatch.setattr(running, "run_virtual", fails)

@@ -145,10 +145,10 @@ def judge(
 
     `healed`: whether everything was repaired, and the cluster had the time to settle; `remedies`:
     the operations that would end an "unknown" of a running cluster.  `drained`: whether consumers
-    had the time to read to the end. `began_ms`: the origin of times in lines; None: the time at
-    which the recorder was attached.  `clients`: the clients' ids in the fabric, by name.
-    `patience_ms`: an attempt that is unanswered for longer counts as failed in availability; None:
-    PATIENCE_MS of the profile.  `late_ms`: the delay that a broker's answer may have.
+    had time to read to the end.  `began_ms`: the origin of times in lines; None: the recorder's.
+    `clients`: the clients' ids in the fabric, by name.  `patience_ms`: an attempt unanswered for
+    longer counts as failed in availability; None: PATIENCE_MS of the profile.  `late_ms`: the delay
+    that a broker's answer may have.
 
     `since_ms`: only sends, reads, violations and degraded times from this moment on are judged, for
     a cluster that was used before; an earlier record's loss is not.  `asked`: what is read of it.

@@ -38,18 +38,12 @@ class SparkTrials:
 def partition_function(space: Broadcast[bytes]) -> Callable[[Iterable[bytes]], Iterable[bytes]]:
     """The function for RDD.mapPartitions: schedules in, trials out.  It is pickled by value, as the
     package may be missing where it begins to run."""
-    check = import_check("kcluster.search.trial")
+    check = import_check("kcluster.pipeline.search_worker")
 
     def of_partition(schedules: Iterable[bytes]) -> Iterator[bytes]:
         check()
-        import pickle
+        from kcluster.pipeline.search_worker import trials_of
 
-        from kcluster.pipeline.workers import free_run
-        from kcluster.search.trial import run_trial
-
-        searched = pickle.loads(space.value)
-        for schedule in schedules:
-            yield pickle.dumps(run_trial(searched, pickle.loads(schedule)))
-            free_run()
+        yield from trials_of(space.value, schedules)
 
     return of_partition

@@ -13,9 +13,12 @@ Dependencies with machine code fit workers of the same platform and minor versio
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
+import platform
 import re
 import shutil
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import Distribution, distribution
@@ -85,10 +88,6 @@ def import_check(*modules: str) -> Callable[[], None]:
     advice = _ADVICE
 
     def check() -> None:
-        import importlib
-        import platform
-        import sys
-
         class WorkerLacksModule(Exception):
             pass
 

@@ -157,13 +157,10 @@ def _players(space: Space, machines: Machines) -> Iterator[Players]:
         with _Workers(space, machines.jobs or cores()) as workers:
             yield workers
         return
-    from kcluster.cli.spark_job import interruptible, spark_session
-    from kcluster.pipeline.searching import SparkTrials
-    from kcluster.pipeline.shipping import SWEEP_NEEDS
+    from kcluster.cli.work.search_on_spark import spark_players
 
-    needs = SWEEP_NEEDS if machines.ship_env else ()
-    with spark_session(machines.master, False, 0, needs) as spark, interruptible():
-        yield SparkTrials(spark, space)
+    with spark_players(space, machines.master, ship_env=machines.ship_env) as players:
+        yield players
 
 
 _space: Space | None = None
