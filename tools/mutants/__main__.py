@@ -7,7 +7,8 @@ Owns: the command line, and the processes.  Never: measures (measure.py), words 
 Kafka: no counterpart.
 
 Without names: all mutations that are not equivalent, and the sample by chance and guided with
-several seeds.  Results are kept below build/mutants; the same command goes on where it ended.
+several seeds.  Results are kept in tools/mutants/results.jsonl; the same command goes on where it
+ended.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ from tools.mutants.measure import Limits, Measured
 from tools.mutants.mutation import Mutation
 from tools.mutants.workloads import path_of
 
-RESULTS: Final = Path("build/mutants/results.jsonl")
+RESULTS: Final = Path("tools/mutants/results.jsonl")
+"""In git: a pass over all mutations takes an hour, and may be made in parts."""
 
 
 class Kept(Struct, frozen=True):

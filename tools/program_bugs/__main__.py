@@ -8,7 +8,7 @@ Owns: the command line.  Never: measures (measure.py), words the page (page.py).
 counterpart.
 
 Without names: all programs, and the sample by chance and near moments with several seeds.  Results
-are kept below build/program-bugs; the same command goes on where it ended.
+are kept in tools/program_bugs/results.jsonl; the same command goes on where it ended.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ from msgspec import Struct
 from tools.program_bugs.catalog import ProgramBug
 from tools.program_bugs.measure import Measured, Search
 
-RESULTS: Final = Path("build/program-bugs/results.jsonl")
+RESULTS: Final = Path("tools/program_bugs/results.jsonl")
+"""In git: a pass over all programs takes hours, and may be made in parts."""
 
 
 class KeptSearch(Struct, frozen=True):
