@@ -67,7 +67,8 @@ def test_stream__tables_as_columns(api: Api, cluster: str) -> None:
 
 def test_stream__goes_on_after_a_pause_in_which_records_wait() -> None:
     topics = {"orders": {"partitions": 1, "replication_factor": 1, "assignment": [[1]]}}
-    with Cluster(Topology.of(brokers=1, topics=topics, profile="fast")) as cluster:
+    # Broker 2 tells of the topic: without any broker a producer begins anew, and holds no records.
+    with Cluster(Topology.of(brokers=2, topics=topics, profile="fast")) as cluster:
         start_client(cluster, {"producer": {"topic": "orders", "rate": "200/s"}})
         cluster.wait_for("high_watermark(orders-0) >= 1")
         cluster.kill(1, wait=False)
