@@ -10,6 +10,7 @@ does, with a directory, an environment, and a file for what it prints.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -24,7 +25,7 @@ IMPORTED = ("pytest", "aiokafka", "kafka", "kcluster.testing.handles", "kcluster
 """What examples import, as far as it is installed."""
 
 LIMIT_S = 50
-"""A session that takes longer is ended by SIGALRM."""
+"""A session that takes longer is ended by SIGALRM, after the stacks of its threads."""
 
 
 class WarmPytest:
@@ -84,6 +85,7 @@ def _begin(
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    faulthandler.register(signal.SIGALRM, file=output, chain=True)
     code = 1
     try:
         code = int(pytest.main())
