@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kcluster.actions.base import Action, action
 from kcluster.actions.kinds import BROKERS, PARTITION
 from kcluster.actions.recording import Recording, these
+from kcluster.actions.rules import removal
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import ListOf, OneOf, Whole, duration, fraction, text
 from kcluster.events.network import NodeRuleAdded, RuleRemoved
@@ -100,13 +101,7 @@ class AddNodeRule(Action, frozen=True, rename={"sources": "from", "destinations"
     def do(self, stage: Stage) -> Undo:
         sources = () if self.sources is None else stage.nodes(self.sources)
         destinations = () if self.destinations is None else stage.nodes(self.destinations)
-        name = stage.verbs.add_node_rule(self.to_rule(sources, destinations))
-
-        def undo() -> None:
-            if any(found.name == name for found in stage.verbs.rules()):
-                stage.verbs.remove_rule(name)
-
-        return undo
+        return removal(stage, stage.verbs.add_node_rule(self.to_rule(sources, destinations)))
 
     RECORDED_FROM = (NodeRuleAdded, RuleRemoved)
 

@@ -189,12 +189,7 @@ class AddRule(Action, frozen=True):
             name = stage.verbs.add_rule(self.to_rule(brokers, client))
         except RuleError as error:
             raise ClusterError(str(error)) from None
-
-        def undo() -> None:
-            if any(found.name == name for found in stage.verbs.rules()):
-                stage.verbs.remove_rule(name)
-
-        return undo
+        return removal(stage, name)
 
     RECORDED_FROM = (RuleAdded, RuleRemoved)
 
@@ -219,6 +214,16 @@ class AddRule(Action, frozen=True):
             **_effect_keys(event.effect),
         )
         recording.add(step, event)
+
+
+def removal(stage: Stage, name: str) -> Undo:
+    """Removes a rule, if it is still in force."""
+
+    def undo() -> None:
+        if any(found.name == name for found in stage.verbs.rules()):
+            stage.verbs.remove_rule(name)
+
+    return undo
 
 
 @action("clear_rules", example="clear_rules")
