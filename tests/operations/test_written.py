@@ -78,3 +78,29 @@ def test_written__the_form_of_a_moment() -> None:
     assert found.moment == NthMoment(1, "commit_written", "billing")
     with pytest.raises(ValueError, match="did you mean commit_written"):
         condition("2nd comit_written of billing")
+    with pytest.raises(ValueError, match=r"did you mean commit_written of billing\?"):
+        condition("commit_writen of billing")
+    with pytest.raises(ValueError, match=r"did you mean event leader_elected of orders-0\?"):
+        condition("leader_elected of orders-0")
+
+
+def test_written__a_step_is_skipped_if_its_moment_does_not_come_in_time() -> None:
+    result = play(
+        "{at: 100ms, when: append of bills-9, within: 500ms, kill: 1, if_possible: true}",
+        "{at: 200ms, when: append of orders-0, within: 500ms, pause: 2, for: 100ms}",
+    )
+    (pause,) = result.played
+    assert pause.text.startswith("pause")
+    assert 600 <= pause.at_ms - result.began_ms < 700
+    assert not result.failures
+
+
+def test_written__the_delay_after_a_moment_may_be_longer_than_its_limit() -> None:
+    result = play("{when: append of orders-0, within: 1s, delay: 2s, pause: 3, for: 100ms}")
+    assert [played.text for played in result.played]
+    assert not result.failures
+
+
+def test_written__a_moment_that_does_not_come_in_time_fails_the_run() -> None:
+    result = play("{at: 100ms, when: append of orders-9, within: 500ms, kill: 1}")
+    assert any("did not hold within 500 ms" in text for text in map(str, result.failures))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kcluster.scenario.language.profiles import shipped_profile
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.search.schedule import Space, space_of, with_moves
+from kcluster.search.schedule import Space, space_of
+from kcluster.search.widened import with_moves
 
 LOSING = """\
 topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}

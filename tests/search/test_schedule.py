@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.actions.node_rules import AddNodeRule
 from kcluster.operations.targets import AnyTarget
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import text_of_scenario
-from kcluster.search.schedule import FIXED, draw, movable_partitions, scenario_of
+from kcluster.search.schedule import FIXED, draw, scenario_of
+from kcluster.search.widened import movable_partitions
 from tests.search.spaces import FAULTS, LOSING, space
 
 
@@ -55,6 +57,30 @@ def test_space__a_scenario_that_leaves_nothing_open_gets_overlapping_faults() ->
     of = space(LOSING.replace("2s..3s", "2s").replace("5s..12s", "12s"))
     assert [source.profile.at_once for source in of.sources] == [3]
     assert draw(of, 1).steps[-1].kind != FIXED
+
+
+def test_draw__some_faults_wait_for_a_moment_inside_a_broker() -> None:
+    of = space(FAULTS)
+    assert {each.shown for each in of.moments} == {"append", "commit_written", "group_written"}
+    steps = [one for seed in range(20) for one in draw(of, seed).steps if one.kind != FIXED]
+    waiting = [one for one in steps if one.waits_ms]
+    assert 0.05 < len(waiting) / len(steps) < 0.3
+    assert {one.step.trigger.when for one in waiting} == set(of.moments)
+    ends_ms = [one.at_ms + one.waits_ms for one in waiting]
+    assert max(ends_ms) < of.scenario.duration_ms
+
+
+def test_space__rules_between_nodes_only_beside_other_faults_of_the_network() -> None:
+    (source,) = space(FAULTS).sources
+    rules = [kind.action for kind in source.profile.kinds if isinstance(kind.action, AddNodeRule)]
+    assert {"AlterPartition", "BrokerHeartbeat"} <= {api for rule in rules for api in rule.api}
+    share = sum(kind.weight for kind in source.profile.kinds if kind.verb == "node_rule") / sum(
+        kind.weight for kind in source.profile.kinds
+    )
+    assert 0 < share <= 1 / 8
+    killing = FAULTS.replace("- {isolate: {nodes: any broker, others: any broker}}", "")
+    (source,) = space(killing).sources
+    assert [kind.verb for kind in source.profile.kinds] == ["kill"]
 
 
 def test_space__leaders_of_the_internal_topics_in_use_may_move() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kcluster.config.topology.model import Topology
 from kcluster.handle.cluster import Cluster
-from kcluster.scenario.started import start_client
+from kcluster.scenario.started import start_client, waiting_records
 from kcluster.web.api.stream import COLUMNS, Feed
 from kcluster.web.held import HeldCluster
 from tests.web.api_client import Api
@@ -84,6 +84,17 @@ def test_stream__goes_on_after_a_pause_in_which_records_wait() -> None:
         later = feed.read(frozen.until_ms, COLUMNS)
         assert later.until_ms > frozen.until_ms
         assert later.text
+
+
+def test_waiting_records__of_a_send_that_blocks_because_no_broker_is_known() -> None:
+    topics = {"orders": {"partitions": 1, "replication_factor": 1}}
+    with Cluster(Topology.of(brokers=1, topics=topics, profile="fast")) as cluster:
+        cluster.kill(1)
+        start_client(cluster, {"producer": {"topic": "orders", "rate": "200/s"}})
+        while not (waiting := cluster.call(lambda: waiting_records(cluster))):
+            pass
+        (row,) = waiting
+        assert (row.topic, row.partition, row.count) == ("orders", -1, 1)
 
 
 def next_line(response: HTTPResponse) -> Any:

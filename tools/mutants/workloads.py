@@ -14,7 +14,8 @@ from typing import Final
 from kcluster.scenario.language.profiles import shipped_profile
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import LibraryKind, library_path
-from kcluster.search.schedule import Space, space_of, with_moves
+from kcluster.search.schedule import Space, space_of
+from kcluster.search.widened import with_moves
 
 HERE: Final = Path(__file__).with_name("scenarios")
 SHIPPED: Final = {

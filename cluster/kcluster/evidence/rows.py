@@ -36,8 +36,8 @@ SendAnomalies = Mapping[tuple[Partition, bytes | None], Sequence[SendAnomaly]]
 
 
 class WaitingRow(Struct, gc=False):
-    """The records of a producer that have no outcome, at a time.  `oldest_ms`: the time at which
-    the oldest of them was sent."""
+    """The records of a producer that have no outcome, at a time.  `partition`: -1 while send()
+    blocks before it has chosen one; `oldest_ms`: the time at which the oldest of them was sent."""
 
     at_ms: int
     client: str

@@ -15,11 +15,11 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.durations import milliseconds
-from kcluster.config.files.problems import unknown
+from kcluster.config.files.problems import nearest, unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.moments import NthMoment, awaited_moment
+from kcluster.operations.moments import MOMENTS, NthMoment, awaited_moment
 from kcluster.operations.names import Names, PartitionName, partition_name
 from kcluster.operations.python_values import seconds_in, text_in
 from kcluster.operations.verbs import Verbs
@@ -67,6 +67,7 @@ _COMPARED: Final = re.compile(rf"(.+?) ?(<=|>=|==|!=|<|>|=) ?{_NUMBER}")
 _COUNT: Final = re.compile(rf"{_NUMBER} (acked|sent|read|failed)(?: (?:by|of) (\S+))?")
 _LEADS: Final = re.compile(r"broker (\d+) leads (\S+)")
 _OF: Final = re.compile(r"(isr|leader|log end|high watermark) of (\S+)(.*)", re.IGNORECASE)
+_WORD_OF: Final = re.compile(r"([A-Za-z_-]+)( of \S+)?")
 _EVENT: Final = re.compile(r"event ([a-z_]+)(?: of (.+))?")
 
 
@@ -285,12 +286,23 @@ def condition(text: str) -> Condition:
     folded = _OF.sub(lambda m: f"{m[1].lower().replace(' ', '_')}({m[2]}){m[3]}", text)
     match = _COMPARED.fullmatch(folded)
     if match is None:
-        raise ValueError(
-            "not a condition; one is isr(orders-0) < 2, 1,000 acked, broker 2 leads orders-0,"
-            " or event leader_elected"
-        )
+        raise ValueError(f"not a condition; {_meant(text)}")
     symbol = "==" if match[2] == "=" else match[2]
     return _comparison(match[1].strip(), symbol, _number(match[3]), text)
+
+
+def _meant(text: str) -> str:
+    """What a text probably means that is no condition: a word alone or with `of` is a misspelled
+    moment, or an event."""
+    if (match := _WORD_OF.fullmatch(text)) is not None:
+        words = {name: name for name in ("settled", *MOMENTS)}
+        words |= {name: f"event {name}" for name in EVENTS if name not in words}
+        word = nearest(match[1], words)
+        if word is not None:
+            return f"did you mean {words[word]}{match[2] or ''}?"
+    return (
+        "one is isr(orders-0) < 2, 1,000 acked, broker 2 leads orders-0, or event leader_elected"
+    )
 
 
 def _comparison(left: str, symbol: str, number: int, text: str) -> Condition:

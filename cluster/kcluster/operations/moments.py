@@ -44,6 +44,7 @@ CLIENTS_MOMENTS: Final = {
     EXECUTION: "a program is about to execute this line of its own code, such as billing.py:31",
 }
 """The kinds of moments besides events, with their meanings."""
+MOMENTS: Final = (*CLIENTS_MOMENTS, *BROKERS_MOMENTS)
 _REBALANCED: Final = "group_assigned"
 _FORM: Final = re.compile(r"(?:([0-9]+)(?:st|nd|rd|th) )?([a-z_]+)(?: of (\S+))?")
 _LINE: Final = re.compile(r"[^:]+:[0-9]+")
@@ -89,10 +90,9 @@ def awaited_moment(text: str) -> NthMoment | None:
     """The moment in `3rd commit of billing`; None for other text.  ValueError if its kind is
     unknown, or its number is no number of a moment."""
     match = _FORM.fullmatch(text)
-    moments = (*CLIENTS_MOMENTS, *BROKERS_MOMENTS)
-    if match is None or (match[1] is None and match[2] not in moments):
+    if match is None or (match[1] is None and match[2] not in MOMENTS):
         return None
-    known = (*moments, *KINDS)
+    known = (*MOMENTS, *KINDS)
     if match[2] not in known:
         raise ValueError(unknown("moment", match[2], known))
     number = int(match[1] or 1)

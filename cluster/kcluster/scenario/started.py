@@ -109,15 +109,15 @@ def clients_started(cluster: ClusterVerbs) -> list[StartedClient]:
 
 
 def waiting_records(cluster: ClusterVerbs) -> list[WaitingRow]:
-    """The records that producers have sent and that have no outcome yet, by producer and
-    partition; called in the driver's thread."""
+    """The records of producers that have no outcome yet, also one whose send() blocks, by producer
+    and partition; called in the driver's thread."""
     now_ms = cluster.driver.now_ms()
     return [
         WaitingRow(now_ms, client.name, topic, partition, count, oldest_ms)
         for running in _started(cluster).running.values()
         for client in running.clients
         if isinstance(client, Producer)
-        for (topic, partition), count, oldest_ms in client.sender.unanswered()
+        for (topic, partition), count, oldest_ms in client.unanswered()
     ]
 
 

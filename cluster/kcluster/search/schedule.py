@@ -18,16 +18,16 @@ from typing import Final
 from msgspec import Struct, structs
 
 from kcluster.actions.base import Action
-from kcluster.actions.leaders import MoveLeaderAction
 from kcluster.config.files.problems import Place
 from kcluster.contract import CONTROLLER_ID
-from kcluster.operations.conditions import SETTLED
-from kcluster.operations.targets import AnyTarget, BrokerTarget, Target, Targets, targets
+from kcluster.operations.conditions import SETTLED, MomentCondition
+from kcluster.operations.targets import AnyTarget, BrokerTarget, Target, Targets
 from kcluster.scenario.language.model import Step, StepOptions, Trigger
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange
-from kcluster.scenario.play.nemesis import FaultKind, Profile
+from kcluster.scenario.play.nemesis import Profile
 from kcluster.scenario.random_faults import RandomFaults
+from kcluster.search.widened import moments_inside, with_node_rules
 
 FIXED: Final = -1
 """The kind of a step that the scenario itself has."""
@@ -38,6 +38,9 @@ LENGTHS: Final = (0.3, 1.0, 1.0, 2.0)
 PACES_OF_SWARMS: Final = (0.2, 0.4, 0.7, 1.0, 1.6)
 LENGTHS_OF_SWARMS: Final = (0.15, 0.4, 1.0, 2.0)
 """The factors of the swarms among which a guided search learns to choose."""
+ANCHORED_SHARE: Final = 0.15
+"""The probability that a drawn fault waits for a moment inside a broker."""
+ANCHOR_WAIT_MS: Final = 500
 SWARM_SHARE: Final = 0.5
 """The probability that a swarm leaves kinds of faults out."""
 MAX_SEED: Final = 2**31
@@ -68,11 +71,12 @@ class FaultSource(Struct, frozen=True):
 
 class Space(Struct, frozen=True):
     """A scenario, and what may be drawn for it.  `brokers`: the ids from which `any broker` is
-    drawn."""
+    drawn; `moments`: those inside brokers for which a fault may wait."""
 
     scenario: Scenario
     sources: tuple[FaultSource, ...]
     brokers: tuple[int, ...]
+    moments: tuple[MomentCondition, ...] = ()
 
 
 class Planned(Struct, frozen=True):
@@ -94,6 +98,11 @@ class Planned(Struct, frozen=True):
         """The time until it is undone; 0 for never."""
         return self.step.options.undone_after_ms or 0
 
+    @property
+    def waits_ms(self) -> int:
+        """The longest time for which it waits after its moment, and holds up the steps after it."""
+        return self.step.trigger.within_ms or 0
+
 
 class Schedule(Struct, frozen=True):
     """The steps of one run, in the order of the file.  `seed`: draws what is not a step, such as
@@ -114,8 +123,12 @@ def space_of(scenario: Scenario, profile: Profile) -> Space:
     ]
     if not sources and not any(step.is_drawn for step in scenario.steps):
         sources = [FaultSource(profile, 0, scenario.duration_ms, len(scenario.steps))]
+    sources = [
+        structs.replace(each, profile=with_node_rules(each.profile, scenario.workload))
+        for each in sources
+    ]
     brokers = tuple(spec.id for spec in scenario.topology.brokers)
-    return Space(scenario, tuple(sources), brokers)
+    return Space(scenario, tuple(sources), brokers, moments_inside(scenario.workload))
 
 
 def _source(scenario: Scenario, index: int, step: Step) -> FaultSource:
@@ -124,30 +137,6 @@ def _source(scenario: Scenario, index: int, step: Step) -> FaultSource:
     from_ms = 0 if at is None else at.low_ms
     until_ms = scenario.duration_ms if lasts is None else from_ms + lasts
     return FaultSource(step.action.profile, from_ms, until_ms, index)
-
-
-def movable_partitions(scenario: Scenario) -> Iterator[tuple[str, int]]:
-    """The partitions of the topology's topics, and the first one of each internal topic that the
-    workload uses."""
-    for name, topic in scenario.topology.topics.items():
-        for number in range(len(topic.assignment or ()) or topic.partitions):
-            yield name, number
-    workload = scenario.workload
-    if workload.processors or any(reader.group for reader in workload.consumers):
-        yield "__consumer_offsets", 0
-    if workload.processors or any(each.transactions for each in workload.producers):
-        yield "__transaction_state", 0
-
-
-def with_moves(profile: Profile, scenario: Scenario) -> Profile:
-    """A profile whose moves of leaders are those that the scenario's partitions allow."""
-    kinds = [kind for kind in profile.kinds if not isinstance(kind.action, MoveLeaderAction)]
-    to = targets("any broker")
-    kinds += [
-        FaultKind("move", MoveLeaderAction(partition, to), 2)
-        for partition in movable_partitions(scenario)
-    ]
-    return structs.replace(profile, kinds=tuple(kinds))
 
 
 # ------------------------------------------------------------------------------------- drawing
@@ -182,7 +171,8 @@ def faults_of(
         if at_ms >= source.until_ms:
             return
         kind = pick_kind(profile, kinds, rng)
-        yield fault(space, source, kind, at_ms, rng, swarm.length)
+        drawn = fault(space, source, kind, at_ms, rng, swarm.length)
+        yield anchored(space, drawn, rng) if rng.random() < ANCHORED_SHARE else drawn
 
 
 def pick_kind(profile: Profile, kinds: Sequence[int], rng: Random) -> int:
@@ -211,6 +201,23 @@ def fault(
         ),
     )
     return Planned(step, source.index, kind)
+
+
+def anchored(space: Space, planned: Planned, rng: Random) -> Planned:
+    """A fault that waits, from its moment on, for a moment inside a broker; it is skipped if that
+    does not come soon."""
+    if not space.moments:
+        return planned
+    trigger = structs.replace(
+        planned.step.trigger, when=rng.choice(space.moments), within_ms=ANCHOR_WAIT_MS
+    )
+    return structs.replace(planned, step=structs.replace(planned.step, trigger=trigger))
+
+
+def freed(planned: Planned) -> Planned:
+    """A fault that waits for no moment inside a broker."""
+    trigger = structs.replace(planned.step.trigger, when=None, within_ms=None)
+    return structs.replace(planned, step=structs.replace(planned.step, trigger=trigger))
 
 
 def _fixed(space: Space, step: Step, rng: Random) -> Step:
@@ -290,14 +297,19 @@ def admitted(space: Space, steps: Sequence[Planned]) -> list[Planned]:
     limits = {source.index: source.profile.at_once for source in space.sources}
     active: dict[int, list[int]] = {index: [] for index in limits}
     admitted_: list[Planned] = []
+    held_until_ms = 0
     for planned in in_order(steps):
         if planned.kind != FIXED:
             ends = active[planned.source]
             ends[:] = [end for end in ends if end > planned.at_ms]
             if len(ends) >= limits[planned.source]:
                 continue
+            held_until_ms = max(held_until_ms, planned.at_ms)
+            if held_until_ms + planned.waits_ms >= space.scenario.duration_ms:
+                planned = freed(planned)  # noqa: PLW2901
+            held_until_ms += planned.waits_ms
             if planned.lasts_ms:
-                ends.append(planned.at_ms + planned.lasts_ms)
+                ends.append(held_until_ms + planned.lasts_ms)
         admitted_.append(planned)
     return admitted_
 

@@ -22,8 +22,10 @@ from kcluster.search.schedule import (
     Schedule,
     Space,
     admitted,
+    anchored,
     fault,
     faults_of,
+    freed,
     moment,
     pick_kind,
     redrawn,
@@ -159,6 +161,14 @@ def _lengthen(space: Space, steps: list[Planned], moments: Moments, rng: Random)
     steps[at] = structs.replace(planned, step=structs.replace(planned.step, options=options))
 
 
+def _anchor(space: Space, steps: list[Planned], moments: Moments, rng: Random) -> None:
+    """Let a fault wait for a moment inside a broker, or for none any more."""
+    at = _any_fault(steps, rng)
+    if at is not None:
+        planned = steps[at]
+        steps[at] = freed(planned) if planned.waits_ms else anchored(space, planned, rng)
+
+
 def _redraw(space: Space, steps: list[Planned], moments: Moments, rng: Random) -> None:
     """Draw a step of the scenario itself again."""
     found = [at for at, planned in enumerate(steps) if planned.kind == FIXED]
@@ -169,6 +179,6 @@ def _redraw(space: Space, steps: list[Planned], moments: Moments, rng: Random) -
 
 _Change = Callable[[Space, list[Planned], Moments, Random], None]
 _CHANGES: Final[tuple[_Change, ...]] = (
-    _add, _drop, _move, _retarget, _exchange, _lengthen, _redraw,
+    _add, _drop, _move, _retarget, _exchange, _lengthen, _anchor, _redraw,
 )  # fmt: skip
-_WEIGHTS: Final = (4, 2, 4, 2, 2, 2, 1)
+_WEIGHTS: Final = (4, 2, 4, 2, 2, 2, 2, 1)

@@ -39,8 +39,9 @@ from kcluster.search.findings import NAMES
 from kcluster.search.kept import KeptError, read_into, text_of
 from kcluster.search.loop import BATCH, FindingGroup, ScheduleSearch
 from kcluster.search.report import Report, scenario_to_write
-from kcluster.search.schedule import Schedule, Space, space_of, with_moves
+from kcluster.search.schedule import Schedule, Space, space_of
 from kcluster.search.trial import Trial, run_trial
+from kcluster.search.widened import with_moves
 from kcluster.search.words import (
     ANY,
     comment,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.clients.base import ClientBase
-from kcluster.clients.ledger import Ledger
+from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.producer.identity import Identity, TransactionalIdentity
 from kcluster.clients.producer.sender import MAX_VERSION, Sender
 from kcluster.clients.producer.settings import TRANSACTIONS_V2, ProducerPlan, ProducerSettings
@@ -80,6 +80,15 @@ class Producer(ClientBase):
         """The number of records without an outcome."""
         sender = self.sender
         return self.application.record_count - sender.acked - sender.failed - sender.unknown
+
+    def unanswered(self) -> list[tuple[Partition, int, int]]:
+        """The records without an outcome, as of `Sender.unanswered`, and the record whose send()
+        blocks; its partition is NO_PARTITION if none is chosen yet."""
+        found = self.sender.unanswered()
+        blocked = self.application.blocked
+        if blocked is not None:
+            found.append((blocked.partition, 1, blocked.sent_ms))
+        return found
 
     # ---------------------------------------------------------------------------- a turn
 

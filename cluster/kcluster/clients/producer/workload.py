@@ -77,6 +77,11 @@ class Application:
         """Whether send() waits for metadata."""
         return self.is_blocked and not self.is_out_of_memory
 
+    @property
+    def blocked(self) -> SentRecord | None:
+        """The record whose send() blocks."""
+        return self._record[0] if self.is_blocked and self._record is not None else None
+
     def run(self, now_ms: int) -> None:
         """Send every record that is due, unless send() blocks."""
         plan = self.plan

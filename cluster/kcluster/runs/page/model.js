@@ -366,7 +366,8 @@ export class Model {
   }
 
   /**
-   * A producer's records without an outcome, in all partitions or in one.
+   * A producer's records without an outcome, in all partitions or in one; a record whose send()
+   * blocks before it has chosen a partition may be meant for each of its topic.
    *
    * @param {string} client
    * @param {number} at
@@ -377,7 +378,7 @@ export class Model {
     const rows = (rowAt(this.waiting, at)?.rows ?? []).filter(
       (row) =>
         row.client === client &&
-        (!partition || (row.topic === partition.topic && row.partition === partition.number)),
+        (!partition || (row.topic === partition.topic && [partition.number, -1].includes(row.partition))),
     );
     return {
       count: rows.reduce((sum, row) => sum + row.count, 0),

@@ -287,7 +287,8 @@ class Trigger(Struct, frozen=True):
     within_ms: Annotated[
         int | None,
         duration(1),
-        "How long `when` may take; else the run fails.  Without it, until the scenario's end.",
+        "How long `when` may take; else the run fails, or with if_possible the step is skipped."
+        "  Without it, until the scenario's end.",
     ] = None
 
 

@@ -53,6 +53,8 @@ class Runner:
         self._has_branched = False
         self._next = 0
         self._waits_for: Step | None = None
+        self._awaits: Step | None = None
+        """The step whose condition has not held yet."""
         self._undos: dict[int, Undo] = {}
         """The functions that undo the active actions, by a running number."""
         self._undo_count = 0
@@ -141,9 +143,10 @@ class Runner:
         if condition is None or self.is_ended or self._has_branched:
             self._take(index, step)
             return
-        began_ms = self.stage.now_ms
+        self._awaits = step
         if step.trigger.within_ms is not None:
-            self.stage.at(began_ms + step.trigger.within_ms, lambda: self._too_late(step))
+            limit_ms = self.stage.now_ms + step.trigger.within_ms
+            self.stage.at(limit_ms, lambda: self._too_late(step))
         self._when(condition, lambda: self._delay(index, step))
 
     def _when(self, condition: Condition, callback: Callable[[], None]) -> None:
@@ -155,6 +158,9 @@ class Runner:
         self.stage.when(lambda: self.is_ended or self.stage.holds(condition, since), callback)
 
     def _delay(self, index: int, step: Step) -> None:
+        if self._awaits is not step:
+            return  # it was too late
+        self._awaits = None
         delay_ms = 0 if step.trigger.delay is None else self._drawn(step.trigger.delay)
         if delay_ms and not self.is_ended:
             self.stage.at(self.stage.now_ms + delay_ms, lambda: self._take(index, step))
@@ -162,11 +168,15 @@ class Runner:
             self._take(index, step)
 
     def _too_late(self, step: Step) -> None:
-        if self._waits_for is step and not self.is_ended:
-            limit_ms = step.trigger.within_ms
-            self.stage.refuse(
-                f"{self._name(step)}: {step.trigger.when} did not hold within {limit_ms} ms"
-            )
+        if self._awaits is not step or self.is_ended:
+            return
+        reason = f"{step.trigger.when} did not hold within {step.trigger.within_ms} ms"
+        if step.options.if_possible:
+            self._skip(step, reason)
+            self._awaits = self._waits_for = None
+            self._advance()
+        else:
+            self.stage.refuse(f"{self._name(step)}: {reason}")
 
     def _take(self, index: int, step: Step) -> None:
         if self.is_ended or self._has_branched:

@@ -1,0 +1,125 @@
+"""What a search adds to the random faults of a scenario, by what its clients use.
+
+Owns: moves of the leaders of its partitions, rules between its nodes, the moments inside brokers at
+which a fault may come.  Never: draws one of them (schedule.py, vary.py).
+Kafka: no counterpart.
+
+A broker's request to another node is lost or late in a way that no fault of a link brings about:
+one API alone, or only its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import structs
+
+from kcluster.actions.leaders import MoveLeaderAction
+from kcluster.actions.network import Isolate, Lose, Slow
+from kcluster.actions.node_rules import AddNodeRule
+from kcluster.events.rule_effects import Half
+from kcluster.operations.conditions import MomentCondition
+from kcluster.operations.moments import NthMoment
+from kcluster.operations.targets import targets
+from kcluster.operations.written import (
+    APPEND,
+    COMMIT_WRITTEN,
+    GROUP_WRITTEN,
+    MARKER_WRITTEN,
+    SHARE_WRITTEN,
+    TRANSACTION_WRITTEN,
+)
+from kcluster.protocol.names import (
+    CLUSTER_METADATA_TOPIC,
+    GROUP_METADATA_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from kcluster.scenario.language.model import WorkloadSpec
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.nemesis import FaultKind, Profile
+
+MOVE_WEIGHT: Final = 2
+OTHERS_PER_RULE: Final = 7
+"""At least this many faults of the profile are drawn for each rule between nodes."""
+LATE_MS: Final = 300
+LATE_METADATA_MS: Final = 1_000
+_ANY: Final = targets("any broker")
+_NETWORK: Final = (Isolate, Lose, Slow)
+
+
+def movable_partitions(scenario: Scenario) -> Iterator[tuple[str, int]]:
+    """The partitions of the topology's topics, and the first one of each internal topic that the
+    workload uses."""
+    for name, topic in scenario.topology.topics.items():
+        for number in range(len(topic.assignment or ()) or topic.partitions):
+            yield name, number
+    if has_groups(scenario.workload):
+        yield GROUP_METADATA_TOPIC, 0
+    if has_transactions(scenario.workload):
+        yield TRANSACTION_STATE_TOPIC, 0
+
+
+def with_moves(profile: Profile, scenario: Scenario) -> Profile:
+    """A profile whose moves of leaders are those that the scenario's partitions allow."""
+    kinds = [kind for kind in profile.kinds if not isinstance(kind.action, MoveLeaderAction)]
+    kinds += [
+        FaultKind("move", MoveLeaderAction(partition, _ANY), MOVE_WEIGHT)
+        for partition in movable_partitions(scenario)
+    ]
+    return structs.replace(profile, kinds=tuple(kinds))
+
+
+def with_node_rules(profile: Profile, workload: WorkloadSpec) -> Profile:
+    """A profile with rules between nodes, if it has faults of the network at all."""
+    if not any(isinstance(kind.action, _NETWORK) for kind in profile.kinds):
+        return profile
+    rules = [FaultKind("node_rule", rule) for rule in node_rules(workload)]
+    total = sum(kind.weight for kind in profile.kinds)
+    factor = -(-len(rules) * OTHERS_PER_RULE // total)
+    kinds = [structs.replace(kind, weight=kind.weight * factor) for kind in profile.kinds]
+    return structs.replace(profile, kinds=(*kinds, *rules))
+
+
+def node_rules(workload: WorkloadSpec) -> Iterator[AddNodeRule]:
+    """The rules between nodes that may matter to these clients."""
+    yield AddNodeRule(api=("AlterPartition",), sources=_ANY, drop=Half.REPLY)
+    yield AddNodeRule(api=("AlterPartition",), sources=_ANY, delay_ms=LATE_MS, jitter_ms=LATE_MS)
+    yield AddNodeRule(api=("BrokerHeartbeat",), sources=_ANY, drop=Half.REQUEST)
+    yield AddNodeRule(sources=_ANY, topic=CLUSTER_METADATA_TOPIC, delay_ms=LATE_METADATA_MS)
+    yield AddNodeRule(api=("Fetch",), sources=_ANY, destinations=_ANY, drop=Half.REPLY)
+    if has_transactions(workload):
+        yield AddNodeRule(api=("WriteTxnMarkers",), destinations=_ANY, drop=Half.REPLY)
+        yield AddNodeRule(api=("WriteTxnMarkers",), destinations=_ANY, delay_ms=LATE_MS)
+        yield AddNodeRule(api=("AddPartitionsToTxn",), sources=_ANY, drop=Half.REPLY)
+        yield AddNodeRule(api=("AddPartitionsToTxn",), sources=_ANY, delay_ms=LATE_MS)
+    if has_share_groups(workload):
+        yield AddNodeRule(api=("WriteShareGroupState",), sources=_ANY, drop=Half.REPLY)
+        yield AddNodeRule(api=("ReadShareGroupState",), sources=_ANY, delay_ms=LATE_MS)
+
+
+def moments_inside(workload: WorkloadSpec) -> tuple[MomentCondition, ...]:
+    """The moments inside brokers that these clients bring about."""
+    kinds = [APPEND] if workload.producers or workload.processors else []
+    if has_groups(workload):
+        kinds += [COMMIT_WRITTEN, GROUP_WRITTEN]
+    if has_transactions(workload):
+        kinds += [TRANSACTION_WRITTEN, MARKER_WRITTEN]
+    if has_share_groups(workload):
+        kinds += [SHARE_WRITTEN]
+    return tuple(MomentCondition(shown=kind, moment=NthMoment(1, kind)) for kind in kinds)
+
+
+def has_groups(workload: WorkloadSpec) -> bool:
+    """Whether a client is a member of a group."""
+    return bool(workload.processors) or any(each.group for each in workload.consumers)
+
+
+def has_transactions(workload: WorkloadSpec) -> bool:
+    """Whether a client writes in transactions."""
+    return bool(workload.processors) or any(each.transactions for each in workload.producers)
+
+
+def has_share_groups(workload: WorkloadSpec) -> bool:
+    """Whether a client is a member of a share group."""
+    return any(each.share for each in workload.consumers)
