@@ -42,7 +42,7 @@ WARM = pytest.mark.xdist_group("warm pytest")
 EXAMPLES = ROOT / "examples"
 NAMED = re.compile(r"# (\S+\.(?:yaml|py|ini))\n")
 TEST = re.compile(r"^def test_", re.M)
-COMMAND_TIMEOUT_S = 50
+COMMAND_TIMEOUT_S = 160
 COMPARED_CHARS = 30
 
 
@@ -145,7 +145,7 @@ def write_named_files(document: str, directory: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.clients
-@pytest.mark.timeout_s(120)
+@pytest.mark.timeout_s(400)
 @pytest.mark.parametrize(("document", "text"), list(console_sessions()))
 def test_docs__a_console_session_prints_the_output_shown(
     place: tuple[Path, dict[str, str]], warm_pytest: WarmPytest, document: str, text: str
@@ -204,7 +204,7 @@ def test_docs__a_console_session_prints_the_output_shown(
 
 @pytest.mark.long
 @pytest.mark.clients
-@pytest.mark.timeout_s(60)
+@pytest.mark.timeout_s(200)
 @pytest.mark.parametrize(("document", "block"), list(python_tests()))
 def test_docs__a_python_example_passes(
     place: tuple[Path, dict[str, str]], warm_pytest: WarmPytest, document: str, block: str

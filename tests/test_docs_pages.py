@@ -90,7 +90,6 @@ def test_generated_page__is_what_the_code_says(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout_s(120)
 @pytest.mark.skipif(find_spec("sphinx") is None, reason="needs the extra docs: make docs")
 def test_site__builds_without_a_warning_and_loads_nothing_from_other_servers(
     tmp_path: Path,

@@ -152,7 +152,6 @@ def session(python: Path, project: Path, command: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.slow
-@pytest.mark.timeout_s(60)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_wheel__a_project_with_a_cluster_module_keeps_it(
     project: Path, python: Path, command: str

@@ -45,7 +45,6 @@ def test_kcat__lists_the_brokers_and_the_partition(kcat: Kcat) -> None:
     assert "partition 0, leader 1, replicas: 1,2,3, isrs: 1,2,3" in listed
 
 
-@pytest.mark.timeout_s(90)
 def test_kcat__writes_and_reads_through_the_death_of_a_leader(cluster: Cluster, kcat: Kcat) -> None:
     kcat("-P", "-t", "orders", "-X", "acks=all", typed="one\ntwo\n")
     cluster.kill("leader(orders-0)")

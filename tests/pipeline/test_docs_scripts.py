@@ -19,7 +19,7 @@ from tests.rig.patience import PATIENCE_S
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.clients, pytest.mark.timeout_s(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.clients]
 
 
 def run_scripts(document: str, spark: SparkSession, place: Path, bootstrap: str = "") -> None:

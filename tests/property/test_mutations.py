@@ -261,7 +261,6 @@ HARD = Plan(
 
 
 @pytest.mark.parametrize(("mutation", "name"), MUTATIONS)
-@pytest.mark.timeout_s(120)
 def test_mutation__a_broken_core_is_detected(
     mutation: Patch, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,6 @@ PARTS = [
 
 
 @pytest.mark.parametrize("first", PARTS)
-@pytest.mark.timeout_s(120)
 def test_storm__breaks_no_guarantee(first: int) -> None:
     for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):
         storm = Storm(seed)
@@ -36,7 +35,6 @@ def test_storm__breaks_no_guarantee(first: int) -> None:
 
 
 @pytest.mark.parametrize("first", PARTS)
-@pytest.mark.timeout_s(120)
 def test_storm__breaks_no_guarantee_while_partitions_move(first: int) -> None:
     for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):
         storm = MovingStorm(seed)

@@ -24,7 +24,6 @@ CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
 IN_CHROMIUM = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian's package: chromium)"),
     pytest.mark.long,
-    pytest.mark.timeout_s(90),
 ]
 """The marks of tests with the fixture `browser`."""
 ANSWER_S = 40.0

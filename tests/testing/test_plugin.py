@@ -349,7 +349,6 @@ def test_plugin__imports_nothing_where_it_is_not_used(pytester: pytest.Pytester)
     ).assert_outcomes(passed=1)
 
 
-@pytest.mark.timeout_s(90)  # it starts three processes
 def test_plugin__with_xdist_ports_do_not_clash(pytester: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     text = FAILOVER.replace(

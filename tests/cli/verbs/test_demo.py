@@ -63,7 +63,6 @@ def without_java(tmp_path_factory: pytest.TempPathFactory, text: str) -> Run:
 
 @pytest.mark.clients
 @pytest.mark.long
-@pytest.mark.timeout_s(60)
 @pytest.mark.xdist_group("a demo without java")
 def test_demo__loses_no_acked_record_when_the_leader_dies(without_java: Run) -> None:
     out = without_java.out
@@ -79,7 +78,6 @@ def test_demo__loses_no_acked_record_when_the_leader_dies(without_java: Run) -> 
 
 @pytest.mark.clients
 @pytest.mark.slow
-@pytest.mark.timeout_s(60)
 def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
     code, out = demo(tmp_path, text, "--json")
     result = json.loads(out)
@@ -91,14 +89,12 @@ def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.clients
 @pytest.mark.slow
-@pytest.mark.timeout_s(60)
 def test_demo__quiet_is_the_answer_alone(tmp_path: Path, text: str) -> None:
     assert demo(tmp_path, text, "--quiet") == (0, "nothing acked was lost\n")
 
 
 @pytest.mark.clients
 @pytest.mark.long
-@pytest.mark.timeout_s(60)
 @pytest.mark.xdist_group("a demo without java")
 def test_demo__without_java_reports_how_to_install_it_and_skips_spark(without_java: Run) -> None:
     out = without_java.out

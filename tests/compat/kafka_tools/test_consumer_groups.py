@@ -14,7 +14,6 @@ from tests.compat.kafka_tools.conftest import GROUPS, LONG, TOOLS, TOPICS, Tool
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.long,
-    pytest.mark.timeout_s(120),
     pytest.mark.xdist_group("kafka tools"),  # they share a cluster and archives
     LONG,
 ]

@@ -25,7 +25,6 @@ from tests.compat.programs.processes import (
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.slow,
-    pytest.mark.timeout_s(120),
     pytest.mark.xdist_group("kafka programs"),  # a JVM or three at a time
 ]
 

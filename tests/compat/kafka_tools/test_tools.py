@@ -15,7 +15,6 @@ from tests.foreign_clients.real_clients import until
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.long,
-    pytest.mark.timeout_s(120),
     pytest.mark.xdist_group("kafka tools"),  # they share a cluster and archives
 ]
 

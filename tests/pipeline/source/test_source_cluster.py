@@ -30,7 +30,6 @@ from tests.rig.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.skipif(find_spec("pyarrow") is None, reason="the extra spark is not installed"),
-    pytest.mark.timeout_s(60),
     pytest.mark.clients,
     pytest.mark.kafka_cluster(brokers=3),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

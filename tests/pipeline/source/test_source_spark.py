@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.skipif(find_spec("pyarrow") is None, reason="the extra spark is not installed"),
-    pytest.mark.timeout_s(120),
     pytest.mark.clients,
     pytest.mark.kafka_cluster(brokers=3),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

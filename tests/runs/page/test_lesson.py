@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Tab = Callable[..., Page]
 
-pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.long, pytest.mark.timeout_s(90)]
+pytestmark = [pytest.mark.xdist_group("page"), pytest.mark.long]
 
 CARD = LessonCard(
     lesson="Failover",

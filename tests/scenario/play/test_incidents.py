@@ -38,7 +38,6 @@ def test_incident__has_the_same_trace_again(file: Path) -> None:
 
 
 @pytest.mark.waits
-@pytest.mark.timeout_s(120)
 @pytest.mark.parametrize(
     "file",
     [

@@ -33,7 +33,6 @@ def play(file: Path, first: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{RUNS} runs, 0 not as expected" in shown
 
 
-@pytest.mark.timeout_s(120)
 @pytest.mark.parametrize("first", parts(SEEDS))
 def test_safe_settings__no_seed_loses_an_acked_record(
     first: int, capsys: pytest.CaptureFixture[str]
@@ -42,7 +41,6 @@ def test_safe_settings__no_seed_loses_an_acked_record(
     play(SCENARIOS / "safe_settings.yaml", first, capsys)
 
 
-@pytest.mark.timeout_s(120)
 @pytest.mark.parametrize("first", parts(OVERLAPPING_SEEDS))
 def test_safe_settings__overlapping_failures_break_no_guarantee(
     first: int, capsys: pytest.CaptureFixture[str]
