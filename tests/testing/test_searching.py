@@ -36,7 +36,7 @@ def search(pytester: pytest.Pytester, program: str, kind: str, runs: int) -> pyt
 
 
 @pytest.mark.long
-@pytest.mark.timeout_s(300)
+@pytest.mark.timeout_s(900)
 def test_search__finds_shrinks_and_repeats(pytester: pytest.Pytester) -> None:
     result = search(pytester, "tasks", "bug", 20)
     result.assert_outcomes(failed=1)
@@ -60,7 +60,7 @@ def test_search__finds_shrinks_and_repeats(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout_s(300)
+@pytest.mark.timeout_s(900)
 def test_search__a_sound_program_passes(pytester: pytest.Pytester) -> None:
     result = search(pytester, "tasks", "fixed", 8)
     result.assert_outcomes(passed=1)

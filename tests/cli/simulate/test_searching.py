@@ -83,7 +83,7 @@ def test_search__finds_a_commit_that_comes_too_early(search: Kcluster, kcluster:
 
 
 @pytest.mark.long
-@pytest.mark.timeout_s(300)
+@pytest.mark.timeout_s(900)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of kafka-python's imports
 def test_search__of_a_sound_program(search: Kcluster) -> None:
     code, out, error = search("last", "--runs", "2")

@@ -48,6 +48,8 @@ class Flights {
     this.routes = new Map();
     /** The places of the elements for which routes are known, as text. */
     this.layout = "";
+    /** Where the canvas is, as text. */
+    this.place = "";
     /** The leader of each partition as it was drawn last. */
     this.leaders = new Map();
     this.drawn = { at: 0, view: "" };
@@ -87,13 +89,9 @@ class Flights {
    * @param {number} now
    */
   paint(page, now) {
-    const context = this.context();
-    this.isClear = false;
     const view = byId("view").getBoundingClientRect();
-    context.save();
-    context.beginPath();
-    context.rect(view.left, view.top, view.width, view.height);
-    context.clip();
+    const context = this.context(view);
+    this.isClear = false;
     this.measure(page);
     const scale = document.body.classList.contains("projector") ? 1.5 : 1;
     if (page.view === "partition") this.paintWire(context);
@@ -123,24 +121,31 @@ class Flights {
       paintJourney(context, journey, place, scale, this.colours, page);
     }
     for (const crown of this.crowns) paintCrown(context, crown, now, scale, this.colours);
-    context.restore();
   }
 
-  /** The canvas, cleared, in the size of the window. */
-  context() {
+  /**
+   * The canvas, cleared, over the view alone: each frame, the browser draws what is under it again.
+   * Its coordinates are those of the window.
+   *
+   * @param {DOMRect} view
+   */
+  context({ left, top, width, height }) {
     const canvas = /** @type {HTMLCanvasElement} */ (byId("flights"));
     const context = canvas.getContext("2d");
     if (!context) throw new Error("no canvas");
     const ratio = devicePixelRatio;
-    const width = Math.round(innerWidth * ratio),
-      height = Math.round(innerHeight * ratio);
+    const size = { width: Math.round(width * ratio), height: Math.round(height * ratio) };
     canvas.hidden = false;
-    if (canvas.width !== width || canvas.height !== height) {
-      Object.assign(canvas, { width, height });
-      Object.assign(canvas.style, { width: `${innerWidth}px`, height: `${innerHeight}px` });
+    if (canvas.width !== size.width || canvas.height !== size.height) Object.assign(canvas, size);
+    const place = `${left}px ${top}px ${width}px ${height}px`;
+    if (this.place !== place) {
+      this.place = place;
+      const style = { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` };
+      Object.assign(canvas.style, style);
     }
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, innerWidth, innerHeight);
+    context.clearRect(0, 0, width, height);
+    context.translate(-left, -top);
     return context;
   }
 

@@ -66,15 +66,35 @@ export const laneWidth = (width, room = 0) =>
 const labelWidth = () => (document.body.classList.contains("projector") ? 300 : 190);
 
 /**
+ * The first cell of each partition as it was drawn last.
+ *
+ * @type {WeakMap<Partition, number>}
+ */
+const firstCells = new WeakMap();
+
+/**
+ * Whether most of the cells are other records than in the last drawing: elements then keep their
+ * place, not their record, and hardly anything of them is painted again.
+ *
+ * @param {Partition} partition
+ * @param {Scale} scale
+ */
+export function isRacing(partition, { first, end }) {
+  const before = firstCells.get(partition) ?? first;
+  firstCells.set(partition, first);
+  return Math.abs(first - before) > (end - first) / 2;
+}
+
+/**
  * A replica's log.  `lane`: its width; `tall`: its height; `coming`: the first offset that is still
- * on its way to the replica.
+ * on its way to the replica; `isFast`: of `isRacing`.
  *
  * @param {LogPage} page
  * @param {Partition} partition
  * @param {PartitionAt} shown
  * @param {ReplicaAt} replica
  * @param {Scale} scale
- * @param {{ lane: number, tall?: number, coming?: number }} size
+ * @param {{ lane: number, tall?: number, coming?: number, isFast?: boolean }} size
  */
 export function logTree(page, partition, shown, replica, scale, size) {
   const { lane, coming = Infinity } = size;
@@ -102,7 +122,7 @@ export function logTree(page, partition, shown, replica, scale, size) {
     const pick = () => page.select({ partition, offset, epoch, broker: replica.broker });
     cells.push(
       h("rect", {
-        key: offset,
+        key: size.isFast ? `at ${offset - scale.first}` : offset,
         x: scale.x(offset) + 1,
         y,
         width: Math.max(scale.cell - 2, 2),

@@ -61,7 +61,10 @@ export class Page {
     this.isDue = false;
     /** Whether the view is drawn in the next frame; if not, only what moves over it. */
     this.isViewDue = true;
-    /** When the view was drawn, and how long it then rests: most of the time is the browser's. */
+    /**
+     * When the view was drawn, and how long it then rests: styles, layout and painting take longer
+     * than drawing, and what moves over the view is drawn in each frame.
+     */
     this.viewDrawn = 0;
     this.rest = 0;
     /** Of the view, in CSS pixels. */
@@ -116,7 +119,9 @@ export class Page {
       this.partitionName = this.model.busiest()?.name ?? "";
     if (isFirst && this.time.isComplete)
       this.time.look(momentInAddress(this.model) ?? this.model.began ?? 0);
-    this.redraw();
+    // While time passes, the view is drawn soon anyway.
+    if (isFirst || !this.time.isRunning) this.redraw();
+    else this.nextFrame();
   }
 
   // ------------------------------------------------------------------------------- looking
@@ -228,7 +233,7 @@ export class Page {
       this.drawView();
       this.viewDrawn = began;
       const took = performance.now() - began;
-      this.rest = Math.max(MIN_REST_MS, 1.5 * took);
+      this.rest = Math.max(MIN_REST_MS, 8 * took);
       this.frames.push(took);
       if (this.frames.length > 600) this.frames.splice(0, 300);
     }

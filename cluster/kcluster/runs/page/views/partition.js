@@ -5,7 +5,7 @@ import { button, h } from "../dom.js";
 import { fallingTree, truncationsAt } from "../falling.js";
 import { firstComing } from "../journeys.js";
 import { momentLegend } from "../legend.js";
-import { crown, laneWidth, logTree, MARK_PX, scaleOf, WIRE_ROOM_PX } from "../log.js";
+import { crown, isRacing, laneWidth, logTree, MARK_PX, scaleOf, WIRE_ROOM_PX } from "../log.js";
 import { lastAt } from "../model.js";
 import { moment } from "../moment.js";
 import { offsetWords, partitionAt, replicaWords } from "../replicas.js";
@@ -42,6 +42,7 @@ function partitionTree(page, width) {
   const lane = Math.max(laneWidth(width, WIRE_ROOM_PX), 160);
   const scale = scaleOf(shown.replicas, lane);
   const tall = laneHeight(page, shown.replicas.length);
+  const size = { lane, tall, isFast: isRacing(partition, scale) };
   const falls = truncationsAt(model, partition, at, page.time.pace);
   const epochs = [...new Set(shown.replicas.flatMap((each) => each.runs.map(([epoch]) => epoch)))];
   return [
@@ -74,7 +75,7 @@ function partitionTree(page, width) {
       axisTree(scale, lane),
       shown.replicas.map((each) => {
         const fall = falls.find((found) => found.broker === each.broker);
-        return replicaTree(page, partition, shown, each, scale, { lane, tall }, fall);
+        return replicaTree(page, partition, shown, each, scale, size, fall);
       }),
     ),
     clientsLine(page, partition, "consumers"),
@@ -145,7 +146,7 @@ function axisTree(scale, lane) {
  * @param {PartitionAt} shown
  * @param {ReplicaAt} replica
  * @param {Scale} scale
- * @param {{ lane: number, tall: number }} size
+ * @param {{ lane: number, tall: number, isFast: boolean }} size
  * @param {Fall | undefined} fall
  */
 function replicaTree(page, partition, shown, replica, scale, size, fall) {
