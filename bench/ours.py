@@ -207,22 +207,26 @@ def _page(load: str, seconds: float) -> dict[str, float]:
 
 
 def _watcher(running: Running, sizes: Sizes) -> dict[str, float]:
-    """CPU per record with a watcher of the page's stream, compared with loads without one."""
+    """CPU per record with a watcher of the page's stream, who has the rows so far, compared with
+    loads without one."""
     while not (sockets := list(running.place.rglob("*.sock"))):
         time.sleep(POLL_S)  # the API opens after the brokers
     (socket,) = sockets
     load = (running.bootstrap, "--pids", running.pid_list, "--seconds", str(sizes.seconds))
     costs: dict[bool, list[float]] = {False: [], True: []}
     for turn in range(-1, 2 * WATCHED_TURNS):  # the first is a warm-up
-        is_watched = turn % 2 == 1
+        is_watched = turn % 4 in (1, 2)  # as often second as first: the cost grows with the log
         watcher = None
+        log = running.place / f"watcher-{turn}.log"
         if is_watched:
             command = [sys.executable, "-P", "-m", "bench.clients.watcher", str(socket)]
-            watcher = spawn(command, running.place / "watcher.log")
+            watcher = spawn(command, log)
+            while "watching" not in log.read_text() and watcher.poll() is None:
+                time.sleep(POLL_S)
         try:
             found = client("appends", *load, timeout_s=CLIENT_TIMEOUT_S)
             if watcher is not None and watcher.poll() is not None:
-                raise BenchError(f"the watcher ended: {last_line(running.place / 'watcher.log')}")
+                raise BenchError(f"the watcher ended: {last_line(log)}")
         finally:
             if watcher is not None:
                 end(watcher)

@@ -17,7 +17,7 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import BeliefRow, ExchangeRow
 from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.runs.record import STREAMED
-from kcluster.runs.recorder_rows import recorded_between, rows_between
+from kcluster.runs.recorder_rows import Recorded, recorded_between, rows_between
 from kcluster.scenario.language.model import ConsumerSpec
 from kcluster.scenario.play.workload import make_readers
 from kcluster.testing.handles import VirtualCluster
@@ -240,6 +240,22 @@ def test_recorded_between__has_the_same_as_rows_and_as_columns() -> None:
             assert [*zip(*columns[table].values(), strict=True)] == [*map(astuple, rows)], table
     assert columns["appends"]["base_offset"]
     assert columns["moves"]["high_watermark"]
+
+
+def test_recorded__columns_have_a_part_of_very_many_exchanges_and_all_failures() -> None:
+    rows = [
+        ExchangeRow(
+            at, "shop", 1, "Produce", at, at, *ORDERS, 1, "" if number % 999 else "NOT_LEADER"
+        )
+        for number, at in enumerate(number // 100 for number in range(10_000))
+    ]
+    exchanges = Recorded({"exchanges": rows}, [], []).columns()["exchanges"]
+    assert len(exchanges["at_ms"]) < 400
+    assert list(exchanges["error"]).count("NOT_LEADER") == 11
+    assert sum(exchanges["times"]) == pytest.approx(10_000, rel=0.01)
+    few = Recorded({"exchanges": rows[:150]}, [], []).columns()["exchanges"]
+    assert "times" not in few
+    assert len(few["at_ms"]) == 150
 
 
 # ------------------------------------------------------------------------------ bounded memory

@@ -300,9 +300,7 @@ def _meant(text: str) -> str:
         word = nearest(match[1], words)
         if word is not None:
             return f"did you mean {words[word]}{match[2] or ''}?"
-    return (
-        "one is isr(orders-0) < 2, 1,000 acked, broker 2 leads orders-0, or event leader_elected"
-    )
+    return "one is isr(orders-0) < 2, 1,000 acked, broker 2 leads orders-0, or event leader_elected"
 
 
 def _comparison(left: str, symbol: str, number: int, text: str) -> Condition:

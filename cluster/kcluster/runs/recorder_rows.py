@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from kcluster.evidence.group_history import commits_of
 from kcluster.evidence.recorder import Recorder
+from kcluster.evidence.rows import ExchangeRow
 from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.runs.build_record import (
     append_row,
@@ -26,6 +27,9 @@ from kcluster.runs.columns import Columns, columns_of
 from kcluster.runs.record import Rows
 
 T = TypeVar("T")
+
+MANY_EXCHANGES: Final = 200
+"""The exchanges, and one more per ms of their time, above which columns have only a part."""
 
 OfPartitions = Sequence[tuple[ObservedPartition, Sequence[T]]]
 
@@ -46,9 +50,11 @@ class Recorded(NamedTuple):
         }
 
     def columns(self) -> dict[str, Columns]:
-        """All tables but that of events."""
-        tables = {name: columns_of(rows) for name, rows in self.ready.items() if name != "notes"}
+        """All tables but that of events.  Of very many exchanges, a part (`_exchange_columns`)."""
+        own = ("notes", "exchanges")
+        tables = {name: columns_of(rows) for name, rows in self.ready.items() if name not in own}
         return tables | {
+            "exchanges": _exchange_columns(self.ready["exchanges"]),
             "appends": _append_columns(self.appends),
             "moves": _move_columns(self.moves),
         }
@@ -106,6 +112,26 @@ def _between(
     """The rows between the two times, of rows in order of time."""
     first = bisect_right(rows, after_ms, key=at_ms)
     return rows[first : bisect_left(rows, before_ms, first, key=at_ms)]
+
+
+def _exchange_columns(rows: Sequence[ExchangeRow]) -> Columns:
+    """The columns of exchanges.  Of more than a viewer can follow, only every second one or fewer,
+    and all that failed; `times`: the number of exchanges for which each then stands."""
+    if len(rows) <= MANY_EXCHANGES:
+        return columns_of(rows)
+    apart = len(rows) // (MANY_EXCHANGES + rows[-1].at_ms - rows[0].at_ms)
+    if apart < 2:
+        return columns_of(rows)
+    shown: list[ExchangeRow] = []
+    times: list[int] = []
+    for number, row in enumerate(rows):
+        if number % apart == 0:
+            shown.append(row)
+            times.append(apart)
+        elif row.error or row.answered_ms < 0:
+            shown.append(row)
+            times.append(1)
+    return columns_of(shown) | {"times": times}
 
 
 def _append_columns(found: OfPartitions[Append]) -> Columns:

@@ -306,7 +306,7 @@ def admitted(space: Space, steps: Sequence[Planned]) -> list[Planned]:
                 continue
             held_until_ms = max(held_until_ms, planned.at_ms)
             if held_until_ms + planned.waits_ms >= space.scenario.duration_ms:
-                planned = freed(planned)  # noqa: PLW2901
+                planned = freed(planned)
             held_until_ms += planned.waits_ms
             if planned.lasts_ms:
                 ends.append(held_until_ms + planned.lasts_ms)

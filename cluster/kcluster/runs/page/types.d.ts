@@ -140,6 +140,8 @@ export interface ExchangeRow extends OfPartition {
   last: number;
   leader: number;
   leader_epoch: number;
+  /** The exchanges for which it stands; without it one. */
+  times?: number;
 }
 export interface BeliefRow extends OfPartition {
   client: string;

@@ -51,7 +51,8 @@ class StreamParameters(Struct):
         bool,
         Meta(
             description="Each table as {column: [values]}, which costs a busy cluster less, in"
-            " place of [{column: value}]."
+            " place of [{column: value}]. Of more than 3,000 exchanges in a second a part, with"
+            " the column `times`: for how many each stands."
         ),
     ] = False
 

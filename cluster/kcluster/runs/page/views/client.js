@@ -128,8 +128,9 @@ function foldedExchanges(client, at, most) {
       above.answered === answered &&
       above.row.topic === row.topic &&
       above.row.partition === row.partition;
-    if (isAlike) above.count += 1;
-    else rungs.push({ row, answered, error, count: 1 });
+    const times = row.times ?? 1;
+    if (isAlike) above.count += times;
+    else rungs.push({ row, answered, error, count: times });
   }
   return rungs.slice(0, most).reverse();
 }
