@@ -189,7 +189,7 @@ FIGURES: Final[tuple[Figure, ...]] = (
                    "page", limit=most),
         )
     ),
-    Figure("watcher_pct", "CPU of the cluster per record, more with a watcher", "%",
+    Figure("watcher_pct", "5,000 records/s: CPU of the cluster, more with a watcher", "%",
            "less", "page", limit=8),
     Figure("virtual_ms", "60 s of virtual time: 50 records/s, acks=all, two failures", "ms", "less",
            "virtual", limit=150),

@@ -21,6 +21,7 @@ from bench.processes import allow_many_files, cpu_s
 from bench.wire import Wire, batch_of, produce_frame
 
 WARM_UP_SHARE: Final = 0.2
+PACE_S: Final = 0.002
 _ERROR: Final = Layout(">h")
 _BEHIND_ERROR: Final = 8 + 8 + 8 + 4
 """Bytes of a Produce v7 answer behind the error code: three offsets and times, the throttle."""
@@ -100,19 +101,23 @@ def make_lanes(
     return lanes
 
 
-def run(lanes: list[Lane], in_flight: int, seconds: float, pids: list[int]) -> tuple[float, float]:
-    """(acked requests per second, the system's CPU seconds per request), after the warm-up."""
+def run(
+    lanes: list[Lane], in_flight: int, seconds: float, pids: list[int], per_s: float = 0.0
+) -> tuple[float, float]:
+    """(acked requests per second, the system's CPU seconds per request), after the warm-up.
+    `per_s`: the requests that are sent in a second; 0: a new one for each response."""
     selector = selectors.DefaultSelector()
     for lane in lanes:
         lane.first()
         selector.register(lane.wire.socket, selectors.EVENT_READ, lane)
-    for lane in lanes:
+    pump = _Paced(lanes, per_s).pump if per_s else _pump
+    for lane in () if per_s else lanes:
         lane.send(in_flight)
     began_s = time.perf_counter()
-    _pump(selector, began_s + seconds * WARM_UP_SHARE)
+    pump(selector, began_s + seconds * WARM_UP_SHARE)
     acked, cpu = sum(lane.acked for lane in lanes), cpu_s(pids)
     began_s = time.perf_counter()
-    _pump(selector, began_s + seconds * (1 - WARM_UP_SHARE))
+    pump(selector, began_s + seconds * (1 - WARM_UP_SHARE))
     took_s = time.perf_counter() - began_s
     cpu = cpu_s(pids) - cpu
     acked = sum(lane.acked for lane in lanes) - acked
@@ -131,6 +136,25 @@ def _pump(selector: selectors.BaseSelector, until_s: float) -> None:
                 lane.send(answered)
 
 
+class _Paced:
+    """Requests at a rate, over the lanes in turn."""
+
+    def __init__(self, lanes: list[Lane], per_s: float) -> None:
+        self._lanes = lanes
+        self._per_s = per_s
+        self._began_s = time.perf_counter()
+        self._sent = 0
+
+    def pump(self, selector: selectors.BaseSelector, until_s: float) -> None:
+        """Send requests when they are due, until the given time."""
+        while (now_s := time.perf_counter()) < until_s:
+            while self._sent < (now_s - self._began_s) * self._per_s:
+                self._lanes[self._sent % len(self._lanes)].send(1)
+                self._sent += 1
+            for key, _ in selector.select(PACE_S):
+                key.data.receive()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Produce requests of one shape")
     parser.add_argument("bootstrap")
@@ -141,13 +165,14 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--pids", default="")
+    parser.add_argument("--per-s", type=float, default=0.0)
     options = parser.parse_args()
     allow_many_files()
     topic, leaders = make_topic(options.bootstrap, options.partitions)
     batch = batch_of(options.records, options.size)
     lanes = make_lanes(topic, leaders, options.connections, batch)
     pids = [int(pid) for pid in options.pids.split(",") if pid]
-    rate, cost_s = run(lanes, options.in_flight, options.seconds, pids)
+    rate, cost_s = run(lanes, options.in_flight, options.seconds, pids, options.per_s)
     print(json.dumps({"rate": rate / 1e3, "cpu_us": cost_s / options.records * 1e6}))
 
 
