@@ -215,8 +215,8 @@ def _watcher(running: Running, sizes: Sizes) -> dict[str, float]:
     while not (sockets := list(running.place.rglob("*.sock"))):
         time.sleep(POLL_S)  # the API opens after the brokers
     (socket,) = sockets
-    load = (running.bootstrap, "--pids", running.pid_list, "--seconds", str(sizes.seconds))
-    load = (*load, "--per-s", WATCHED_PER_S)
+    seconds = ("--seconds", str(sizes.seconds), "--per-s", WATCHED_PER_S)
+    load = (running.bootstrap, "--pids", running.pid_list, *seconds)
     costs: dict[bool, list[float]] = {False: [], True: []}
     for turn in range(-1, 2 * WATCHED_TURNS):  # the first is a warm-up
         is_watched = turn % 4 in (1, 2)  # as often second as first: the cost grows with the log

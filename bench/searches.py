@@ -33,8 +33,9 @@ from kcluster.scenario.language.profiles import shipped_profile
 from kcluster.scenario.language.scenario import Scenario, read_scenario
 from kcluster.scenario.play.running import run_scenario
 from kcluster.search.loop import ScheduleSearch
-from kcluster.search.schedule import space_of, with_moves
+from kcluster.search.schedule import space_of
 from kcluster.search.trial import run_trial
+from kcluster.search.widened import with_moves
 
 PROFILE: Final = "overlapping_faults"
 UNIT_US: Final = 15.7

@@ -10,6 +10,7 @@ from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import text_of_scenario
 from kcluster.search.schedule import FIXED, draw, scenario_of
 from kcluster.search.widened import movable_partitions
+from kcluster.search.words import step_text
 from tests.search.spaces import FAULTS, LOSING, space
 
 
@@ -101,3 +102,9 @@ def test_scenario_of__its_file_is_the_same_scenario(text: str) -> None:
         assert [step.trigger for step in Scenario.parse(written).steps] == [
             step.trigger for step in scenario.steps
         ]
+
+
+def test_step_text__of_a_fault_that_waits_for_a_moment() -> None:
+    waiting = "  - {at: 13s, when: append, within: 500ms, kill: 2, for: 1s}\n"
+    step = Scenario.parse(LOSING + waiting).steps[-1]
+    assert step_text(step) == "kill 2 at the 1st append since +13s for 1s"

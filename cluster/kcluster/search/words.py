@@ -90,13 +90,14 @@ def step_text(step: Step) -> str:
     elif values is not None:
         words.append(_plain(values))
     at, lasts = step.trigger.at, step.options.for_
-    words += [] if at is None else [f"at +{_seconds(at.low_ms)}"]
     when, delay = step.trigger.when, step.trigger.delay
     if isinstance(when, MomentCondition):
         later = "at" if delay is None else f"{duration_text(delay.low_ms)} after"
-        words += [f"{later} the {when.moment}"]
-    elif when is not None:
-        words += [f"when {when}"]
+        since = [] if at is None else [f"since +{_seconds(at.low_ms)}"]
+        words += [f"{later} the {when.moment}", *since]
+    else:
+        words += [] if at is None else [f"at +{_seconds(at.low_ms)}"]
+        words += [] if when is None else [f"when {when}"]
     words += [] if lasts is None else [f"for {duration_text(lasts.low_ms)}"]
     words += [] if step.options.until is None else [f"until {step.options.until}"]
     return " ".join(words)

@@ -140,7 +140,12 @@ class Flights {
     const place = `${left}px ${top}px ${width}px ${height}px`;
     if (this.place !== place) {
       this.place = place;
-      const style = { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` };
+      const style = {
+        left: `${left}px`,
+        top: `${top}px`,
+        width: `${width}px`,
+        height: `${height}px`,
+      };
       Object.assign(canvas.style, style);
     }
     context.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -378,7 +378,8 @@ export class Model {
     const rows = (rowAt(this.waiting, at)?.rows ?? []).filter(
       (row) =>
         row.client === client &&
-        (!partition || (row.topic === partition.topic && [partition.number, -1].includes(row.partition))),
+        (!partition ||
+          (row.topic === partition.topic && [partition.number, -1].includes(row.partition))),
     );
     return {
       count: rows.reduce((sum, row) => sum + row.count, 0),
