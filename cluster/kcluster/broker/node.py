@@ -50,28 +50,13 @@ from kcluster.contract import (
 )
 from kcluster.partition.disk import Disk
 from kcluster.principals import BrokerEndpoint
-from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
+from kcluster.protocol.apis import APIS, PEER_APIS, VERSIONS, ApiKey
 from kcluster.protocol.releases import Release
 from kcluster.security.tokens import TokenSettings
 from kcluster.timers import NEVER_MS
 
 if TYPE_CHECKING:
     from kcluster.security.sasl.settings import SaslSettings
-
-PEER_APIS: Final = (
-    ApiKey.PRODUCE,
-    ApiKey.FETCH,
-    ApiKey.LIST_OFFSETS,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH,
-    ApiKey.ADD_PARTITIONS_TO_TXN,
-    ApiKey.WRITE_TXN_MARKERS,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
-    ApiKey.READ_SHARE_GROUP_STATE,
-    ApiKey.WRITE_SHARE_GROUP_STATE,
-    ApiKey.DELETE_SHARE_GROUP_STATE,
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
-)
-"""The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
 RUNTIME_APIS: Final = (
     ApiKey.DELETE_RECORDS,

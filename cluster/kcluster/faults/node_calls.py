@@ -19,21 +19,11 @@ from kcluster.faults.calls import KnownCluster, SessionPart, named
 from kcluster.faults.rules import Call
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import Envelope, MetadataFetch
-from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
+from kcluster.protocol.apis import APIS, PEER_APIS, VERSIONS, ApiKey
 from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 
 NODE_APIS: Final = (
-    ApiKey.FETCH,
-    ApiKey.LIST_OFFSETS,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH,
-    ApiKey.PRODUCE,
-    ApiKey.ADD_PARTITIONS_TO_TXN,
-    ApiKey.WRITE_TXN_MARKERS,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
-    ApiKey.READ_SHARE_GROUP_STATE,
-    ApiKey.WRITE_SHARE_GROUP_STATE,
-    ApiKey.DELETE_SHARE_GROUP_STATE,
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    *PEER_APIS,
     ApiKey.ALTER_PARTITION,
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.BROKER_HEARTBEAT,

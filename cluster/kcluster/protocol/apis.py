@@ -131,6 +131,20 @@ PRODUCE_MIN_ADVERTISED: Final = 0
 """The lowest version of Produce that 4.4.0 lists, for librdkafka's feature probe.  Brokers serve
 version 3 and higher (KAFKA-18659)."""
 
+PEER_APIS: Final = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+)
+"""The requests between brokers, in their latest versions; the handlers for clients serve them."""
 TELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 
 _KNOWN: Final = {key: line.all_versions for key, line in APIS.items()}
