@@ -16,5 +16,6 @@ SAMPLE: Final = (
     "kip320_no_fencing",
 )
 """Mutations that chance finds, but not within a few runs."""
-SEEDS: Final = (1, 2, 3, 4, 5)
+SEEDS: Final = (1, 1_001, 2_001, 3_001, 4_001)
+"""Far apart: chance draws its n-th schedule by seed + n, so that neighbours find the same one."""
 SAMPLE_LIMITS: Final = Limits()
