@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import socket
 import threading
 import weakref
@@ -278,3 +279,36 @@ def test_close__frees_the_memory_of_the_cluster(action: str) -> None:
     del cluster
     gc.collect()
     assert left() is None
+
+
+def test_wait_until__is_forgotten_if_it_is_interrupted_before_the_cluster_has_heard_of_it() -> None:
+    topology = Topology.of(brokers=1, profile="fast")
+    with Cluster(topology) as cluster:
+        driver, main = cluster.driver, threading.get_ident()
+        begun, go_on = threading.Event(), threading.Event()
+
+        def interrupt_the_wait() -> None:
+            while not driver._commands:
+                pass
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+        def interrupted(_signal: int, _frame: object) -> None:
+            raise Interrupted
+
+        driver.call(lambda: begun.set() or go_on.wait(PATIENCE_S))
+        assert begun.wait(PATIENCE_S)
+        before = signal.signal(signal.SIGUSR1, interrupted)
+        thread = threading.Thread(target=interrupt_the_wait)
+        thread.start()
+        try:
+            with pytest.raises(Interrupted):
+                cluster.wait_until(lambda: False, PATIENCE_S, None)
+        finally:
+            go_on.set()
+            thread.join()
+            signal.signal(signal.SIGUSR1, before)
+        assert cluster.call(lambda: not driver._conditions)
+
+
+class Interrupted(Exception):
+    """Raised where a thread waits."""

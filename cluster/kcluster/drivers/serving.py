@@ -120,10 +120,13 @@ class SocketDriver(ABC):
 
     # ---------------------------------------------------------------------------- conditions
 
-    def when(self, condition: Callable[[], bool]) -> Future[None]:
-        """A future that completes when `condition()` holds between two dispatches.  Call this in
-        the driver's thread."""
-        future: Future[None] = Future()
+    def when(
+        self, condition: Callable[[], bool], future: Future[None] | None = None
+    ) -> Future[None]:
+        """A future that completes when `condition()` holds between two dispatches, or `future`.
+        Call this in the driver's thread."""
+        if future is None:
+            future = Future()
         if condition():
             future.set_result(None)
         else:

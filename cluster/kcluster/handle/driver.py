@@ -49,8 +49,10 @@ class HandleDriver(Protocol):
     def call(self, function: Callable[[], T]) -> Future[T]:
         """Call a function between two dispatches; from any thread."""
 
-    def when(self, condition: Callable[[], bool]) -> Future[None]:
-        """A future that completes when the condition holds between two dispatches."""
+    def when(
+        self, condition: Callable[[], bool], future: Future[None] | None = None
+    ) -> Future[None]:
+        """A future that completes when the condition holds between two dispatches, or `future`."""
 
     def forget_condition(self, future: Future[None]) -> None:
         """Stop checking the condition of a future from `when`."""

@@ -200,10 +200,11 @@ class ClusterPort(VerbPort):
         if self.driver.is_clock_paused:
             return False
         driver = self.driver
-        future = self.call(lambda: driver.when(condition))
+        future: Future[None] = Future()
         until_ms = driver.clock_ms() + timeout_s * 1000
         left_s = timeout_s
         try:
+            self.call(lambda: driver.when(condition, future))
             while True:
                 try:
                     self.result(future, left_s / driver.clock_speed, failure or "")
