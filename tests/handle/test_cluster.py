@@ -295,7 +295,11 @@ def test_wait_until__is_forgotten_if_it_is_interrupted_before_the_cluster_has_he
         def interrupted(_signal: int, _frame: object) -> None:
             raise Interrupted
 
-        driver.call(lambda: begun.set() or go_on.wait(PATIENCE_S))
+        def be_busy() -> None:
+            begun.set()
+            go_on.wait(PATIENCE_S)
+
+        driver.call(be_busy)
         assert begun.wait(PATIENCE_S)
         before = signal.signal(signal.SIGUSR1, interrupted)
         thread = threading.Thread(target=interrupt_the_wait)
