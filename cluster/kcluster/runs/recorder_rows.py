@@ -50,7 +50,8 @@ class Recorded(NamedTuple):
         }
 
     def columns(self) -> dict[str, Columns]:
-        """All tables but that of events.  Of very many exchanges, a part (`_exchange_columns`)."""
+        """All tables except that of events; of very many exchanges only a part
+        (`_exchange_columns`)."""
         own = ("notes", "exchanges")
         tables = {name: columns_of(rows) for name, rows in self.ready.items() if name not in own}
         return tables | {
@@ -115,8 +116,8 @@ def _between(
 
 
 def _exchange_columns(rows: Sequence[ExchangeRow]) -> Columns:
-    """The columns of exchanges.  Of more than a viewer can follow, only every second one or fewer,
-    and all that failed; `times`: the number of exchanges for which each then stands."""
+    """The columns of exchanges.  If there are more than a viewer can follow, they have every second
+    exchange or fewer, and all failed ones; `times`: how many exchanges each row stands for."""
     if len(rows) <= MANY_EXCHANGES:
         return columns_of(rows)
     apart = len(rows) // (MANY_EXCHANGES + rows[-1].at_ms - rows[0].at_ms)

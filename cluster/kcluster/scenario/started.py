@@ -109,8 +109,8 @@ def clients_started(cluster: ClusterVerbs) -> list[StartedClient]:
 
 
 def waiting_records(cluster: ClusterVerbs) -> list[WaitingRow]:
-    """The records of producers that have no outcome yet, also one whose send() blocks, by producer
-    and partition; called in the driver's thread."""
+    """Producers' records without an outcome so far, including a record whose send() blocks, by
+    producer and partition; called in the driver's thread."""
     now_ms = cluster.driver.now_ms()
     return [
         WaitingRow(now_ms, client.name, topic, partition, count, oldest_ms)

@@ -208,15 +208,17 @@ def anchored(space: Space, planned: Planned, rng: Random) -> Planned:
     does not come soon."""
     if not space.moments:
         return planned
-    trigger = structs.replace(
-        planned.step.trigger, when=rng.choice(space.moments), within_ms=ANCHOR_WAIT_MS
-    )
-    return structs.replace(planned, step=structs.replace(planned.step, trigger=trigger))
+    return triggered(planned, when=rng.choice(space.moments), within_ms=ANCHOR_WAIT_MS)
 
 
 def freed(planned: Planned) -> Planned:
     """A fault that waits for no moment inside a broker."""
-    trigger = structs.replace(planned.step.trigger, when=None, within_ms=None)
+    return triggered(planned, when=None, within_ms=None)
+
+
+def triggered(planned: Planned, **changes: object) -> Planned:
+    """A fault with changes of its trigger, by the names of Trigger's fields."""
+    trigger = structs.replace(planned.step.trigger, **changes)
     return structs.replace(planned, step=structs.replace(planned.step, trigger=trigger))
 
 

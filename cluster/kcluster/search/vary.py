@@ -29,6 +29,7 @@ from kcluster.search.schedule import (
     moment,
     pick_kind,
     redrawn,
+    triggered,
     with_nodes,
 )
 
@@ -123,8 +124,7 @@ def _move(space: Space, steps: list[Planned], moments: Moments, rng: Random) -> 
     else:
         at_ms = planned.at_ms + rng.choice(SHIFTS_MS) * rng.choice((-1, 1))
         at_ms = min(max(source.from_ms, at_ms), source.until_ms - 1)
-    trigger = structs.replace(planned.step.trigger, at=moment(at_ms))
-    steps[at] = structs.replace(planned, step=structs.replace(planned.step, trigger=trigger))
+    steps[at] = triggered(planned, at=moment(at_ms))
 
 
 def _retarget(space: Space, steps: list[Planned], moments: Moments, rng: Random) -> None:

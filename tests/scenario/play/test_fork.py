@@ -63,6 +63,13 @@ def test_fork__both_futures_have_the_same_past_as_the_run() -> None:
     assert until(found.there.record, found.at_ms)["moves"] == past["moves"]
 
 
+def test_fork__a_step_that_waits_is_left_with_its_time_limit() -> None:
+    waiting = "steps: [{at: 4s, when: elr(orders-0) > 5, within: 4s, kill: 2}]\nduration: 20s\n"
+    scenario = Scenario.parse(SCENARIO[: SCENARIO.index("steps:")] + waiting)
+    found = fork(scenario, SEED, 5_000, [parse_action("kill: leader(orders-0)")], 10_000)
+    assert found.here.problems == found.there.problems == ()
+
+
 def test_fork__the_choice_loses_records_and_doing_nothing_does_not() -> None:
     found = futures("kill: leader(orders-0)")
     assert found.here.verdict.outcome == "valid"

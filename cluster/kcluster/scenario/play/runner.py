@@ -79,7 +79,7 @@ class Runner:
         """Perform these actions now, whatever their triggers, in place of the scenario's remaining
         steps."""
         self._has_branched = True
-        self._waits_for = None
+        self._awaits = self._waits_for = None
         for step in steps:
             self._do(-1, replace(step, place=NOWHERE))
 
