@@ -2,6 +2,7 @@
 
     python -m compare.certified                 every incident, three runs on each ground
     python -m compare.certified --only 'acks*' --budget 30
+    python -m compare.certified --times kafka --jobs 6
     python -m compare.certified --random 200    random schedules instead
     python -m compare.certified --page          only the table and the files, from the records
 
@@ -18,6 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final
 
@@ -64,6 +66,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--random", type=int, default=0, help="this many random schedules instead")
     parser.add_argument("--budget", type=float, default=1e9, help="minutes; then it stops")
     parser.add_argument("--runs", type=int, default=RUNS, help="runs per incident and ground")
+    parser.add_argument("--jobs", type=int, default=1, help="so many runs at a time")
     parser.add_argument("--times", choices=PACES, default="tenth")
     parser.add_argument("--again", action="store_true", help="repeat what differed on Kafka, too")
     parser.add_argument("--page", action="store_true", help="play nothing")
@@ -77,19 +80,23 @@ def _play_missing(options: argparse.Namespace) -> None:
     file = RANDOM_RECORDS if options.random else RECORDS
     known = {x.key: x for x in read_records(file)}
     wanted = random_runs(options.random) if options.random else runs_of(options.only, options.runs)
-    for name, ground, seed in wanted:
-        if time.monotonic() > until_s:
-            break
+
+    def another(run: _Run) -> Record | None:
+        name, ground, seed = run
         earlier = known.get((name, ground, options.times, seed))
-        if earlier is not None and not (options.again and is_to_repeat(earlier)):
-            continue
+        is_known = earlier is not None and not (options.again and is_to_repeat(earlier))
+        if is_known or time.monotonic() > until_s:
+            return None
         record = played(name, ground, options.times, seed)
-        if earlier is not None:
-            record = replace(record, tries=earlier.tries + 1)
-        known[record.key] = record
-        lines = [msgspec.json.encode(each).decode() for each in known.values()]
-        file.write_text("\n".join([*lines, ""]), encoding="utf-8")
-        print(line_of(record), flush=True)
+        return record if earlier is None else replace(record, tries=earlier.tries + 1)
+
+    with ThreadPoolExecutor(options.jobs) as executor:
+        for ended in as_completed([executor.submit(another, run) for run in wanted]):
+            if (record := ended.result()) is not None:
+                known[record.key] = record
+                lines = [msgspec.json.encode(each).decode() for each in known.values()]
+                file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+                print(line_of(record), flush=True)
 
 
 def is_to_repeat(record: Record) -> bool:
