@@ -26,11 +26,10 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from compare.certified.played import PACES, Ground, Record, play
+from compare.certified.played import PACES, Ground, Record, play, refusals
 from compare.certified.schedules import schedule
 from compare.certified.table import certified_of, page, rows_of, with_key
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.on_kafka import refused_steps
 from kcluster.scenario.play.running import BUGS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -109,7 +108,7 @@ def runs_of(only: str, runs: int) -> Iterator[_Run]:
     names = [
         name
         for name, scenario in incidents().items()
-        if fnmatch.fnmatch(name, only) and not any(refused_steps(scenario))
+        if fnmatch.fnmatch(name, only) and not refusals(scenario)
     ]
     for seed in range(1, runs + 1):
         for ground in (Ground.KAFKA, Ground.SIMULATED):

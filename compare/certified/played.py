@@ -1,6 +1,7 @@
 """One scenario played on one ground, and the record of what was seen.
 
-Owns: Record, the grounds, the times that both have.  Never: compares two records (table.py).
+Owns: Record, the grounds, the times that both have, what no real Kafka can play.  Never: compares
+two records (table.py).
 Kafka: the thing itself, by kcluster's `mirror/`.
 """
 
@@ -23,6 +24,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.runs.directory import write_run
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.kafka import run_kafka
+from kcluster.scenario.play.on_kafka import refused_steps
 from kcluster.scenario.play.pace import AS_KAFKA, TENTH_OF_KAFKA, Pace
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.virtual import run_virtual
@@ -68,6 +70,16 @@ class Record(Struct, frozen=True, omit_defaults=True):
     def key(self) -> tuple[str, Ground, str, int]:
         """What another try of the run has, too."""
         return self.scenario, self.ground, self.times, self.seed
+
+
+def refusals(scenario: Scenario) -> tuple[str, ...]:
+    """Why no real Kafka can play a scenario; empty if it can."""
+    found = [step.limit.text for step in refused_steps(scenario)]
+    try:
+        version_for(scenario.topology)
+    except ClusterError as error:
+        found.insert(0, str(error))
+    return tuple(dict.fromkeys(found))
 
 
 def play(scenario: Scenario, ground: Ground, times: str, seed: int, directory: Path) -> Record:

@@ -13,12 +13,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from compare.certified.played import Ground, Record
+from compare.certified.played import Ground, Record, refusals
 from compare.certified.reasons import DIFFERENCES
 from kcluster.config.files.fields import duration_text
 from kcluster.scenario.language.certified import Certified
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.on_kafka import refused_steps
 
 FACTOR: Final = 2
 START_MS: Final = 8_000
@@ -175,9 +174,9 @@ def page(
 ) -> str:
     """The page, of the incidents' records and those of random schedules."""
     refused = [
-        f"| {name} | {'; '.join(dict.fromkeys(step.limit.text for step in steps))} |"
+        f"| {name} | {'; '.join(reasons)} |"
         for name, scenario in sorted(scenarios.items())
-        if (steps := list(refused_steps(scenario)))
+        if (reasons := refusals(scenario))
     ]
     blocks = [
         HEAD.format(factor=FACTOR, start=duration_text(START_MS)),
