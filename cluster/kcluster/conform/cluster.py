@@ -68,6 +68,9 @@ class ClusterFacts(Struct, frozen=True):
     configs: Mapping[str, str]
     """The values of some of the first broker's configs; empty if it does not show them."""
     has_authorizer: bool
+    tokens: int | None
+    """The error with which it answers this client's DescribeDelegationToken; None if it does not
+    answer."""
     voters: frozenset[int]
     """The ids of the controllers that vote; empty if the cluster does not show them."""
 
@@ -239,6 +242,7 @@ def facts_of(upstream: Upstream, limit_ms: int = LIMIT_MS) -> ClusterFacts:
         features=features,
         configs=configs,
         has_authorizer=_shown(upstream, line.versions, _has_authorizer, False),
+        tokens=_shown(upstream, line.versions, _tokens, None),
         voters=_shown(upstream, line.versions, _voters, frozenset()),
     )
 
@@ -327,3 +331,10 @@ def _has_authorizer(line: _Preliminary) -> bool:
     )
     answer = line.ask(m.DescribeAclsResponse, wanted)
     return answer.error_code in (ErrorCode.NONE, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _tokens(line: _Preliminary) -> int | None:
+    if ApiKey.DESCRIBE_DELEGATION_TOKEN not in line.versions:
+        return None
+    wanted = m.DescribeDelegationTokenRequest(owners=[])
+    return line.ask(m.DescribeDelegationTokenResponse, wanted).error_code

@@ -68,6 +68,7 @@ NAMED_BY: Final[dict[ApiKey, tuple[str, ...]]] = {
     ApiKey.SHARE_FETCH: _GROUP,
     ApiKey.SHARE_GROUP_HEARTBEAT: _GROUP,
     ApiKey.STREAMS_GROUP_HEARTBEAT: _GROUP,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _GROUP,
     ApiKey.SYNC_GROUP: _GROUP,
     ApiKey.TXN_OFFSET_COMMIT: ("group_id", "transactional_id"),
     ApiKey.WRITE_SHARE_GROUP_STATE: _GROUP,

@@ -15,6 +15,7 @@ from msgspec import Struct
 from kcluster.conform.cluster import ClusterFacts
 from kcluster.conform.systems import BROKERS
 from kcluster.packaged import packaged_text
+from kcluster.protocol.errors import ErrorCode
 
 FILE: Final = "conform/recorded/needs.json"
 
@@ -30,6 +31,16 @@ class Need(Struct, frozen=True):
 
 CONTROLLERS: Final = Need("controllers on the brokers")
 _OF_CONTROLLERS: Final = frozenset(("quorum: quorum", "quorum: quorum, asked elsewhere"))
+NO_LOGIN: Final = Need("clients that do not log in")
+_WITHOUT_LOGIN: Final = frozenset(
+    (
+        "security: all tokens", "security: tokens of a user", "security: tokens of nobody",
+        "wire: describe_delegation_token: bytes behind it",
+        "wire: describe_delegation_token: defaults",
+    )
+)  # fmt: skip
+TOKENS: Final = Need("delegation tokens")
+_WITH_TOKENS: Final = frozenset(("rights: tokens of nobody",))
 THREE_BROKERS: Final = Need("three brokers")
 NO_AUTHORIZER: Final = Need("no authorizer")
 NEEDS: Final = (
@@ -50,6 +61,10 @@ NEEDS: Final = (
 def unmet(facts: ClusterFacts) -> list[Need]:
     """The conditions that a cluster does not meet; a config that it does not show is met."""
     found = [] if facts.voters == frozenset(facts.brokers) else [CONTROLLERS]
+    if facts.tokens not in (None, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED):
+        found.append(NO_LOGIN)
+    if facts.tokens == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED:
+        found.append(TOKENS)
     for need in NEEDS:
         if need == THREE_BROKERS:
             is_met = len(facts.brokers) == len(BROKERS)
@@ -67,7 +82,8 @@ def dependents() -> dict[str, frozenset[str]]:
     """The name of a need -> the cases (`family: name`) that depend on it."""
     found = json.loads(packaged_text(FILE))
     by_name = {name: frozenset(cases) for name, cases in found.items()}
-    return {CONTROLLERS.name: _OF_CONTROLLERS, **by_name}
+    by_hand = {CONTROLLERS: _OF_CONTROLLERS, NO_LOGIN: _WITHOUT_LOGIN, TOKENS: _WITH_TOKENS}
+    return {**{need.name: cases for need, cases in by_hand.items()}, **by_name}
 
 
 def reason_of(case: str, missing: list[Need]) -> str:

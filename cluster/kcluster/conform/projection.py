@@ -28,6 +28,8 @@ _OPERATORS: Final = ("value", "config_source", "synonyms", "is_default")
 _BROKER_LISTS: Final = ("brokers", "node_endpoints")
 _LEADER: Final = re.compile(r"leader -?\d+ epoch")
 _REPLICAS: Final = re.compile(r" replicas \[[\d, ]*\] isr \[[\d, ]*\]|\d+ replicas, \d+ in sync")
+_OF_LOGINS: Final = re.compile(r"\{sasl_port_")
+"""A run knows one listener, with or without logins."""
 _PORT: Final = re.compile(r"\{port_\d+\}")
 
 
@@ -42,6 +44,8 @@ class Projection(Struct, frozen=True):
         """An outcome of either side, as far as it is compared."""
         if isinstance(outcome, list):
             return [self.of(one) for one in outcome]
+        if isinstance(outcome, str):
+            outcome = _OF_LOGINS.sub("{port_", outcome)
         if isinstance(outcome, str) and not self.has_three_brokers:
             return _REPLICAS.sub("", _LEADER.sub("epoch", _PORT.sub("{port}", outcome)))
         if not isinstance(outcome, dict):

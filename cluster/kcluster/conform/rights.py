@@ -1,7 +1,7 @@
 """Rights: ACLs in short form, and the roles that send each request.
 
-Owns: the bodies of these ACLs, ROLES, creating ACLs until every broker knows them.  Never: logs in
-(logins.py does), knows a case.
+Owns: the bodies of these ACLs, ROLES, OWN_ROLES, which part of an outcome is of which roles,
+creating ACLs until every broker knows them.  Never: logs in (logins.py does), knows a case.
 
 A role is a user with one right, to everything whose name begins as the names of this run do.  So
 one request, sent by each role, shows which rights it needs, in which order they are checked, and
@@ -81,6 +81,42 @@ def _roles() -> dict[str, tuple[Right, ...]]:
 
 ROLES: Final[Mapping[str, tuple[Right, ...]]] = _roles()
 """Name -> rights.  The first has none; then one for each operation on each type of resource."""
+_OF_OWN_NAMES: Final = frozenset(
+    kind.code for kind in (AclResource.TOPIC, AclResource.GROUP, AclResource.TRANSACTIONAL_ID)
+)
+OWN_ROLES: Final[Mapping[str, tuple[Right, ...]]] = {
+    role: rights
+    for role, rights in ROLES.items()
+    if all(right["resource_type"] in _OF_OWN_NAMES for right in rights)
+}
+"""Those without a right to the cluster itself, to its users, or to tokens of others."""
+ANSWER: Final = "answer"
+"""The key of an outcome with what the role without rights gets, and all roles that get the same."""
+
+
+def by_roles(answers: Mapping[str, object]) -> JsonObject:
+    """The outcome of a request that each role sent: each different answer once, by its roles."""
+    by_text: dict[str, tuple[object, list[str]]] = {}
+    for role, answer in answers.items():
+        by_text.setdefault(repr(answer), (answer, []))[1].append(role)
+    return {
+        ANSWER if NOBODY in roles else ", ".join(roles): answer
+        for answer, roles in by_text.values()
+    }
+
+
+def of_own_roles(outcome: object) -> object:
+    """An outcome of `by_roles` as OWN_ROLES alone get it, with what else is in it."""
+    if not isinstance(outcome, dict):
+        return outcome
+    found: JsonObject = {}
+    for key, value in outcome.items():
+        roles = key.split(", ")
+        if roles[0] in ROLES:
+            roles = [role for role in roles if role in OWN_ROLES]
+        if roles:
+            found[", ".join(roles)] = value
+    return found
 
 
 def create_acls(runner: Asker, rights: Mapping[str, Iterable[Right]], values: Values) -> None:

@@ -34,9 +34,9 @@ from kcluster.conform.logins import log_in
 from kcluster.conform.plain import plain
 from kcluster.conform.probes import Answer
 from kcluster.conform.references import Reference
-from kcluster.conform.rights import NOBODY, ROLES, create_acls, delete_acls
+from kcluster.conform.rights import OWN_ROLES, ROLES, by_roles, create_acls, delete_acls
 from kcluster.conform.systems import CLOSED, SASL, SILENT, System
-from kcluster.conform.users import CONNECTION, NO_USERS, USER, RunUsers, log_in_user, make_user
+from kcluster.conform.users import CONNECTION, NO_USERS, USER, RunUsers, log_in_user, make_users
 from kcluster.json_types import JsonObject
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.errors import ProtocolError
@@ -107,6 +107,8 @@ class CaseRunner:
         }
         sasl = {id_: one[SASL][1] for id_, one in system.endpoints.items() if SASL in one}
         self.stage |= {f"sasl_port_{id_}": port for id_, port in sasl.items()}
+        self._has_roles = bool(sasl)
+        """Whether there is a user for each role."""
         self._logged_in: set[tuple[str, int]] = set()
         """The connections of roles, by name and broker."""
         self._ended: dict[tuple[str, int], bool] = {}
@@ -152,12 +154,12 @@ class CaseRunner:
 
     def _new_user(self, case: Case, to: int, values: Values) -> str:
         """Give {user} the rights of a case, and log in; the name of the connection."""
+        rights = {USER: case.rights or ()}
         if self._users.mechanism:
-            make_user(self, self._users, values)
-        create_acls(self, {USER: case.rights or ()}, values)
-        if self._users.mechanism:
-            log_in_user(self, self._users, to, values)
+            make_users(self, self._users, rights, values)
+            log_in_user(self, self._users, USER, CONNECTION, to, values)
         else:
+            create_acls(self, rights, values)
             log_in(self, LogIn(USER, CONNECTION), to, values)
         return CONNECTION
 
@@ -165,17 +167,25 @@ class CaseRunner:
         self, case: Case, version: int, request: Message | None, to: int, values: Values
     ) -> JsonObject:
         """The answer to the role without rights, then each other answer by its roles."""
-        by_text: dict[str, tuple[object, list[str]]] = {}
-        for role in ROLES:
+        has_users = bool(self._users.mechanism)
+        if has_users and not self._has_roles:
+            rights = {self._user_of(role): rights for role, rights in OWN_ROLES.items()}
+            make_users(self, self._users, rights, values)
+            self._has_roles = True
+        answers: dict[str, object] = {}
+        for role in OWN_ROLES if has_users else ROLES:
             if (role, to) not in self._logged_in:
-                log_in(self, LogIn(role, role), to, values)
+                if has_users:
+                    log_in_user(self, self._users, self._user_of(role), role, to, values)
+                else:
+                    log_in(self, LogIn(role, role), to, values)
                 self._logged_in.add((role, to))
-            answer = self._exchange(case, version, request, to, values, role)
-            by_text.setdefault(repr(answer), (answer, []))[1].append(role)
-        return {
-            "answer" if NOBODY in roles else ", ".join(roles): answer
-            for answer, roles in by_text.values()
-        }
+            answers[role] = self._exchange(case, version, request, to, values, role)
+        return by_roles(answers)
+
+    def _user_of(self, role: str) -> str:
+        """The name of the user of this run who has a role."""
+        return f"{self.tag}.{role}"
 
     def begin(self, *mentions: object) -> Values:
         """The values of a new run; creates the topics and groups that `mentions` use."""

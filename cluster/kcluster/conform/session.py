@@ -31,6 +31,7 @@ from kcluster.conform.needs import reason_of, unmet
 from kcluster.conform.projection import Projection
 from kcluster.conform.recorded import Recordings
 from kcluster.conform.references import Reference
+from kcluster.conform.rights import of_own_roles
 from kcluster.conform.running import CaseRunner
 from kcluster.conform.users import NO_USERS, RunUsers
 from kcluster.protocol import messages as m
@@ -59,7 +60,6 @@ TRIES: Final = 3
 """How often a case is asked again until it answers as Kafka does, or twice in the same way."""
 _REFUSED: Final = "AUTHORIZATION_FAILED"
 _NO_OPERATIONS: Final = "it stops brokers"
-_EVERY_RIGHT: Final = "it needs users with every right, also to the cluster itself"
 _OWN_SETTINGS: Final = "it needs logins with the settings of the recorded cluster"
 _SHOWN_BY: Final = {
     "group": ((ApiKey.DESCRIBE_GROUPS, -1), (ApiKey.OFFSET_FETCH, 9)),
@@ -271,7 +271,8 @@ class ConformSession:
             if reason := self._why_not_in(task, version):
                 reasons[reason] = reasons.get(reason, 0) + 1
                 continue
-            wanted = self._expected(expected)
+            is_by_role = isinstance(task.what, Case) and task.what.by_each_role
+            wanted = self._expected(of_own_roles(expected) if is_by_role else expected)
             try:
                 once = partial(self._once, runner, task, version)
                 answer = once() if runner.patience == 1 else self._repeated(once, wanted)
@@ -365,11 +366,8 @@ class ConformSession:
     def _why_no_users(self, what: Case | Conversation) -> str:
         """Why the users that a task needs are not there, "" if it needs none."""
         if isinstance(what, Conversation):
-            is_needed, missing = what.is_secured, _OWN_SETTINGS
-        else:
-            is_needed = what.by_each_role or what.rights is not None
-            missing = _EVERY_RIGHT if what.by_each_role else ""
-        return (self._users.reason or missing) if is_needed else ""
+            return (self._users.reason or _OWN_SETTINGS) if what.is_secured else ""
+        return self._users.reason if what.by_each_role or what.rights is not None else ""
 
     def _why_not_in(self, task: ConformTask, version: int) -> str:
         if not isinstance(task.what, Case):

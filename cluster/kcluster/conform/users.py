@@ -1,12 +1,12 @@
 """The users of a run on somebody's cluster, who log in by SCRAM.
 
-Owns: whether a run can have users and why not, making one, its login.  Never: gives rights
-(rights.py), deletes (cleaning.py).  Kafka: kafka-configs --alter --entity-type users.
+Owns: whether a run can have users and why not, making them, their logins.  Never: knows what a
+right is (rights.py), deletes (cleaning.py).  Kafka: kafka-configs --alter --entity-type users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -15,6 +15,8 @@ from kcluster.conform.case import LogIn
 from kcluster.conform.filling import Untried, Values
 from kcluster.conform.logins import Frames, log_in
 from kcluster.conform.probes import Asker
+from kcluster.conform.rights import Right, create_acls
+from kcluster.json_types import JsonObject
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.errors import error_of
@@ -67,27 +69,34 @@ def users_of(
     return RunUsers(reason="it needs users: the listener has no SCRAM")
 
 
-def make_user(runner: Asker, users: RunUsers, values: Values) -> None:
-    """Make {user}; Untried if the cluster refuses."""
-    salt = str(values.fill(USER)).encode()
-    salted = salted_password(users.mechanism, users.password, salt, ITERATIONS)
-    one = {
-        "name": USER,
-        "mechanism": SCRAM_CODES[users.mechanism],
-        "iterations": ITERATIONS,
-        "salt": salt,
-        "salted_password": salted,
-    }
-    body = {"upsertions": [one]}
+def make_users(
+    runner: Asker, users: RunUsers, rights: Mapping[str, Iterable[Right]], values: Values
+) -> None:
+    """Make these users, and give them rights; Untried if the cluster refuses."""
+    body = {"upsertions": [_credential(users, str(values.fill(name))) for name in rights]}
     answer = runner.message(m.AlterUserScramCredentialsResponse, body, 1, values)
     for row in answer.results:
         if row.error_code:
             raise Untried(f"no user can be made: {error_of(row.error_code).name}")
+    create_acls(runner, rights, values)
 
 
-def log_in_user(runner: Frames, users: RunUsers, to: int, values: Values) -> None:
-    """Log in as {user} at a broker as soon as it knows the user; Untried if it never does."""
-    login = LogIn(USER, CONNECTION, users.mechanism, users.password)
+def _credential(users: RunUsers, name: str) -> JsonObject:
+    salt = name.encode()
+    return {
+        "name": name,
+        "mechanism": SCRAM_CODES[users.mechanism],
+        "iterations": ITERATIONS,
+        "salt": salt,
+        "salted_password": salted_password(users.mechanism, users.password, salt, ITERATIONS),
+    }
+
+
+def log_in_user(
+    runner: Frames, users: RunUsers, name: str, on: str, to: int, values: Values
+) -> None:
+    """Log in as a user at a broker as soon as it knows the user; Untried if it never does."""
+    login = LogIn(name, on, users.mechanism, users.password)
     for _ in range(_TRIES):
         answers = log_in(runner, login, to, values)
         if all(isinstance(one, dict) and "error_code" not in one for one in answers):
