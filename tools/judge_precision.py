@@ -1,7 +1,7 @@
 """How often the judge of histories is right, measured on simulated runs whose truth is known.
 
-Owns: the comparison of judgements from outside with the truth, the runs that were played, the page.
-Never: draws a run (judge_runs.py does), judges.  Kafka: no counterpart.
+Owns: the comparison of judgements from outside with the truth, the runs that were played, the sums,
+the page.  Never: draws a run (judge_runs.py does), judges.  Kafka: no counterpart.
 
 The judge gets what the clients of a run saw, with the positions of consumers when they were closed,
 and no log; the truth is the verdict from
@@ -9,8 +9,9 @@ inside.  One more consumer reads every partition with read_committed from the be
 the records of each anomaly; a record that both name is found, one that only the truth names is
 missed, one that only the judge names is a false alarm.
 
-Runs are kept in a directory: the same command goes on where it ended, and a repaired judge judges
-the same runs again within minutes.
+The sums of each thousand runs are a line of `judge_results.jsonl`; the same command goes on where
+it ended, on another machine, too.  The runs themselves are kept in a directory, so that a repaired
+judge judges them again within minutes (`--again`).
 
     python -m tools.judge_precision --runs 100000 --jobs 2 --page docs/reference/judge.md
 """
@@ -25,11 +26,16 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from kcluster.checks.anomalies import Anomaly, find_anomalies
 from kcluster.checks.anomalies.facts import AckedOnly
@@ -43,6 +49,7 @@ from kcluster.scenario.play.running import try_scenario
 from tools.judge_runs import MeasuredRun, RunKind, prepared, run_of
 
 RUNS: Final = Path("build/judge-runs")
+RESULTS: Final = Path(__file__).with_name("judge_results.jsonl")
 POLL_SKIP: Final = "poll-skip"
 OF_READERS: Final = (POLL_SKIP, "nonmonotonic-poll")
 """Anomalies that concern a consumer, not only a record."""
@@ -51,6 +58,8 @@ NOT_RECEIVED: Final = (LOST, "unseen", POLL_SKIP)
 """Names of a record that a consumer should have received: which of them is right depends on whether
 the log has it, and only the inside knows that."""
 OF_ACKS: Final = ("inconsistent-offsets", "nonmonotonic-send")
+BLOCK: Final = 1_000
+"""The runs in one line of the results."""
 PART: Final = 50
 """The runs in one file."""
 COLLECT_EVERY: Final = 10
@@ -295,39 +304,93 @@ def named(anomalies: Iterable[Anomaly]) -> Findings:
     return found
 
 
+# -------------------------------------------------------------------------------------- the sums
+
+
+class KindSums(Struct):
+    """The runs of one kind: their number, and how many of them had what."""
+
+    runs: int = 0
+    with_anomalies: int = 0
+    with_false_alarms: int = 0
+    with_misses: int = 0
+    ended_by_bug: int = 0
+
+
+class Sums(Struct):
+    """What the runs of a block showed, or those of several.  `first`: the number of its first run;
+    `date`: of the judge; `records`: by the names of Measured, then by anomaly; `outcomes`: `from
+    inside/from outside` -> runs."""
+
+    first: int = 0
+    date: str = ""
+    runs: int = 0
+    sent: int = 0
+    read: int = 0
+    without_trace: int = 0
+    kinds: dict[RunKind, KindSums] = msgspec.field(default_factory=dict)
+    records: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    outcomes: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+COLUMNS: Final = ("found", "renamed", "undecided", "missed", "false_alarms")
+
+
+def sums_of(first: int, date: str, measured: Iterable[Measured]) -> Sums:
+    """The sums of a block."""
+    sums = Sums(first, date)
+    for each in measured:
+        sums.runs += 1
+        sums.sent += each.sent
+        sums.read += each.read
+        sums.without_trace += each.without_trace
+        kind = sums.kinds.setdefault(each.run.kind, KindSums())
+        kind.runs += 1
+        kind.with_anomalies += bool(each.found or each.undecided or each.missed)
+        kind.with_false_alarms += bool(each.false_alarms)
+        kind.with_misses += bool(each.missed)
+        kind.ended_by_bug += not each.outcomes[0]
+        for column in COLUMNS:
+            _add(sums.records.setdefault(column, {}), getattr(each, column))
+        if each.outcomes[0]:
+            _add(sums.outcomes, {"/".join(each.outcomes): 1})
+    return sums
+
+
+def _add(counts: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, count in more.items():
+        counts[name] = counts.get(name, 0) + count
+
+
+def total(blocks: Iterable[Sums]) -> Sums:
+    """The sums of several blocks."""
+    whole = Sums()
+    for block in blocks:
+        whole.runs += block.runs
+        whole.sent += block.sent
+        whole.read += block.read
+        whole.without_trace += block.without_trace
+        for name, kind in block.kinds.items():
+            known = whole.kinds.setdefault(name, KindSums())
+            for field in KindSums.__struct_fields__:
+                setattr(known, field, getattr(known, field) + getattr(kind, field))
+        for column, counts in block.records.items():
+            _add(whole.records.setdefault(column, {}), counts)
+        _add(whole.outcomes, block.outcomes)
+    return whole
+
+
 # ------------------------------------------------------------------------------------- the page
 
 
-def page(measured: Sequence[Measured]) -> Iterator[str]:
+def page(blocks: Sequence[Sums]) -> Iterator[str]:
     """The page with the figures."""
-    sent, read = sum(each.sent for each in measured), sum(each.read for each in measured)
-    yield "# The judge of histories, measured"
-    yield ""
-    yield f"`python -m tools.judge_precision`: {len(measured):,} runs in virtual time with {sent:,}"
-    yield f"sends and {read:,} records read, judged from outside, with the truth hidden"
-    yield "([how a history is judged](histories.md)). Records are counted. *Found*: the truth and"
-    yield "the judge name it. *Renamed*: both do, one as lost-write and the other as unseen or"
-    yield "poll-skip, or as what a torn transaction lacks: to clients, a record that nobody"
-    yield "received is the same whether the log has it or not. *Undecided*: the truth names it;"
-    yield "the judge says that the history does not show it, or the topic is compacted, so that a"
-    yield "record that a consumer did not get may have been removed. *Missed*: the truth alone"
-    yield "names it. *False alarms*: the judge alone names it. Precision is the share of found and"
-    yield "renamed records among those that the judge names, recall among those that the truth"
-    yield "names. The history has the positions of consumers when they were closed, and one"
-    yield "consumer that read all from the beginning. The truth knows no positions: promised"
-    yield "records that consumers passed by them, and that nobody received, are no false alarms;"
-    yield "neither are torn transactions of which read_committed consumers passed a record by them"
-    yield "that none of them received."
-    yield ""
-    yield "| anomaly | found | renamed | undecided | missed | false alarms | precision | recall |"
-    yield "|---|---|---|---|---|---|---|---|"
-    columns = tuple(Counter[str]() for _ in range(5))
-    for each in measured:
-        of_run = (each.found, each.renamed, each.undecided, each.missed, each.false_alarms)
-        for column, counts in zip(columns, of_run, strict=True):
-            column.update(counts)
+    sums = total(blocks)
+    dates = sorted({block.date for block in blocks})
+    days = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    yield HEAD.format(days=days, runs=sums.runs, sent=sums.sent, read=sums.read)
     for name in PROVABLE:
-        numbers = [each[name] for each in columns]
+        numbers = [sums.records[column].get(name, 0) for column in COLUMNS]
         found, renamed, undecided, missed, false_alarms = numbers
         right = found + renamed
         precision = share(right, right + false_alarms)
@@ -335,36 +398,48 @@ def page(measured: Sequence[Measured]) -> Iterator[str]:
         cells = " | ".join(f"{count:,}" for count in numbers)
         yield f"| {name} | {cells} | {precision} | {recall} |"
     yield ""
-    traceless = sum(each.without_trace for each in measured)
-    yield f"No client could know of {traceless:,} of the missed records: lost ones that had been"
-    yield "read before, and nothing sent or read afterwards, and no consumer's last position,"
-    yield "was at their offset or a lower one; and skipped ones that nobody received, whose"
-    yield "producers were promised nothing."
-    yield ""
+    yield WITHOUT_TRACE.format(count=sums.without_trace)
     yield "| runs | number | with anomalies | with false alarms | with misses | ended by a bug |"
     yield "|---|---|---|---|---|---|"
     for kind in RunKind:
-        runs = [each for each in measured if each.run.kind is kind]
-        of_runs = (
-            sum(bool(each.found or each.undecided or each.missed) for each in runs),
-            sum(bool(each.false_alarms) for each in runs),
-            sum(bool(each.missed) for each in runs),
-            sum(not each.outcomes[0] for each in runs),
-        )
-        yield f"| {kind} | {len(runs):,} | {' | '.join(f'{each:,}' for each in of_runs)} |"
+        cells = " | ".join(f"{n:,}" for n in astuple(sums.kinds.get(kind, KindSums())))
+        yield f"| {kind} | {cells} |"
     yield ""
     yield from SETTINGS
     yield ""
     yield "| verdict from inside | judgement from outside | runs |"
     yield "|---|---|---|"
-    outcomes = Counter(each.outcomes for each in measured if each.outcomes[0])
-    for (inside, outside), count in sorted(outcomes.items()):
-        yield f"| {inside} | {outside} | {count:,} |"
+    for pair, count in sorted(sums.outcomes.items()):
+        yield f"| {pair.replace('/', ' | ')} | {count:,} |"
     yield ""
     yield "The verdict from inside also judges what no client can see, such as a leader that should"
     yield "not have been elected."
 
 
+HEAD: Final = """\
+# The judge of histories, measured
+
+`python -m tools.judge_precision`, {days}: {runs:,} runs in virtual time with {sent:,} sends and
+{read:,} records read, judged from outside, with the truth hidden ([how a history is
+judged](histories.md)). Records are counted. *Found*: the truth and the judge name it. *Renamed*:
+both do, one as lost-write and the other as unseen or poll-skip, or as what a torn transaction
+lacks: to clients, a record that nobody received is the same whether the log has it or not.
+*Undecided*: the truth names it; the judge says that the history does not show it, or the topic is
+compacted, so that a record that a consumer did not get may have been removed. *Missed*: the truth
+alone names it. *False alarms*: the judge alone names it. Precision is the share of found and
+renamed records among those that the judge names, recall among those that the truth names. The
+history has the positions of consumers when they were closed, and one consumer that read all from
+the beginning. The truth knows no positions: promised records that consumers passed by them, and
+that nobody received, are no false alarms; neither are torn transactions of which read_committed
+consumers passed a record by them that none of them received.
+
+| anomaly | found | renamed | undecided | missed | false alarms | precision | recall |
+|---|---|---|---|---|---|---|---|"""
+WITHOUT_TRACE: Final = """\
+No client could know of {count:,} of the missed records: lost ones that had been read before, and
+nothing sent or read afterwards, and no consumer's last position, was at their offset or a lower
+one; and skipped ones that nobody received, whose producers were promised nothing.
+"""
 SETTINGS: Final = (
     "*Safe settings*: acks=all, min.insync.replicas 2 of 3, idempotent or transactional producers,",
     "and failures that overlap. *Unsafe settings*: acks=0 or 1, no idempotence, unclean elections,",
@@ -384,37 +459,65 @@ def share(part: int, whole: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--runs", type=int, default=BLOCK, help="in all, rounded up to thousands")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no block after them")
     parser.add_argument("--directory", type=Path, default=RUNS, help="where runs are kept")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, help="the page to write")
-    parser.add_argument(
-        "--judge-only", action="store_true", help="play nothing, judge what is kept"
-    )
+    parser.add_argument("--again", action="store_true", help="judge again what is kept")
     options = parser.parse_args()
     folder: Path = options.directory
     folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    parts = range(0, options.runs, PART)
-    kept = [first for first in parts if part_path(folder, first).exists()]
+    blocks = read_results(options.results)
     with ProcessPoolExecutor(options.jobs) as pool:
-        if not options.judge_only:
-            left = [first for first in parts if first not in set(kept)]
-            for _ in pool.map(partial(play_part, folder), left):
-                pass
-            kept = [*parts]
-        results = pool.map(partial(judge_part, folder), kept)
-        measured = [one for part in results for one in part]
-    for one in measured:
-        for example in one.examples:
-            run = one.run
-            where = f"{one.number} {run.kind} {run.name} seed {run.seed}"
-            print(f"{where}: {example}", file=sys.stderr)
-    text = "\n".join(page(measured)) + "\n"
+        for first in range(0, options.runs, BLOCK):
+            is_kept = all(part_path(folder, at).exists() for at in parts_of(first))
+            if first in blocks and not (options.again and is_kept):
+                continue
+            if time.monotonic() - began_s > 60 * options.minutes:
+                break
+            blocks[first] = measured_block(pool, folder, first)
+            write_results(options.results, blocks)
+            print(f"{first + BLOCK:,} runs, {time.monotonic() - began_s:.0f} s", file=sys.stderr)
+    text = "\n".join(page([*blocks.values()])) + "\n"
     if options.page is not None:
         options.page.write_text(text)
     print(text)
-    print(f"{time.monotonic() - began_s:.0f} s", file=sys.stderr)
+
+
+def parts_of(first: int) -> range:
+    """The numbers of the first runs in the files of a block."""
+    return range(first, first + BLOCK, PART)
+
+
+def measured_block(pool: ProcessPoolExecutor, folder: Path, first: int) -> Sums:
+    """Play the runs of a block that are not kept, and judge all of them."""
+    left = [at for at in parts_of(first) if not part_path(folder, at).exists()]
+    for _ in pool.map(partial(play_part, folder), left):
+        pass
+    judged = pool.map(partial(judge_part, folder), parts_of(first))
+    measured = [one for part in judged for one in part]
+    for one in measured:
+        where = f"{one.number} {one.run.kind} {one.run.name} seed {one.run.seed}"
+        for example in one.examples:
+            print(f"{where}: {example}", file=sys.stderr)
+    return sums_of(first, datetime.now(UTC).date().isoformat(), measured)
+
+
+def read_results(path: Path) -> dict[int, Sums]:
+    """The blocks that were measured, by the number of their first run."""
+    if not path.exists():
+        return {}
+    lines = path.read_text().splitlines()
+    return {one.first: one for one in (msgspec.json.decode(line, type=Sums) for line in lines)}
+
+
+def write_results(path: Path, blocks: Mapping[int, Sums]) -> None:
+    """Write the blocks, in the order of their runs."""
+    lines = [msgspec.json.encode(blocks[first]).decode() for first in sorted(blocks)]
+    path.write_text("\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":
