@@ -21,7 +21,6 @@ from kcluster.judge.judgment import Judgment
 from kcluster.pipeline.judge import judge_files
 from kcluster.pipeline.session import open_session
 
-PARTITIONS: Final = 48
 POLL: Final = 50
 EVERY: Final = 100_000
 LOST, TWICE = 13, 77
@@ -50,11 +49,11 @@ def lines_of(partition: int, records: int) -> Iterator[str]:
             batch.clear()
 
 
-def generate(path: Path, records: int) -> None:
+def generate(path: Path, records: int, partitions: int) -> None:
     """Write a history of this many sends, and as many reads."""
     with path.open("w") as file:
-        for partition in range(PARTITIONS):
-            file.writelines(lines_of(partition, records // PARTITIONS))
+        for partition in range(partitions):
+            file.writelines(lines_of(partition, records // partitions))
 
 
 def counts_of(judgment: Judgment) -> Counter[str]:
@@ -68,18 +67,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("records", type=int, help="sends; there are as many reads")
     parser.add_argument("file", type=Path, help="written, unless it exists")
+    parser.add_argument("--partitions", type=int, default=48, help="each fits into memory")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--heap", default="2g")
     options = parser.parse_args()
     if not options.file.exists():
-        generate(options.file, options.records)
+        generate(options.file, options.records, options.partitions)
     settings = {"spark.driver.memory": options.heap, "spark.sql.shuffle.partitions": "16"}
     began_s = time.monotonic()
     judgment = judge_files(open_session(options.master, settings), [options.file])
     took_s = time.monotonic() - began_s
-    each = options.records // PARTITIONS
+    each = options.records // options.partitions
     expected = {
-        name: PARTITIONS * (each // EVERY + (each % EVERY > place))
+        name: options.partitions * (each // EVERY + (each % EVERY > place))
         for name, place in (("lost-write", LOST), ("duplicate", TWICE))
     }
     counts = counts_of(judgment)

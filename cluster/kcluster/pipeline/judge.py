@@ -52,6 +52,7 @@ from kcluster.judge.parts import (
     parts_of,
 )
 from kcluster.judge.reading import repeated
+from kcluster.pipeline.workers import uncollected
 
 _ROUTE: Final = (
     "op string, client string, topic string, partition int, transaction bigint, number bigint,"
@@ -246,7 +247,10 @@ _Result = tuple[str, str, int, int, bytes]
 def _judge_rows(known: Known, rows: Iterable[Row]) -> Iterator[_Result]:
     """The results of some partitions, whose lines come one partition after the other."""
     for (topic, number), lines in groupby(rows, key=itemgetter(0, 1)):
-        yield from _results(known, None if topic is None else (topic, number), lines)
+        partition = None if topic is None else (topic, number)
+        with uncollected():
+            results = list(_results(known, partition, lines))
+        yield from results
 
 
 def _results(known: Known, partition: Partition | None, lines: Iterable[Row]) -> Iterator[_Result]:
