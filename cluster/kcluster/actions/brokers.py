@@ -1,4 +1,4 @@
-"""Actions on brokers' processes: kill, stop, start, pause, resume.
+"""Actions on processes of brokers and clients: kill, stop, start, pause, resume.
 
 Owns: these actions.  Never: ends a process itself (operations/verbs.py).  Kafka: kill,
 kafka-server-start.
@@ -36,9 +36,13 @@ _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 
 
 class OnBrokers(Action, frozen=True):
-    """An action on some brokers."""
+    """An action on processes of brokers, or of the workload's clients."""
 
-    brokers: Annotated[Targets, BROKERS, "The brokers; the controller may be named too."]
+    brokers: Annotated[
+        Targets,
+        BROKERS,
+        "The brokers; the controller and, in a scenario, clients of its workload may be named too.",
+    ]
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers)
@@ -46,7 +50,7 @@ class OnBrokers(Action, frozen=True):
 
 @action("kill", short="brokers", example="kill: {brokers: leader(orders-0), how: power}")
 class KillBrokers(OnBrokers, frozen=True):
-    """Kill brokers' processes.  Undone by starting them again."""
+    """Kill processes of brokers, or of the workload's clients.  Undone by starting them again."""
 
     MENU = (
         MenuItem("broker", "Kill (SIGKILL)", "{broker}", ("up",)),
@@ -108,7 +112,8 @@ class KillBrokers(OnBrokers, frozen=True):
 
 @action("stop", short="brokers", example="stop: 1")
 class StopBrokers(OnBrokers, frozen=True):
-    """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
+    """Stop brokers cleanly: SIGTERM, controlled shutdown; a client is closed.  Undone by starting
+    them again."""
 
     MENU = (MenuItem("broker", "Shut down cleanly", "{broker}", ("up",)),)
 
@@ -126,7 +131,7 @@ class StopBrokers(OnBrokers, frozen=True):
 
 @action("start", short="brokers", example="start: down")
 class StartBrokers(OnBrokers, frozen=True):
-    """Start brokers that are down, on the disks that they had."""
+    """Start brokers that are down, on the disks that they had; or clients, as new processes."""
 
     MENU = (MenuItem("broker", "Start", "{broker}", ("down",)),)
 
@@ -168,7 +173,8 @@ class StartBrokers(OnBrokers, frozen=True):
 
 @action("pause", short="brokers", example="pause: any followers(orders-0)")
 class PauseBrokers(OnBrokers, frozen=True):
-    """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
+    """Pause brokers or clients, as by SIGSTOP or a long garbage collection.  Undone by resuming
+    them."""
 
     MENU = (MenuItem("broker", "Pause", "{broker}", ("up",)),)
 
@@ -186,7 +192,7 @@ class PauseBrokers(OnBrokers, frozen=True):
 
 @action("resume", short="brokers", example="resume: 2")
 class ResumeBrokers(OnBrokers, frozen=True):
-    """Resume paused brokers."""
+    """Resume paused brokers or clients."""
 
     MENU = (MenuItem("broker", "Resume", "{broker}", ("paused",)),)
 
@@ -207,8 +213,11 @@ def _brokers_among(stage: Stage, found: Targets, may_be_none: bool = False) -> t
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
-    """Start the brokers that are down or shutting down; another step may have started some."""
+    """Start the processes that are down or shutting down; another step may have started some."""
     for broker_id in chosen:
+        if broker_id in stage.verbs.clients:
+            stage.verbs.restore(broker_id)
+            continue
         process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:
             stage.verbs.start(broker_id)
@@ -218,5 +227,5 @@ def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
 
 def _resume(stage: Stage, chosen: tuple[int, ...]) -> None:
     for broker_id in chosen:
-        if stage.dispatcher.processes[broker_id].state is ProcessState.PAUSED:
+        if stage.verbs.state(broker_id) is ProcessState.PAUSED:
             stage.verbs.resume(broker_id)

@@ -199,6 +199,19 @@ def refuse(client: ClientStateMachine, broker_id: int, error: str, now_ms: int) 
         client.on_disconnected(broker_id, now_ms)
 
 
+def put_in(
+    clients: dict[int, ClientStateMachine], client_id: int, client: ClientStateMachine, wire: Wire
+) -> Wire:
+    """Let a client have the callbacks of another one at a driver; returns its wire.  `wire`: the
+    driver's."""
+    registered = clients[client_id]
+    if isinstance(registered, LoginClient):
+        registered.client = client
+        return registered
+    clients[client_id] = client
+    return wire
+
+
 def with_logins(
     client: ClientStateMachine, access: ClientAccess, now_ms: Callable[[], int]
 ) -> ClientStateMachine:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.positions import Position
@@ -317,6 +317,19 @@ class Processor:
         """Die with the process: send nothing more."""
         self.producer.abort(now_ms)
         self.consumer.abort(now_ms)
+
+    def again(self, age_ms: int, last: Self) -> Self:
+        """The processor of a process that starts again, `age_ms` after the first start.  `last`:
+        the processor that ran before.  The numbers of its records go on."""
+        producer = self.producer
+        made = type(self)(
+            self.name,
+            self.consumer.ledger,
+            (self.plan.later(age_ms), self.settings),
+            (producer.plan.later(age_ms), producer.settings),
+        )
+        made.application.follow(last.application)
+        return made
 
     @property
     def assignment(self) -> tuple[Partition, ...]:

@@ -10,7 +10,7 @@ The records of a poll are acknowledged with the next fetch from their broker.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 from kcluster.clients.base import ClientBase
@@ -153,6 +153,12 @@ class ShareConsumer(ClientBase):
     def abort(self, now_ms: int) -> None:
         """Die with the process: send nothing more."""
         self._close()
+
+    def again(self, age_ms: int, last: Self) -> Self:
+        """The client of a process that starts again, `age_ms` after the first start.  `last`: the
+        client that ran before."""
+        plan = self.plan.later(age_ms)
+        return type(self)(self.name, self.ledger, plan, self.settings, self._release_share)
 
     def _login_failed(self, error: str, now_ms: int) -> None:
         self.failed = self.failed or error

@@ -32,6 +32,10 @@ from kcluster.events.brokers import (
     RegistrationRefused,
 )
 from kcluster.events.clients import (
+    ClientDown,
+    ClientPaused,
+    ClientResumed,
+    ClientStarted,
     ClientThrottled,
     GroupAssigned,
     GroupMemberExpired,
@@ -164,6 +168,10 @@ AnyEvent = (
     | StepSkipped
     | ProgramKilled
     | ProgramStarted
+    | ClientDown
+    | ClientStarted
+    | ClientPaused
+    | ClientResumed
 )
 """Every kind of event; msgspec decodes a record of one into its type."""
 
@@ -196,6 +204,10 @@ __all__ = [
     "BrokerStarted",
     "BrokerUnfenced",
     "CertificateReplaced",
+    "ClientDown",
+    "ClientPaused",
+    "ClientResumed",
+    "ClientStarted",
     "ClientThrottled",
     "ConfigChanged",
     "ControlledShutdown",

@@ -1,4 +1,4 @@
-"""Events of clients and of their groups, as brokers see them.
+"""Events of clients and of their groups.
 
 Owns: their facts.  Never: words for them (words/).
 Kafka: the logs of ClientQuotaManager and GroupCoordinator; KIP-714 for telemetry.
@@ -43,6 +43,37 @@ class TelemetryPushed(TaggedEvent, frozen=True):
     @property
     def subject(self) -> str:
         return self.client_id or self.client_instance_id
+
+
+class ClientProcessEvent(TaggedEvent, frozen=True):
+    """The base of events of a process of the workload's, by its client's name."""
+
+    client: str
+
+    @property
+    def subject(self) -> str:
+        return f"client {self.client}"
+
+
+class ClientDown(ClientProcessEvent, frozen=True):
+    """A client's process was killed, as by SIGKILL; otherwise it is being closed."""
+
+    is_killed: bool
+
+
+class ClientStarted(ClientProcessEvent, frozen=True):
+    """A client's process was started again.  `life`: the number of its starts, 2 for the first
+    restart."""
+
+    life: int
+
+
+class ClientPaused(ClientProcessEvent, frozen=True):
+    """A client's process was stopped, as by SIGSTOP."""
+
+
+class ClientResumed(ClientProcessEvent, frozen=True):
+    """A client's paused process runs again."""
 
 
 class GroupEvent(TaggedEvent, frozen=True):

@@ -52,7 +52,7 @@ class KafkaVerbs(Verbs):
     def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
         starts, resumes = verb is StateVerb.START, verb is StateVerb.RESUME
         states = [
-            (each, quorum.state_for(starts, resumes) if quorum is not None else self._state(each))
+            (each, quorum.state_for(starts, resumes) if quorum is not None else self.state(each))
             for each in nodes
             for quorum in [self._several(each)]
         ]

@@ -35,6 +35,10 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _ALL_BUT: Final = "all but "
 
 
+OF_PROCESSES: Final = ("kill", "stop", "start", "pause", "resume")
+"""The verbs for processes, which take brokers and the workload's clients."""
+
+
 class Target(Struct, frozen=True, kw_only=True):
     """A word for some nodes, by their meaning; a subclass per word."""
 
@@ -287,7 +291,10 @@ class ClientTarget(Target, frozen=True, kw_only=True):
             yield f"client {self.client}: {unknown('client', self.client, names.clients)}"
 
     def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
-        yield f"{self} is a client; {verb} takes brokers"
+        if verb in OF_PROCESSES:
+            yield from self.problems(names)
+        else:
+            yield f"{self} is a client; {verb} takes brokers"
 
 
 @target
@@ -301,7 +308,8 @@ class ClientsTarget(Target, frozen=True, kw_only=True):
         return finder.verbs.network.clients
 
     def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
-        yield f"{verb} takes brokers, not clients"
+        if verb not in OF_PROCESSES:
+            yield f"{verb} takes brokers, not clients"
 
 
 @target
@@ -495,9 +503,10 @@ class NameTarget(Target, frozen=True, kw_only=True):
         yield from self._problems((*names.from_steps, *names.clients))
 
     def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
-        if self.name in names.clients and self.name not in names.from_steps:
+        is_client = self.name in names.clients and self.name not in names.from_steps
+        if is_client and verb not in OF_PROCESSES:
             yield f"{self.name} is a client; {verb} takes brokers"
-        else:
+        elif not is_client:
             yield from self._problems(names.from_steps)
 
     def _problems(self, known: Sequence[str]) -> Iterator[str]:
@@ -592,6 +601,8 @@ class Finder:
         return tuple(self.plan.addresses)
 
     def state(self, node_id: int) -> ProcessState:
-        """The state of a node's process; a client is always up."""
+        """The state of a node's process; a client from outside is always up."""
+        if node_id in self.verbs.clients:
+            return self.verbs.clients[node_id].state
         process = self._dispatcher.processes.get(node_id)
         return ProcessState.UP if process is None else process.state

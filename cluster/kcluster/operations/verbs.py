@@ -44,6 +44,7 @@ from kcluster.operations.logs import fewest_copies
 from kcluster.operations.node_sets import NodeSets
 from kcluster.operations.programs import NoPrograms, RunningPrograms
 from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
+from kcluster.operations.running_clients import RunningClient
 from kcluster.operations.settled import Settled
 from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
 from kcluster.principals import USER_TYPE, Principal
@@ -77,12 +78,14 @@ class Verbs:
         self.admin = Admin(self._asking)
         self.programs: RunningPrograms = NoPrograms()
         """The users' programs beside the cluster."""
+        self.clients: dict[int, RunningClient] = {}
+        """The processes of a workload's clients, by their ids in the fabric."""
 
     # ------------------------------------------------------------------------ processes
 
     def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
         """The nodes on which the verb acts now, and the nodes that it leaves alone."""
-        return choose(verb, [(node, self._state(node)) for node in nodes], can_wait)
+        return choose(verb, [(node, self.state(node)) for node in nodes], can_wait)
 
     def chosen(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
         """The nodes on which the verb acts now; WrongState if a single node is named and its state
@@ -120,7 +123,10 @@ class Verbs:
         in the other methods: after its next start, another voter is active, with this metadata
         log."""
         self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
-        if how is DeathKind.CLEAN and broker_id != self.settled.controller_id:
+        client = self.clients.get(broker_id)
+        if client is not None:
+            _end(client, how)
+        elif how is DeathKind.CLEAN and broker_id != self.settled.controller_id:
             self._dispatcher.shut_down(broker_id, int(SHUT_DOWN_LIMIT_S * 1e6))
         else:
             self._dispatcher.take_down(broker_id, how)
@@ -128,6 +134,12 @@ class Verbs:
     def start(self, broker_id: int, kafka_version: str | None = None) -> None:
         """Start a process that is down; with a release, it runs as that release from now on."""
         self._process(broker_id, ProcessState.DOWN)
+        client = self.clients.get(broker_id)
+        if client is not None:
+            if kafka_version is not None:
+                raise ClusterError(f"client {client.name} has no release of Kafka")
+            client.start()
+            return
         disk = self._plan.disks.get(broker_id)
         if disk is not None and disk.is_full:
             raise ClusterError(f"broker {broker_id} cannot start: its disk is full")
@@ -139,6 +151,13 @@ class Verbs:
         """Undo an operation on a process: resume it if it is paused, start it if it is down, or
         start it as soon as its controlled shutdown is over."""
         dispatcher = self._dispatcher
+        client = self.clients.get(broker_id)
+        if client is not None:
+            if client.state is ProcessState.PAUSED:
+                client.resume()
+            elif client.state is ProcessState.DOWN:
+                client.start()
+            return
         process = dispatcher.processes[self.node(broker_id)]
         if process.state is ProcessState.PAUSED:
             self.resume(broker_id)
@@ -148,7 +167,11 @@ class Verbs:
             dispatcher.start_after_shutdown(broker_id)
 
     def restore_all(self) -> Iterator[str]:
-        """Restore every process; yields the reason for each process that cannot be restored."""
+        """Restore every process; yields the reason for each process that cannot be restored.  A
+        client that was killed stays dead."""
+        for client in self.clients.values():
+            if client.state is ProcessState.PAUSED:
+                client.resume()
         for node_id in (self.settled.controller_id, *self._plan.addresses):
             try:
                 self.restore(node_id)
@@ -251,7 +274,7 @@ class Verbs:
         for broker_id in broker_ids:
             if not any(one.protocol.has_sasl for one in self._plan.endpoints[broker_id]):
                 raise ClusterError(f"broker {broker_id} has no listener with SASL")
-        running = [each for each in broker_ids if self._state(each) is not ProcessState.DOWN]
+        running = [each for each in broker_ids if self.state(each) is not ProcessState.DOWN]
         for broker_id in running or broker_ids:
             self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
             self._dispatcher.dispatch(broker_id, EndSessions(user))
@@ -276,12 +299,20 @@ class Verbs:
     def pause(self, broker_id: int) -> None:
         """Pause a process, as by SIGSTOP."""
         self._process(broker_id, ProcessState.UP)
-        self._dispatcher.pause(broker_id)
+        client = self.clients.get(broker_id)
+        if client is not None:
+            client.pause()
+        else:
+            self._dispatcher.pause(broker_id)
 
     def resume(self, broker_id: int) -> None:
         """Resume a paused process."""
         self._process(broker_id, ProcessState.PAUSED)
-        self._dispatcher.resume(broker_id)
+        client = self.clients.get(broker_id)
+        if client is not None:
+            client.resume()
+        else:
+            self._dispatcher.resume(broker_id)
 
     # -------------------------------------------------------------------------- leaders
 
@@ -496,17 +527,36 @@ class Verbs:
             raise WrongName(_no_topic(name, topics))
         return topics[name]
 
-    def _state(self, node_id: int) -> ProcessState:
+    def state(self, node_id: int) -> ProcessState:
+        """The state of the process of a broker, of the controller, or of a workload's client."""
+        client = self.clients.get(node_id)
+        if client is not None:
+            return client.state
+        name = self._dispatcher.fabric.clients.get(node_id)
+        if name is not None:
+            text = "is no client of a scenario's workload; only their processes are here"
+            raise ClusterError(f"client {name or node_id} {text}")
         return self._dispatcher.processes[self.node(node_id)].state
 
     def _process(self, node_id: int, *allowed: ProcessState) -> None:
-        state = self._state(node_id)
+        state = self.state(node_id)
         if state not in allowed:
             raise ClusterError(f"{self._name(node_id)} is {state}")
 
     def _name(self, node_id: int) -> str:
+        if node_id in self.clients:
+            return f"client {self.clients[node_id].name}"
         is_controller = node_id == self.settled.controller_id
         return "the controller" if is_controller else f"broker {node_id}"
+
+
+def _end(client: RunningClient, how: DeathKind) -> None:
+    if how is DeathKind.KILL:
+        client.kill()
+    elif how is DeathKind.CLEAN:
+        client.stop()
+    else:
+        raise ClusterError(f"client {client.name} has no disk: {how} is for brokers")
 
 
 def _no_topic(topic: str, topics: Collection[str], suffix: str = "") -> str:

@@ -35,7 +35,6 @@ from kcluster.scenario.perform import running_stage
 from kcluster.scenario.play.running_stage import RunningStage
 from kcluster.scenario.play.workload import (
     WorkloadConsumer,
-    WorkloadProducer,
     client_accesses,
     make_clients,
     names_of_members,
@@ -72,7 +71,7 @@ class StartedClient(Struct):
 class _Running(Struct):
     """The clients of one StartedClient, and their own notes."""
 
-    clients: tuple[WorkloadProducer | WorkloadConsumer, ...]
+    clients: tuple[Producer | WorkloadConsumer, ...]
     ledger: Ledger
 
 
@@ -207,7 +206,7 @@ def _start(
             raise ClusterError(f"a client {name} runs already")
     ledger, stage = Ledger(), running_stage(cluster)
     producers, consumers = make_clients(workload, cluster.topology.profile, ledger)
-    clients: tuple[WorkloadProducer | WorkloadConsumer, ...] = (*producers, *consumers)
+    clients: tuple[Producer | WorkloadConsumer, ...] = (*producers, *consumers)
     accesses = client_accesses(workload, cluster.topology)
     for client in clients:
         stage.add_outside_client(client.name, client, accesses[client.name])

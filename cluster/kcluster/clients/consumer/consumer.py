@@ -11,7 +11,7 @@ while the application is in poll() and not processing records.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 from kcluster.clients.base import ClientBase
 from kcluster.clients.consumer.commits import Commits
@@ -141,6 +141,11 @@ class Consumer(ClientBase):
     def abort(self, now_ms: int) -> None:
         """Die with the process: send nothing more."""
         self._close()
+
+    def again(self, age_ms: int, last: Self) -> Self:
+        """The client of a process that starts again, `age_ms` after the first start.  `last`: the
+        client that ran before."""
+        return type(self)(self.name, self.ledger, self.plan.later(age_ms), self.settings)
 
     @property
     def is_idle(self) -> bool:

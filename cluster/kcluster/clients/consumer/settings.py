@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.clients.client_settings import ClientSettings
 from kcluster.clients.consumer.assignors import ASSIGNORS, COOPERATIVE_STICKY, RANGE
@@ -123,6 +124,11 @@ class ConsumerPlan(Struct, frozen=True):
     stop_ms: int = -1
     """The time at which the consumer is closed, in ms after the client's start; -1: when it is
     stopped."""
+
+    def later(self, age_ms: int) -> ConsumerPlan:
+        """The plan of a process that starts again, this long after the client's first start."""
+        stop_ms = self.stop_ms if self.stop_ms < 0 else max(0, self.stop_ms - age_ms)
+        return replace(self, start_ms=max(0, self.start_ms - age_ms), stop_ms=stop_ms)
 
     def problems(self, settings: ConsumerSettings) -> list[str]:
         """The contradictions in the plan, one line per problem."""

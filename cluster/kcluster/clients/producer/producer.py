@@ -12,7 +12,7 @@ Kafka's Sender has one thread.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 from kcluster.clients.base import ClientBase
 from kcluster.clients.ledger import Ledger, Partition
@@ -42,7 +42,9 @@ class Producer(ClientBase):
         settings = ProducerSettings() if settings is None else settings
         assert not settings.problems(), settings.problems()
         super().__init__(name, ledger, settings)
+        self.plan = plan
         self.settings = settings
+        self._ledger = ledger
         self.identity = Identity(settings, self.network) if settings.is_idempotent else None
         self.sender = Sender(settings, self.metadata, self.network, self.identity)
         self.application = Application(name, ledger, plan, self.sender)
@@ -58,7 +60,14 @@ class Producer(ClientBase):
         """Stop at once: records without an outcome are failed or unknown.  Kafka: close(0)."""
         self.application.stop(now_ms)
         self.sender.fail_all("", now_ms)
-        self._turn(now_ms)
+        self._close()
+
+    def again(self, age_ms: int, last: Self) -> Self:
+        """The client of a process that starts again, `age_ms` after the first start.  `last`: the
+        client that ran before.  The numbers of its records go on."""
+        made = type(self)(self.name, self._ledger, self.plan.later(age_ms), self.settings)
+        made.application.follow(last.application)
+        return made
 
     @property
     def acked(self) -> int:
@@ -89,6 +98,11 @@ class Producer(ClientBase):
         if blocked is not None:
             found.append((blocked.partition, 1, blocked.sent_ms))
         return found
+
+    def _close(self) -> None:
+        self.is_done = True
+        self.network.close()
+        self.deadline_ms = None
 
     # ---------------------------------------------------------------------------- a turn
 
@@ -123,9 +137,7 @@ class Producer(ClientBase):
             sender.is_flushing = application.is_over or application.is_out_of_memory
             sender.send_all(now_ms)
         if application.is_over and not self.pending:
-            self.is_done = True
-            network.close()
-            self.deadline_ms = None
+            self._close()
             return
         due_ms = network.due_ms
         if application.due_ms < due_ms:
@@ -172,7 +184,7 @@ class TransactionalProducer(Producer):
         """Stop at once: records without an outcome are failed or unknown.  Kafka: close(0)."""
         self.transactional.abandon(now_ms)
         self.sender.fail_all("", now_ms)
-        self._turn(now_ms)
+        self._close()
 
     def _turn(self, now_ms: int) -> None:
         if self.is_done:
@@ -199,9 +211,7 @@ class TransactionalProducer(Producer):
             sender.max_version = MAX_VERSION if is_v2 else LAST_PRODUCE_V1
             sender.send_all(now_ms)
         if application.is_over and not self.pending:
-            self.is_done = True
-            network.close()
-            self.deadline_ms = None
+            self._close()
             return
         due_ms = min(network.due_ms, application.due_ms, sender.expiry_ms, transactions.retry_ms)
         if sender.waiting and not transactions.is_request_in_flight:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.clients.client_settings import ClientSettings
 
@@ -130,3 +131,8 @@ class ProducerPlan(Struct, frozen=True):
     stopped."""
     transactions: TransactionPlan | None = None
     """The use of transactions; None: records are sent outside of transactions."""
+
+    def later(self, age_ms: int) -> ProducerPlan:
+        """The plan of a process that starts again, this long after the client's first start."""
+        stop_ms = self.stop_ms if self.stop_ms < 0 else max(0, self.stop_ms - age_ms)
+        return replace(self, start_ms=max(0, self.start_ms - age_ms), stop_ms=stop_ms)

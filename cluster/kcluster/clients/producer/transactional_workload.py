@@ -47,7 +47,7 @@ class TransactionalApplication(Application):
         self.transactions = transactions
         self._ledger = ledger
         self._transaction_plan: TransactionPlan = plan.transactions
-        self._number = 0
+        self.transaction_count = 0
         self._filled = 0
         """The number of records in the current transaction."""
         self._give_up_ms = NEVER_MS
@@ -59,6 +59,11 @@ class TransactionalApplication(Application):
         self.is_stopping = True
         self._give_up_ms = now_ms + self._sender.settings.max_block_ms
         self.due_ms = now_ms
+
+    def follow(self, last: Application) -> None:
+        super().follow(last)
+        assert isinstance(last, TransactionalApplication)
+        self.transaction_count = last.transaction_count
 
     def abandon(self, now_ms: int) -> None:
         """Die with the process."""
@@ -112,12 +117,12 @@ class TransactionalApplication(Application):
     def _start_transaction(self, now_ms: int) -> None:
         transactions = self.transactions
         transactions.begin()
-        self._number += 1
+        self.transaction_count += 1
         self._filled = 0
         self.transaction = ClientTransaction(
             producer=self._name,
             transactional_id=self._sender.settings.transactional_id,
-            number=self._number,
+            number=self.transaction_count,
             version=transactions.version,
             producer_id=transactions.producer_id,
             producer_epoch=transactions.producer_epoch,
@@ -147,7 +152,7 @@ class TransactionalApplication(Application):
     def _finish(self, now_ms: int) -> bool:
         """Commit the transaction, or flush() and abort it if an abort is planned; False while
         flush() blocks."""
-        if not self._transaction_plan.is_aborted(self._number):
+        if not self._transaction_plan.is_aborted(self.transaction_count):
             self.transactions.end(commit=True)
             return True
         self.is_flushing = self._sender.has_incomplete
@@ -191,7 +196,7 @@ class TransactionalApplication(Application):
     # ----------------------------------------------------------------------------- records
 
     def _is_exhausted(self) -> bool:
-        return self.record_count == self.plan.count or self._next_ms() >= self._stop_ms
+        return self.next_number == self.plan.count or self._next_ms() >= self._stop_ms
 
     def _new_send(self, now_ms: int, topic: str, index: int, value: bytes) -> SentRecord:
         send = super()._new_send(now_ms, topic, index, value)

@@ -27,13 +27,15 @@ class Application:
     """Creates the records of a plan.
 
     `due_ms`: the time at which `run` must be called.  `record_count`: the number of records created
-    so far.  `is_over`: whether no more records will follow.  `is_blocked`: whether send() waits for
+    so far, `first_number`: that of the first one, 0 unless the process was started again.
+    `is_over`: whether no more records will follow.  `is_blocked`: whether send() waits for
     metadata, or for memory if `is_out_of_memory`.
     """
 
     def __init__(self, name: str, ledger: Ledger, plan: ProducerPlan, sender: Sender) -> None:
         self.plan = plan
         self.record_count = 0
+        self.first_number = 0
         self.due_ms = NEVER_MS
         self.is_over = False
         self.is_blocked = False
@@ -50,6 +52,10 @@ class Application:
         self._round_robin_counters: dict[str, int] = {}
         self._partitions_by_key: dict[tuple[bytes, int], int] = {}
         """The partition of each key (and partition count): keys are hashed once."""
+
+    def follow(self, last: Application) -> None:
+        """Go on with the numbers of the application of an earlier process."""
+        self.first_number = last.next_number
 
     def start(self, now_ms: int) -> None:
         """Set the start and stop times."""
@@ -73,6 +79,11 @@ class Application:
         self.due_ms = NEVER_MS
 
     @property
+    def next_number(self) -> int:
+        """The number of the next record."""
+        return self.first_number + self.record_count
+
+    @property
     def is_waiting_for_metadata(self) -> bool:
         """Whether send() waits for metadata."""
         return self.is_blocked and not self.is_out_of_memory
@@ -88,7 +99,7 @@ class Application:
         while not self.is_over:
             if self._record is None:
                 next_ms = self._next_ms()
-                if self.record_count == plan.count or next_ms >= self._stop_ms:
+                if self.next_number == plan.count or next_ms >= self._stop_ms:
                     self.is_over = True
                     self.due_ms = NEVER_MS
                     return
@@ -109,7 +120,7 @@ class Application:
 
     def _create_record(self, now_ms: int) -> None:
         plan = self.plan
-        number = self.record_count
+        number = self.next_number
         self.record_count += 1
         value = f"{self._name}:{number}".encode()
         if len(value) < plan.size_bytes:

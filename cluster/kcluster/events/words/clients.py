@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcluster.events.clients import ClientThrottled, TelemetryPushed
+from kcluster.events.clients import (
+    ClientDown,
+    ClientPaused,
+    ClientResumed,
+    ClientStarted,
+    ClientThrottled,
+    TelemetryPushed,
+)
 from kcluster.events.words.base import text_of
 
 
@@ -32,3 +39,23 @@ def _(event: TelemetryPushed) -> str:
         f"client {event.subject} pushed {event.size_bytes} bytes of metrics"
         f" (push {event.pushes}, {event.total_bytes} bytes in total)"
     )
+
+
+@text_of.register
+def _(event: ClientDown) -> str:
+    return "killed: its connections are closed" if event.is_killed else "is being closed"
+
+
+@text_of.register
+def _(event: ClientStarted) -> str:
+    return f"started again, life {event.life}"
+
+
+@text_of.register
+def _(_event: ClientPaused) -> str:
+    return "paused"
+
+
+@text_of.register
+def _(_event: ClientResumed) -> str:
+    return "resumed"

@@ -21,6 +21,7 @@ from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.checks.verdict_facts import UNKNOWN
 from kcluster.clients.consumer.settings import READ_COMMITTED
 from kcluster.clients.ledger import Ledger, Partition
+from kcluster.clients.producer.producer import Producer
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.config.files.secrets import text_without_secrets
 from kcluster.contract import Note
@@ -30,14 +31,10 @@ from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
+from kcluster.scenario.play.client_process import ClientProcess
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import ScenarioStage
-from kcluster.scenario.play.workload import (
-    WorkloadConsumer,
-    WorkloadProducer,
-    client_accesses,
-    make_clients,
-)
+from kcluster.scenario.play.workload import WorkloadConsumer, client_accesses, make_clients
 from kcluster.version import __version__
 
 CALM_LIMIT_MS: Final = 300_000
@@ -162,12 +159,12 @@ class ScenarioRun:
         self.asked = asked
         recorder.keeps_states = asked.states
         self.runner = Runner(scenario, stage)
-        self._producers: list[WorkloadProducer] = []
-        self._consumers: list[WorkloadConsumer] = []
+        self._producers: list[ClientProcess[Producer]] = []
+        self._consumers: list[ClientProcess[WorkloadConsumer]] = []
         self._began_ms = self._first_note = 0
-        self._readers: dict[str, list[WorkloadConsumer]] = {}
+        self._readers: dict[str, list[ClientProcess[WorkloadConsumer]]] = {}
         """The consumers by group; a consumer without a group by its own name."""
-        self._sharing: list[ShareConsumer] = []
+        self._sharing: list[ClientProcess[WorkloadConsumer]] = []
         self._arrived_ms: int | None = None
         self._shared_ms: int | None = None
         """The time since which only share groups may have work left."""
@@ -176,27 +173,31 @@ class ScenarioRun:
         """Start the clients and the first step."""
         self._began_ms = self.stage.dispatcher.now_ms
         self._first_note = len(self.stage.notes())
-        self._producers, self._consumers = make_clients(
+        producers, consumers = make_clients(
             self.scenario.workload, self.stage.client_profile, self.stage.ledger
         )
-        for consumer in self._consumers:
+        self._producers = [ClientProcess(client, self._began_ms) for client in producers]
+        self._consumers = [ClientProcess(client, self._began_ms) for client in consumers]
+        for process in self._consumers:
+            consumer = process.client
             if isinstance(consumer, ShareConsumer):
-                self._sharing.append(consumer)
+                self._sharing.append(process)
                 continue
             key = consumer.settings.group_id or f"consumer {consumer.name}"
-            self._readers.setdefault(key, []).append(consumer)
+            self._readers.setdefault(key, []).append(process)
         self.stage.ledger.lock_duration_ms = self.stage.lock_duration_ms()
-        clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
         accesses = client_accesses(self.scenario.workload, self.scenario.topology)
-        for client in clients:
-            self.stage.add_client(client.name, client, accesses[client.name])
+        for producer in self._producers:
+            self.stage.add_process(producer, accesses[producer.name])
+        for reader in self._consumers:
+            self.stage.add_process(reader, accesses[reader.name])
         self.runner.start()
 
     def calm_down(self, steps_may_be_left: bool = False) -> None:
         """Stop the producers and the steps, and undo every fault."""
         now_ms = self.stage.dispatcher.now_ms
         for producer in self._producers:
-            producer.stop(now_ms)
+            producer.end(now_ms)
         self.runner.end(steps_may_be_left)
 
     def is_quiet(self) -> bool:
@@ -207,7 +208,7 @@ class ScenarioRun:
     def unfinished(self) -> Iterator[str]:
         """The work for which the run still waits, one line each."""
         for producer in self._producers:
-            if not producer.is_done:
+            if not producer.client.is_done:
                 yield f"producer {producer.name} has sends without an outcome"
         if not self._have_sends_arrived():
             yield f"records sent with acks=0 may arrive for {ARRIVAL_MS} ms"
@@ -218,7 +219,7 @@ class ScenarioRun:
         yield from self._unshared()
 
     def _have_sends_arrived(self) -> bool:
-        if not all(producer.is_done for producer in self._producers):
+        if not all(producer.client.is_done for producer in self._producers):
             return True
         if self._arrived_ms is None:
             sends = self.stage.ledger.sends
@@ -242,7 +243,7 @@ class ScenarioRun:
         end.  In a group, one member must read it: after a rebalance each partition has a reader
         again."""
         for readers in self._readers.values():
-            present = [reader for reader in readers if not reader.is_done]
+            present = [process.client for process in readers if process.is_up]
             for reader in present:
                 if not reader.is_idle:
                     yield f"{reader.name} is in a transaction"
@@ -262,7 +263,7 @@ class ScenarioRun:
     def _unshared(self) -> Iterator[str]:
         """A line for each share group or share partition that may still be working: no answer shows
         that all records were delivered."""
-        present = [consumer for consumer in self._sharing if not consumer.is_done]
+        present = self._present_sharing()
         if not present:
             return
         now_ms = self.stage.dispatcher.now_ms
@@ -287,6 +288,11 @@ class ScenarioRun:
             elif not is_over:
                 yield f"share group {key.group_id}: partition {key.partition} has records in flight"
 
+    def _present_sharing(self) -> list[ShareConsumer]:
+        """The share consumers whose processes run."""
+        running = (process.client for process in self._sharing if process.is_up)
+        return [client for client in running if isinstance(client, ShareConsumer)]
+
     def _unassigned(self, sharing: list[ShareConsumer]) -> Iterator[str]:
         """A line for each partition that no member of a share group has been assigned: a member
         that joins again has none for a while."""
@@ -302,7 +308,8 @@ class ScenarioRun:
     def _unowned(self) -> Iterator[tuple[str, Partition]]:
         """The partitions that groups with members read and that no member owns."""
         for group, readers in self._readers.items():
-            present = [reader for reader in readers if not reader.is_done and reader.plan.topics]
+            running = [process.client for process in readers if process.is_up]
+            present = [reader for reader in running if reader.plan.topics]
             for partition in self._subscribed(present):
                 if not any(partition in reader.assignment for reader in present):
                     yield group, partition
@@ -329,14 +336,22 @@ class ScenarioRun:
         if self.scenario.heal:
             ledger = self.stage.ledger
             ledger.unowned = list(self._unowned())
-            present = [one.settings.group_id for one in self._sharing if not one.is_done]
+            present = [one.settings.group_id for one in self._present_sharing()]
             ledger.present_share_groups = dict.fromkeys(present)
         for consumer in self._consumers:
-            consumer.stop(self.stage.dispatcher.now_ms)
+            consumer.end(self.stage.dispatcher.now_ms)
 
     def are_consumers_gone(self) -> bool:
         """Whether all consumers have left."""
-        return all(consumer.is_done for consumer in self._consumers)
+        return all(consumer.client.is_done for consumer in self._consumers)
+
+    def _could_read(self) -> bool:
+        """Whether consumers had the time to read to the end: none is dead for good, or was refused
+        by security."""
+        return not any(
+            process.is_ended or process.client.failed in SECURITY_ERRORS
+            for process in self._consumers
+        )
 
     def result(
         self,
@@ -354,8 +369,7 @@ class ScenarioRun:
             self.recorder,
             stage.ledger,
             healed=scenario.heal and is_quiet,
-            # A consumer that security refused did not have the time to read to the end.
-            drained=is_quiet and not any(x.failed in SECURITY_ERRORS for x in self._consumers),
+            drained=is_quiet and self._could_read(),
             began_ms=self._began_ms,
             clients=stage.client_ids(),
             patience_ms=stage.patience_ms,

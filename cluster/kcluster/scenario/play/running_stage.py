@@ -32,7 +32,9 @@ class StoppableClient(ClientStateMachine, Protocol):
 
 
 class StageClients(Protocol):
-    """The project's own clients in a running cluster."""
+    """The project's own clients in a running cluster.  `clients`: by their ids in the fabric."""
+
+    clients: dict[int, ClientStateMachine]
 
     def add_client(
         self, client: ClientStateMachine, kafka_id: str = "", access: ClientAccess | None = None
@@ -65,6 +67,12 @@ class RunningStage(ScenarioStage):
 
     def _add(self, client: ClientStateMachine, access: ClientAccess | None) -> Wire:
         return self._clients.add_client(client, access=access)
+
+    def _at_driver(self) -> dict[int, ClientStateMachine]:
+        return self._clients.clients
+
+    def _called(self) -> None:
+        self._clients.leave()
 
     def add_outside_client(
         self, name: str, client: ClientStateMachine, access: ClientAccess | None = None

@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
+from typing import final
 
 from kcluster.actions.stage import Stage, StageClock
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.clients.ledger import Ledger, Outcome, Partition
+from kcluster.clients.logins import put_in
 from kcluster.clients.wire import ClientStateMachine, Wire
-from kcluster.contract import Note
+from kcluster.contract import Event, Note
 from kcluster.evidence.history import OpenTransaction
 from kcluster.evidence.transactions import open_in
 from kcluster.operations.conditions import SETTLED, Condition, ConditionFacts
@@ -23,6 +25,7 @@ from kcluster.protocol.names import has_internal_prefix
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.scenario.language.model import Checks
+from kcluster.scenario.play.client_process import Client, ClientProcess
 from kcluster.security.client_access import ClientAccess
 
 
@@ -62,6 +65,24 @@ class ScenarioStage(ABC, Stage):
     def _add(self, client: ClientStateMachine, access: ClientAccess | None) -> Wire:
         """Start a client."""
 
+    @abstractmethod
+    def _at_driver(self) -> dict[int, ClientStateMachine]:
+        """The driver's clients, by their ids in the fabric."""
+
+    @abstractmethod
+    def _called(self) -> None:
+        """Do the work that is due after a call of a client."""
+
+    def hand_over(self, client: ClientStateMachine, wire: Wire) -> Wire:
+        """Let another state machine have the callbacks of the client with this wire of the driver;
+        returns the wire that the client uses."""
+        return put_in(self._at_driver(), wire.client_id, client, wire)
+
+    def client_called(self, event: Event) -> None:
+        """Do the work that is due after a call of a client, and note the event."""
+        self.dispatcher.note(event)
+        self._called()
+
     # ----------------------------------------------------------------- clients and conditions
 
     def add_client(
@@ -74,6 +95,12 @@ class ScenarioStage(ABC, Stage):
             self.ledger.principals[name] = str(access.principal)
         self.clients[name] = wire.client_id
         return wire
+
+    def add_process(self, process: ClientProcess[Client], access: ClientAccess) -> None:
+        """Start a client of the workload whose process steps may act on."""
+        wire = self.add_client(process.name, process.client, access)
+        process.seat = _Seat(self, wire)
+        self.verbs.clients[wire.client_id] = process
 
     def holds(self, condition: Condition, since: int = 0) -> bool:
         """Whether a condition holds; events count from the note with index `since` on."""
@@ -141,6 +168,25 @@ class ScenarioStage(ABC, Stage):
     def notes(self) -> list[Note]:
         """All notes so far, oldest first."""
         return self._notes
+
+
+@final
+class _Seat:
+    """A client's place at the driver of a stage."""
+
+    def __init__(self, stage: ScenarioStage, wire: Wire) -> None:
+        self._stage = stage
+        self._wire = wire
+
+    @property
+    def now_ms(self) -> int:
+        return self._stage.dispatcher.now_ms
+
+    def hand_over(self, client: ClientStateMachine) -> Wire:
+        return self._stage.hand_over(client, self._wire)
+
+    def called(self, event: Event) -> None:
+        self._stage.client_called(event)
 
 
 def counted(ledger: Ledger, word: str, client: str) -> int:

@@ -48,6 +48,12 @@ class VirtualStage(ScenarioStage):
     def _add(self, client: ClientStateMachine, access: ClientAccess | None) -> Wire:
         return self.driver.add_client(client, access)
 
+    def _at_driver(self) -> dict[int, ClientStateMachine]:
+        return self.driver.time.clients
+
+    def _called(self) -> None:
+        """Do nothing: virtual time gives every client a turn in its next pass."""
+
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:
         """Advance time until `is_over()`, at most `limit_ms`; returns whether it holds.  After a
         livelock, it never holds."""

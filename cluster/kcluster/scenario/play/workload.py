@@ -18,7 +18,6 @@ from kcluster.clients.processor import Processor
 from kcluster.clients.producer.producer import Producer, TransactionalProducer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
 from kcluster.clients.share_consumer import ShareConsumer
-from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.client_access import access_of
 from kcluster.config.topology.model import Topology
 from kcluster.scenario.language.client_configs import ClientSettings, defaults_of, pace_of, paced
@@ -29,6 +28,7 @@ from kcluster.scenario.language.model import (
     TransactionSpec,
     WorkloadSpec,
 )
+from kcluster.scenario.play.client_process import ProcessedClient
 from kcluster.security.client_access import ClientAccess
 
 _DIRECT: Final = {
@@ -44,26 +44,11 @@ _DIRECT: Final = {
 """The settings that a producer's keys in a scenario file set, by key."""
 
 
-class WorkloadProducer(ClientStateMachine, Protocol):
-    """A producer of the workload."""
-
-    name: str
-    is_done: bool
-
-    def stop(self, now_ms: int) -> None:
-        """Create no more records, but send the existing ones."""
-
-
-class WorkloadConsumer(ClientStateMachine, Protocol):
+class WorkloadConsumer(ProcessedClient, Protocol):
     """A consumer of the workload."""
 
-    name: str
     plan: ConsumerPlan
     settings: ConsumerSettings
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the consumer is closed."""
 
     @property
     def failed(self) -> str:
@@ -80,15 +65,12 @@ class WorkloadConsumer(ClientStateMachine, Protocol):
     def position(self, topic: str, partition: int) -> int:
         """The offset of the next record; -1 if there is no position."""
 
-    def stop(self, now_ms: int) -> None:
-        """Commit, and leave the group."""
-
 
 def make_clients(
     workload: WorkloadSpec, profile: str, ledger: Ledger
-) -> tuple[list[WorkloadProducer], list[WorkloadConsumer]]:
+) -> tuple[list[Producer], list[WorkloadConsumer]]:
     """All clients of a workload."""
-    producers: list[WorkloadProducer] = [
+    producers: list[Producer] = [
         make_producer(spec, profile, ledger) for spec in workload.producers
     ]
     consumers: list[WorkloadConsumer] = [

@@ -28,6 +28,7 @@ class _WorldClients:
     def __init__(self, cluster: WorldCluster) -> None:
         self._plan = cluster.plan
         self._time = cluster.driver.time
+        self.clients = cluster.driver.time.clients
         self._wires: dict[int, ClientWire] = {}
 
     def add_client(
