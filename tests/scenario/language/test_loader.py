@@ -103,7 +103,10 @@ WRONG = (
         "steps: [{create_topic: {name: o, config: {min_insync_replica: 2}}}]",
         "no such topic config; did you mean min.insync.replicas?",
     ),
-    ("{workload: {producers: {topic: o, name: sh}}, steps: [{restart: sh}]}", "sh is a client; restart"),
+    (
+        "{workload: {producers: {topic: o, name: sh}}, steps: [{restart: sh}]}",
+        "sh is a client; restart",
+    ),
     ("workload: {producers: {}}", "workload.producers.topic"),
     ("workload: {producers: {topic: orders, rate: fast}}", "not a rate like 50/s"),
     ("workload: {consumers: {group: g}}", "topics, partitions: one of them must be given"),

@@ -77,7 +77,9 @@ def test_kill__a_group_waits_for_the_session_of_a_dead_member() -> None:
 
 
 def test_kill__without_heal_a_client_is_dead_for_good() -> None:
-    result = played("{at: 1s, kill: [reader-1, reader-2]}", more="heal: false\nchecks: {verdict: unknown}\n")
+    result = played(
+        "{at: 1s, kill: [reader-1, reader-2]}", more="heal: false\nchecks: {verdict: unknown}\n"
+    )
     assert result.failures == []
     assert readers_after(result, 1_010, 60_000) == set()
 
