@@ -32,11 +32,22 @@ def schedule(seed: int) -> Scenario:
     return Scenario.parse(schedule_text(seed), f"random_{seed}.yaml")
 
 
+def settings_name(seed: int) -> str:
+    """The settings of a seed's schedule: `acks=1`, `safe, idempotent`."""
+    _, _, _, name, idempotent = _settings(Random(f"{seed}/certified"))
+    return f"{name}, idempotent" if idempotent else name
+
+
+def _settings(rng: Random) -> tuple[str, int, bool, str, bool]:
+    """As one of _SETTINGS, and whether the producer is idempotent."""
+    acks, min_insync, unclean, name = rng.choice(_SETTINGS)
+    return acks, min_insync, unclean, name, acks == "all" and rng.random() < 0.5
+
+
 def schedule_text(seed: int) -> str:
     """The scenario file of a seed's schedule."""
     rng = Random(f"{seed}/certified")
-    acks, min_insync, unclean, name = rng.choice(_SETTINGS)
-    idempotent = acks == "all" and rng.random() < 0.5
+    acks, min_insync, unclean, name, idempotent = _settings(rng)
     flag = {False: "false", True: "true"}
     config = f"min.insync.replicas: {min_insync}, unclean.leader.election.enable: {flag[unclean]}"
     steps = "".join(f"  - {step}\n" for step in _steps(rng))

@@ -7,6 +7,7 @@ Owns: which outcomes and windows count as equal, the page `docs/reference/certif
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final
@@ -14,7 +15,8 @@ from typing import Final
 from msgspec import Struct
 
 from compare.certified.played import Ground, Record, refusals
-from compare.certified.reasons import DIFFERENCES
+from compare.certified.reasons import DIFFERENCES, RANDOM_DIFFERENCES
+from compare.certified.schedules import settings_name
 from kcluster.config.files.fields import duration_text
 from kcluster.scenario.language.certified import Certified
 from kcluster.scenario.language.scenario import Scenario
@@ -23,6 +25,7 @@ FACTOR: Final = 2
 START_MS: Final = 8_000
 """A window of real brokers may be longer by this: their JVMs start and load their logs, for which
 simulated brokers take no time, and the machine was busy."""
+NO_REASON: Final = "not explained yet"
 WINDOWS: Final = ("detection_ms", "election_ms", "writes_ms")
 
 
@@ -68,8 +71,12 @@ class Row(Struct, frozen=True):
         return None if not ours or not kafka else kafka / ours
 
     def is_within(self, name: str) -> bool:
-        """Whether two windows are within FACTOR, or START_MS, of each other."""
-        ours, kafka = self.ours.window_ms(name) or 0, self.kafka.window_ms(name) or 0
+        """Whether two windows are within FACTOR, or START_MS, of each other; an election also if
+        one side has none: whether a fault meets a leader may be up to chance."""
+        ours, kafka = self.ours.window_ms(name), self.kafka.window_ms(name)
+        if name == "election_ms" and None in (ours, kafka):
+            return True
+        ours, kafka = ours or 0, kafka or 0
         return ours <= FACTOR * kafka + START_MS and kafka <= FACTOR * ours + START_MS
 
 
@@ -157,7 +164,8 @@ times. A cell `1.0 s / 1.2 s` has our time, then Kafka's, each the median of the
   the next leader, *no writes* as long as the worst partition could not be written. The ratio is
   Kafka's time without writes by ours.
 - Two windows are equal if neither is longer than {factor} times the other, plus {start}: Kafka's
-  JVMs start in seconds, simulated brokers at once.
+  JVMs start in seconds, simulated brokers at once. Of an election, a side may have none (`-`):
+  whether a fault met a leader was up to chance.
 
 `make certify` plays what has no record yet; `ARGS="--times kafka"` plays it with Kafka's own times,
 which takes ten times as long. The records are in `compare/certified/incidents.jsonl`, and each file
@@ -244,7 +252,7 @@ def _differences(rows: Sequence[Row]) -> Iterator[str]:
         return
     yield "### Differences\n"
     for row in found:
-        reason = DIFFERENCES.get(row.name, "not explained yet")
+        reason = DIFFERENCES.get(row.name, NO_REASON)
         seen = "".join(f" Seen: {x}." for x in (*row.ours.failures, *row.kafka.failures))
         yield f"- **{row.name}**: {reason}.{seen}"
     yield ""
@@ -260,15 +268,65 @@ def _random_section(rows: Sequence[Row]) -> Iterator[str]:
     if not rows:
         return
     differing = [row for row in rows if not is_found_by_ours(row)]
+    known = anomalies_of_ours(rows)
+    elsewhere = [row for row in differing if anomalies(row.kafka) <= known[settings_of(row)]]
+    found, seen = len(rows) - len(differing), len(elsewhere)
     yield "\n## Random schedules\n"
     yield f"{len(rows)} drawn schedules of a minute, with kills, pauses, restarts, cuts and moves"
     yield "under safe and unsafe settings, were played on Kafka once, and on simulated brokers with"
-    yield "several seeds: what an unsafe setting loses is a matter of milliseconds. Kafka's outcome"
-    yield f"was one of ours in {len(rows) - len(differing)} of them.\n"
+    yield "several seeds: what an unsafe setting loses is a matter of milliseconds. The share of"
+    yield "the runs that had an anomaly, by the settings:\n"
+    yield from _head("settings", "runs on Kafka", "ours", "anomaly", "Kafka", "ours")
+    for name in sorted(known):
+        yield from _shares(name, [row for row in rows if settings_of(row) == name])
+    yield ""
+    yield f"Kafka's outcome was one of ours in {found} schedules. In {seen} others, ours had each"
+    yield "of its anomalies under the same settings, in other schedules. The rest:\n"
     for row in differing:
-        ours, kafka = " or ".join(row.ours.outcomes), " or ".join(row.kafka.outcomes)
-        reason = DIFFERENCES.get(row.name, "not explained yet")
-        yield f"- **{row.name}**: Kafka {kafka}, ours {ours}: {reason}."
+        if row not in elsewhere:
+            ours, kafka = " or ".join(row.ours.outcomes), " or ".join(row.kafka.outcomes)
+            reason = RANDOM_DIFFERENCES.get(settings_of(row), NO_REASON)
+            yield f"- **{row.name}** ({settings_of(row)}): Kafka {kafka}, ours {ours}: {reason}."
+
+
+def _shares(settings: str, rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of the table about some settings."""
+    sides = [[record for row in rows for record in side(row)] for side in (_of_kafka, _of_ours)]
+    counts = [Counter(name for record in side for name in record.anomalies) for side in sides]
+    start = f"| {settings} | {len(sides[0])} | {len(sides[1])} |"
+    for name in sorted(counts[0] | counts[1]) or ["none"]:
+        shares = [
+            f"{100 * count[name] // len(side)} %" if name in counts[0] | counts[1] else ""
+            for count, side in zip(counts, sides, strict=True)
+        ]
+        yield f"{start} {name} | {' | '.join(shares)} |"
+        start = "| | | |"
+
+
+def _of_kafka(row: Row) -> tuple[Record, ...]:
+    return row.kafka.records
+
+
+def _of_ours(row: Row) -> tuple[Record, ...]:
+    return row.ours.records
+
+
+def settings_of(row: Row) -> str:
+    """The settings of a random schedule."""
+    return settings_name(int(row.name.removeprefix("random_")))
+
+
+def anomalies(side: Side) -> set[str]:
+    """The anomalies of any run."""
+    return {name for record in side.records for name in record.anomalies}
+
+
+def anomalies_of_ours(rows: Iterable[Row]) -> dict[str, set[str]]:
+    """The anomalies of simulated brokers in any schedule, by its settings."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(settings_of(row), set()).update(anomalies(row.ours))
+    return found
 
 
 def is_found_by_ours(row: Row) -> bool:

@@ -55,6 +55,9 @@ STALL_MS: Final = 5_000
 followers fetch twice a second, and retry after a second."""
 OVERDUE_MS: Final = 1_000
 """The delay that is normal for the end of a transaction: markers are repeated every 100 ms."""
+MESSAGES: Final = 16
+"""The most messages in a row that an end of a transaction, or a step of a high watermark, takes:
+to a leader and back, and two fetches of a follower for each of two logs, with a retry."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50, "slow": 1_000}
 """The time after which a missing answer counts as an outage, in ms by profile."""
 
@@ -224,6 +227,7 @@ def _finish(recorder: Recorder, late_ms: int) -> None:
     recorder.invariants.check_unanswered(recorder.dispatcher.now_ms, _patience(recorder, late_ms))
     recorder.invariants.check_fenced()
     recorder.invariants.check_compacted(recorder.dispatcher.now_ms)
+    late_ms += round(MESSAGES * recorder.plan.topology.network.slowest_ms)
     recorder.check_stalls(STALL_MS + late_ms)
     recorder.check_overdue(OVERDUE_MS + late_ms)
 

@@ -146,6 +146,11 @@ class NetworkSpec(Struct, frozen=True):
     default_latency_ms: float = 0
     links: tuple[LinkSpec, ...] = ()
 
+    @property
+    def slowest_ms(self) -> float:
+        """The latency of the slowest link."""
+        return max([self.default_latency_ms, *(link.latency_ms for link in self.links)])
+
 
 def split_address(address: str) -> tuple[str, int]:
     """(host, port or 0) of `host:port` or `host`; `[::1]:9092` for IPv6.  ValueError, with the
