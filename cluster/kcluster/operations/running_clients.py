@@ -18,7 +18,7 @@ class RunningClient(Protocol):
 
     @property
     def state(self) -> ProcessState:
-        """DOWN also if its application has ended by itself."""
+        """DOWN also if its application has ended by itself, or is being closed by a step."""
 
     def kill(self) -> None:
         """End the process, as SIGKILL does: its connections close, and it sends nothing more."""

@@ -132,6 +132,23 @@ def test_stop__a_member_leaves_its_group() -> None:
     assert readers_after(result, 2_100, 4_000) == {"reader-1", "reader-2"}
 
 
+def test_stop__a_client_that_is_still_being_closed_is_started_again() -> None:
+    result = played("{at: 1s, stop: [client shop, client reader-1], for: 0ms}")
+    assert result.failures == []
+    assert times_of(result, ClientStarted) == [1_000, 1_000]
+    assert "shop" in {send.producer for send in result.ledger.sends}
+
+
+def test_kill__at_a_moment_inside_a_broker() -> None:
+    steps = (
+        "{when: 3rd transaction_written of desk, kill: client desk, for: 200ms}",
+        "{when: 2nd commit_written of billing, kill: [reader-1, reader-2], for: 200ms}",
+    )
+    result = played(*steps, producer=DESK)
+    assert result.failures == []
+    assert len(times_of(result, ClientStarted)) == 3
+
+
 def test_any_client__is_drawn_by_the_seed() -> None:
     result = played("{every: 500ms, kill: any clients, for: 200ms}")
     assert result.failures == []

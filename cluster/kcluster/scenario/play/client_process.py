@@ -103,10 +103,11 @@ class ClientProcess(Generic[Client]):
 
     @property
     def state(self) -> ProcessState:
-        """DOWN also if its application has ended by itself."""
+        """DOWN also if its application has ended by itself, or is being closed by a step."""
         if self._paused is not None:
             return ProcessState.PAUSED
-        return ProcessState.DOWN if self.client.is_done else ProcessState.UP
+        is_down = self.is_ended or self.client.is_done
+        return ProcessState.DOWN if is_down else ProcessState.UP
 
     @property
     def is_up(self) -> bool:
@@ -135,6 +136,8 @@ class ClientProcess(Generic[Client]):
         if self._is_over:
             return
         seat = self._seat()
+        if not self.client.is_done:  # it is still being closed
+            self.client.abort(seat.now_ms)
         self._lives += 1
         self.is_ended = False
         self.client = self._first.again(seat.now_ms - self._began_ms, self.client)
