@@ -1,7 +1,7 @@
 """`python -m bench.pipeline_judge RECORDS FILE`: measures the judge of long histories on Spark.
 
-Owns: a generated history with known losses and duplicates; time and memory.  Never: measures a
-cluster.
+Owns: a generated history with known losses and duplicates, the time that it takes.  Never:
+measures a cluster.
 
 Each of the partitions has a producer and a consumer that polls 50 records at a time.  Of EVERY
 records one is lost, and one is stored twice.
@@ -10,7 +10,6 @@ records one is lost, and one is stored twice.
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -84,9 +83,7 @@ def main() -> None:
     }
     counts = counts_of(judgment)
     assert counts == expected, (counts, expected)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{judgment.sent:,} sends, {judgment.read:,} reads: {took_s:.0f} s, {dict(counts)}")
-    print(f"CPU of Java and workers: {used.ru_utime + used.ru_stime:.0f} s")
 
 
 if __name__ == "__main__":
