@@ -39,6 +39,7 @@ from msgspec.structs import astuple
 
 from kcluster.checks.anomalies import Anomaly, find_anomalies
 from kcluster.checks.anomalies.facts import AckedOnly
+from kcluster.clients.consumer import fetcher
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.evidence.history import FinalLog
 from kcluster.judge.history import history_of_ledger
@@ -467,6 +468,10 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="the page to write")
     parser.add_argument("--again", action="store_true", help="judge again what is kept")
     options = parser.parse_args()
+    if not str(fetcher.__file__).endswith(".py"):
+        parser.error(
+            "play it on the pure source: compiled code keeps its methods, without the bugs"
+        )
     folder: Path = options.directory
     folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
