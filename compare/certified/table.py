@@ -291,7 +291,10 @@ def _random_section(rows: Sequence[Row]) -> Iterator[str]:
 
 def _shares(settings: str, rows: Sequence[Row]) -> Iterator[str]:
     """The lines of the table about some settings."""
-    sides = [[record for row in rows for record in side(row)] for side in (_of_kafka, _of_ours)]
+    sides = [
+        [record for row in rows for record in row.kafka.records],
+        [record for row in rows for record in row.ours.records],
+    ]
     counts = [Counter(name for record in side for name in record.anomalies) for side in sides]
     start = f"| {settings} | {len(sides[0])} | {len(sides[1])} |"
     for name in sorted(counts[0] | counts[1]) or ["none"]:
@@ -301,14 +304,6 @@ def _shares(settings: str, rows: Sequence[Row]) -> Iterator[str]:
         ]
         yield f"{start} {name} | {' | '.join(shares)} |"
         start = "| | | |"
-
-
-def _of_kafka(row: Row) -> tuple[Record, ...]:
-    return row.kafka.records
-
-
-def _of_ours(row: Row) -> tuple[Record, ...]:
-    return row.ours.records
 
 
 def settings_of(row: Row) -> str:

@@ -52,6 +52,12 @@ class ClientBase:
         """Take a turn, because `deadline_ms` has come."""
         self._turn(now_ms)
 
+    def _close(self) -> None:
+        """End: send nothing more."""
+        self.is_done = True
+        self.network.close()
+        self.deadline_ms = None
+
     def _start_application(self, now_ms: int) -> None:
         """Prepare the first turn."""
         raise AssertionError(f"{type(self).__name__} must define _start_application")

@@ -1,16 +1,33 @@
 """Settings that producers and consumers have in common.
 
-Owns: ClientSettings: timeouts, backoffs, the maximum age of metadata.  Never: settings of producers
-or of consumers alone (their own settings.py).
+Owns: ClientSettings: timeouts, backoffs, the maximum age of metadata; TimedPlan.  Never: settings
+of producers or of consumers alone (their own settings.py).
 Kafka: CommonClientConfigs of 4.4.0.
 """
 
 from __future__ import annotations
 
+from typing import Self
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.clients.connections import NetworkSettings
 from kcluster.clients.metadata import MetadataSettings
+
+
+class TimedPlan(Struct, frozen=True, kw_only=True):
+    """When an application runs, in ms after its client's start."""
+
+    start_ms: int = 0
+    """The time of the first record, or of the first poll()."""
+    stop_ms: int = -1
+    """The time at which it ends; -1: when it is stopped."""
+
+    def later(self, age_ms: int) -> Self:
+        """The plan of a process that starts again, this long after the client's first start."""
+        stop_ms = self.stop_ms if self.stop_ms < 0 else max(0, self.stop_ms - age_ms)
+        return replace(self, start_ms=max(0, self.start_ms - age_ms), stop_ms=stop_ms)
 
 
 class ClientSettings(Struct, frozen=True, kw_only=True):

@@ -214,10 +214,8 @@ class ShareConsumer(ClientBase):
         return False
 
     def _close(self) -> None:
-        self.network.close()
+        super()._close()
         self._assigned = []
-        self.is_done = True
-        self.deadline_ms = None
 
     # ------------------------------------------------------------------------ membership
 

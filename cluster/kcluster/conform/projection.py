@@ -45,9 +45,10 @@ class Projection(Struct, frozen=True):
         if isinstance(outcome, list):
             return [self.of(one) for one in outcome]
         if isinstance(outcome, str):
-            outcome = _OF_LOGINS.sub("{port_", outcome)
-        if isinstance(outcome, str) and not self.has_three_brokers:
-            return _REPLICAS.sub("", _LEADER.sub("epoch", _PORT.sub("{port}", outcome)))
+            text = _OF_LOGINS.sub("{port_", outcome)
+            if self.has_three_brokers:
+                return text
+            return _REPLICAS.sub("", _LEADER.sub("epoch", _PORT.sub("{port}", text)))
         if not isinstance(outcome, dict):
             return outcome
         found: JsonObject = {}

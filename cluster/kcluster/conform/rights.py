@@ -106,7 +106,7 @@ def by_roles(answers: Mapping[str, object]) -> JsonObject:
 
 
 def of_own_roles(outcome: object) -> object:
-    """An outcome of `by_roles` as OWN_ROLES alone get it, with what else is in it."""
+    """An outcome as OWN_ROLES alone get it, if it is of `by_roles`, with what else is in it."""
     if not isinstance(outcome, dict):
         return outcome
     found: JsonObject = {}

@@ -271,8 +271,7 @@ class ConformSession:
             if reason := self._why_not_in(task, version):
                 reasons[reason] = reasons.get(reason, 0) + 1
                 continue
-            is_by_role = isinstance(task.what, Case) and task.what.by_each_role
-            wanted = self._expected(of_own_roles(expected) if is_by_role else expected)
+            wanted = self._expected(of_own_roles(expected))
             try:
                 once = partial(self._once, runner, task, version)
                 answer = once() if runner.patience == 1 else self._repeated(once, wanted)

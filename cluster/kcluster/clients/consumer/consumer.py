@@ -349,7 +349,5 @@ class Consumer(ClientBase):
         return self._close_deadline_ms
 
     def _close(self) -> None:
-        self.network.close()
+        super()._close()
         self.positions.assign([])
-        self.is_done = True
-        self.deadline_ms = None

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from kcluster.clients.client_settings import ClientSettings
+from kcluster.clients.client_settings import ClientSettings, TimedPlan
 from kcluster.clients.consumer.assignors import ASSIGNORS, COOPERATIVE_STICKY, RANGE
 from kcluster.clients.ledger import Partition
 
@@ -103,7 +100,7 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
         return MAX_IN_FLIGHT
 
 
-class ConsumerPlan(Struct, frozen=True):
+class ConsumerPlan(TimedPlan, frozen=True):
     """The reading plan of an application: a loop of poll(), processing, and perhaps commitSync().
 
     `commit`: `auto` is enable.auto.commit; `after_poll` is commitSync() after the records of a poll
@@ -119,16 +116,6 @@ class ConsumerPlan(Struct, frozen=True):
     """The rate at which records are processed; 0: processing takes no time."""
     poll_timeout_ms: int = 100
     """The timeout of poll()."""
-    start_ms: int = 0
-    """The start of the application, in ms after the client's start."""
-    stop_ms: int = -1
-    """The time at which the consumer is closed, in ms after the client's start; -1: when it is
-    stopped."""
-
-    def later(self, age_ms: int) -> ConsumerPlan:
-        """The plan of a process that starts again, this long after the client's first start."""
-        stop_ms = self.stop_ms if self.stop_ms < 0 else max(0, self.stop_ms - age_ms)
-        return replace(self, start_ms=max(0, self.start_ms - age_ms), stop_ms=stop_ms)
 
     def problems(self, settings: ConsumerSettings) -> list[str]:
         """The contradictions in the plan, one line per problem."""

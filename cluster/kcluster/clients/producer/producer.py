@@ -99,11 +99,6 @@ class Producer(ClientBase):
             found.append((blocked.partition, 1, blocked.sent_ms))
         return found
 
-    def _close(self) -> None:
-        self.is_done = True
-        self.network.close()
-        self.deadline_ms = None
-
     # ---------------------------------------------------------------------------- a turn
 
     def _start_application(self, now_ms: int) -> None:

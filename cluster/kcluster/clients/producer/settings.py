@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from kcluster.clients.client_settings import ClientSettings
+from kcluster.clients.client_settings import ClientSettings, TimedPlan
 
 ACKS_ALL: Final = -1
 MAX_INT: Final = 2_147_483_647
@@ -107,7 +106,7 @@ class TransactionPlan(Struct, frozen=True):
         return int(number * self.abort_share) > int((number - 1) * self.abort_share)
 
 
-class ProducerPlan(Struct, frozen=True):
+class ProducerPlan(TimedPlan, frozen=True):
     """The records that an application sends.
 
     The application blocks where Kafka's send() does (metadata, buffer memory), and then catches up.
@@ -124,15 +123,5 @@ class ProducerPlan(Struct, frozen=True):
     """The number of different keys, used in turn; 0: no key."""
     count: int = -1
     """The number of records; -1: no limit."""
-    start_ms: int = 0
-    """The time of the first record, in ms after the client's start."""
-    stop_ms: int = -1
-    """The time at which sending ends, in ms after the client's start; -1: when the producer is
-    stopped."""
     transactions: TransactionPlan | None = None
     """The use of transactions; None: records are sent outside of transactions."""
-
-    def later(self, age_ms: int) -> ProducerPlan:
-        """The plan of a process that starts again, this long after the client's first start."""
-        stop_ms = self.stop_ms if self.stop_ms < 0 else max(0, self.stop_ms - age_ms)
-        return replace(self, start_ms=max(0, self.start_ms - age_ms), stop_ms=stop_ms)
