@@ -4,10 +4,9 @@ Owns: the comparison of judgements from outside with the truth, the runs that we
 the page.  Never: draws a run (judge_runs.py does), judges.  Kafka: no counterpart.
 
 The judge gets what the clients of a run saw, with the positions of consumers when they were closed,
-and no log; the truth is the verdict from
-inside.  One more consumer reads every partition with read_committed from the beginning.  Both name
-the records of each anomaly; a record that both name is found, one that only the truth names is
-missed, one that only the judge names is a false alarm.
+and no log; the truth is the verdict from inside.  One more consumer reads every partition with
+read_committed from the beginning.  Both name the records of each anomaly; a record that both name
+is found, one that only the truth names is missed, one that only the judge names is a false alarm.
 
 The sums of each thousand runs are a line of `judge_results.jsonl`; the same command goes on where
 it ended, on another machine, too.  The runs themselves are kept in a directory, so that a repaired
@@ -178,7 +177,7 @@ def compared(played: PlayedRun) -> Measured:
     both = truth.keys() & claimed.keys()
     renamed = same_records(truth, claimed) - both
     missed = truth.keys() - both - renamed
-    known = same_records(claimed, truth) | explained(played.ledger, claimed, truth)
+    known = same_records(claimed, truth) | explained(played, claimed, truth)
     false_alarms = claimed.keys() - both - known
     doubtful = {(send.partition, send.value) for part in parts for send in part.doubtful}
     of_values = {value for _, value in doubtful}
@@ -248,11 +247,13 @@ def same_records(some: Findings, others: Findings) -> set[Named]:
     }
 
 
-def explained(ledger: Ledger, claimed: Findings, truth: Findings) -> set[Named]:
+def explained(played: PlayedRun, claimed: Findings, truth: Findings) -> set[Named]:
     """The records whose anomaly is right, although the truth names none for them: promised ones
     that consumers have passed, by their positions, and nobody has received; transactions of which
     read_committed consumers have passed one in this way, and none of them has received it; those of
-    a torn transaction; acks that contradict each other, since a record was lost."""
+    a torn transaction; those of a committed transaction that has lost its marker; acks that
+    contradict each other, since a record was lost."""
+    ledger = played.ledger
     torn = {each[1:3] for each in truth if each[0] == TORN}
     transactions = [
         send.transaction
@@ -265,7 +266,8 @@ def explained(ledger: Ledger, claimed: Findings, truth: Findings) -> set[Named]:
         if any(send.transaction is transaction for transaction in transactions)
     }
     lost = {each[2] for each in truth if each[0] in NOT_RECEIVED}
-    withheld = passed_by(ledger, {at.consumer for at in ledger.positions})
+    withheld = without_marker(played)
+    withheld |= passed_by(ledger, {at.consumer for at in ledger.positions})
     from_committed = {value for _, value in passed_by(ledger, ledger.read_committed)}
     return {
         each
@@ -274,6 +276,20 @@ def explained(ledger: Ledger, claimed: Findings, truth: Findings) -> set[Named]:
         or (each[0] == TORN and other in from_committed)
         or (each[0] in OF_ACKS and (each[2] in lost or other in lost))
     }
+
+
+def without_marker(played: PlayedRun) -> set[tuple[Partition, bytes | None]]:
+    """The promised records that the logs hide from read_committed consumers, behind the beginning
+    of a transaction that will stay open."""
+    promised = {(send.partition, send.value) for send in played.ledger.sends if send.is_promised}
+    hidden = {
+        (partition, value)
+        for partition, log in played.logs.items()
+        for offset, value in log.records
+        if offset in log.hidden
+        and any(offset >= one.first_offset and not one.is_owned for one in log.open_transactions)
+    }
+    return hidden & promised
 
 
 def passed_by(ledger: Ledger, consumers: Collection[str]) -> set[tuple[Partition, bytes]]:
@@ -432,7 +448,8 @@ renamed records among those that the judge names, recall among those that the tr
 history has the positions of consumers when they were closed, and one consumer that read all from
 the beginning. The truth knows no positions: promised records that consumers passed by them, and
 that nobody received, are no false alarms; neither are torn transactions of which read_committed
-consumers passed a record by them that none of them received.
+consumers passed a record by them that none of them received, nor unseen records of a committed
+transaction whose marker was lost: the truth calls it a hanging transaction.
 
 | anomaly | found | renamed | undecided | missed | false alarms | precision | recall |
 |---|---|---|---|---|---|---|---|"""

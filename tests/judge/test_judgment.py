@@ -209,6 +209,37 @@ def test_judge__a_consumer_that_was_set_back_and_read_on_knows_no_more_than_othe
     assert [each.anomaly.values[0] for each in judgment.proven] == [b"b"]
 
 
+def test_judge__a_consumer_that_was_set_back_before_others_read_on_knows_no_more() -> None:
+    """The log was lost and begun again; billing was set back, and has not read since."""
+    operations: list[AnyOperation] = [send("a", 0), poll("a")]
+    operations += [send("b", 0, sent_ms=30, ended_ms=31), poll("b", client="desk", at_ms=40)]
+    operations += [at(0), at(1, client="desk"), ReadToEndOperation()]
+    judgment = judged(*operations)
+    assert sorted(names(judgment)) == ["inconsistent-offsets", "lost-write"]
+    assert all(b"b" not in each.anomaly.values for each in judgment.proven)
+
+
+def test_judge__a_last_position_at_a_transaction_does_not_show_that_the_log_ends_there() -> None:
+    """A truncation may have removed the marker, so that the transaction is open again."""
+    operations: list[AnyOperation] = [
+        send("a", 0),
+        send("b", 1, transaction=1),
+        send("c", 2),
+        TransactionOperation("shop", 1, TransactionOutcome.COMMITTED, 5, 15),
+        replace(poll("a", "b", "c"), isolation=Isolation.READ_COMMITTED),
+        replace(poll("a", client="desk", at_ms=30), isolation=Isolation.READ_COMMITTED),
+        ReadToEndOperation(),
+    ]
+    judgment = judged(*operations, at(1, client="desk"))
+    assert (judgment.outcome, names(judgment)) == ("unknown", [])
+    uncommitted = [*operations, poll("a", client="audit", at_ms=30), at(1, client="audit")]
+    assert names(judged(*uncommitted)) == ["lost-write"]
+    before = replace(operations[1], transaction=0)
+    assert isinstance(before, SendOperation)
+    operations[1] = before
+    assert names(judged(*operations, at(1, client="desk"))) == ["lost-write"]
+
+
 def test_judge__of_equal_positions_that_of_a_read_uncommitted_consumer_shows_more() -> None:
     """A read_committed consumer may be kept back by an open transaction."""
     operations: list[AnyOperation] = [

@@ -11,8 +11,8 @@ counts only if it is read again.
 
 When consumers had the time to read to the end, the last position of one shows where the log ends.
 One that was set back behind its own last read, and has read nothing since, has seen a shorter log:
-it counts before all others, who may not have noticed.  Without that time, such a position leaves
-undecided what was read behind it.
+it counts before all others, who may not have noticed, unless they read on after its last read.
+Without that time, such a position leaves undecided what was read behind it.
 """
 
 from __future__ import annotations
@@ -154,6 +154,7 @@ class _SeenLog:
         self._acked: dict[int, SentRecord] = {}
         """The last ack of each offset."""
         self.gaps = [*_gaps(reads, facts.is_read_from_start)]
+        self._sends, self._reads = sends, reads
         self._conflicts: list[tuple[int, int]] = []
         """(offset, time) of reads and acks of another record than before."""
         self._end = 0
@@ -241,33 +242,53 @@ class _SeenLog:
         """The position, of those behind all events, that shows most of where the log ends: the
         highest of those that were set back, else of all; of equal ones that of a read_uncommitted
         consumer."""
+        last = (each for each in passed if each.at_ms >= self._last_ms)
         return max(
-            (each for each in passed if each.at_ms >= self._last_ms),
+            (each for each in last if not (_is_set_back(each) and self._is_read_beyond(each))),
             key=lambda each: (
                 _is_set_back(each), each.until, each.consumer not in self._facts.read_committed,
             ),
             default=None,
         )  # fmt: skip
 
+    def _is_read_beyond(self, last: Passed) -> bool:
+        """Whether others read at or beyond a position after the consumer's own last read: the
+        consumer may have been set back long before, and may own the partition no more."""
+        read_ms = max(read.at_ms for read in self._reads if read.consumer == last.consumer)
+        return any(
+            read.offset >= last.until and read.at_ms > read_ms and read.consumer != last.consumer
+            for read in self._reads
+        )
+
     def end_at(self, last: Passed) -> None:
         """Take the last position of a consumer for the end of the log: what was read behind it is
         gone if it has read to the end, else undecided if it was set back.  A read_committed
         consumer shows this only of what such consumers have received; an open transaction may keep
-        it back from the rest."""
+        it back from the rest, and from all if its marker was truncated."""
         is_drained = self._facts.is_drained
         if not (is_drained or _is_set_back(last)):
             return
         if is_drained:
             self.ends_at = last.until
         is_stable_end = last.consumer in self._facts.read_committed
+        may_be_open = is_stable_end and self._is_in_transaction(last.until)
         for read in [*self.held.values(), *(stale.read for stale in self.stale.values())]:
             is_behind = read.offset >= last.until and 0 <= read.at_ms < last.at_ms
             is_shown = not is_stable_end or read.value in self._received
             if is_behind and (is_shown or _is_set_back(last)):
-                self.stale[read.value] = _Stale(read, 0 if is_drained and is_shown else NEVER)
+                is_gone = is_drained and is_shown and not may_be_open
+                self.stale[read.value] = _Stale(read, 0 if is_gone else NEVER)
                 if self._is_held(read):
                     del self.held[read.offset]
         self._end = max(self.held, default=-1) + 1
+
+    def _is_in_transaction(self, offset: int) -> bool:
+        """Whether a transactional record is known to have been at an offset."""
+        known = {read.value for read in self._reads if read.offset == offset}
+        return any(
+            send.transaction is not None and (send.offset == offset or send.value in known)
+            for send in self._sends
+        )
 
     def undecided(self, missing: Sequence[SentRecord]) -> Iterator[SentRecord]:
         """The missing records that no consumer passed after their acks, and after all of their

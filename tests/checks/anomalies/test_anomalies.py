@@ -470,6 +470,12 @@ def test_history__the_log_end_is_unseen_only_after_consumers_drained() -> None:
     assert unseen.name == "unseen"
 
 
+def test_history__a_record_is_unseen_though_a_lost_one_was_read_at_its_offset() -> None:
+    lost = send(b"x", ACKED, 1)
+    found = check([A, lost, B], [read(0, b"a"), read(1, b"x")], FinalLog(0, AB), drained=True)
+    assert [one.values for one in found if one.name == "unseen"] == [(b"b", b"b")]
+
+
 def test_anomalies__what_a_reader_skipped_in_a_log_that_was_lost_since_is_not_known() -> None:
     reads = [read(0, b"a"), read(2, b"z")]
     found = check([A, B, C], reads, FinalLog(0, ABC))

@@ -38,14 +38,19 @@ class Unseen(PartitionAnomaly):
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
         if not history.reads:
             return
-        seen = {read.offset for read in history.reads}
+        names = history.log.names
+        offsets = {read.offset for read in history.reads}
+        seen = {names.get(read.offset, read.value) for read in history.reads}
         # Records that compaction may have removed at one leader may be left at another.
-        begin, end = max(min(seen), history.log.clean_offset - 1), max(seen)
-        for send in history.sends:
+        begin, end = max(min(offsets), history.log.clean_offset - 1), max(offsets)
+        unread = [one for one in history.sends if one.is_promised and one.value not in seen]
+        if not unread:
+            return
+        sent = {send.value for send in history.sends}
+        altered = {read.offset for read in history.reads if read.value not in sent}
+        for send in unread:
             at = history.visible(send.value)
-            if not send.is_promised or not at:
-                continue
-            if any(offset in seen for offset in at):
+            if not at or not altered.isdisjoint(at):
                 continue
             if at[0] > begin and (history.drained or at[0] < end):
                 yield Finding(self.NAME, send.partition, "", at[0], send.value, at_ms=send.sent_ms)
