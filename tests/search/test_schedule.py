@@ -81,7 +81,18 @@ def test_space__rules_between_nodes_only_beside_other_faults_of_the_network() ->
     assert 0 < share <= 1 / 8
     killing = FAULTS.replace("- {isolate: {nodes: any broker, others: any broker}}", "")
     (source,) = space(killing).sources
-    assert [kind.verb for kind in source.profile.kinds] == ["kill"]
+    assert {kind.verb for kind in source.profile.kinds} == {"kill"}
+
+
+def test_space__clients_die_and_stand_still_where_brokers_do() -> None:
+    of = space(LOSING.replace("2s..3s", "2s").replace("5s..12s", "12s"))
+    assert of.clients == ("shop",)
+    steps = [one.step for seed in range(20) for one in draw(of, seed).steps if one.kind != FIXED]
+    of_clients = [step for step in steps if "client shop" in step_text(step)]
+    assert {step.verb for step in of_clients} == {"kill", "pause", "stop"}
+    assert 0.05 < len(of_clients) / len(steps) < 0.25
+    (source,) = space(FAULTS.replace("kill: any broker", "lose: any broker")).sources
+    assert {kind.verb for kind in source.profile.kinds} == {"lose", "isolate", "node_rule"}
 
 
 def test_space__leaders_of_the_internal_topics_in_use_may_move() -> None:

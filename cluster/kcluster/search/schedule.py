@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct, structs
 
@@ -21,13 +21,21 @@ from kcluster.actions.base import Action
 from kcluster.config.files.problems import Place
 from kcluster.contract import CONTROLLER_ID
 from kcluster.operations.conditions import SETTLED, MomentCondition
-from kcluster.operations.targets import AnyTarget, BrokerTarget, Target, Targets
+from kcluster.operations.targets import (
+    AnyTarget,
+    BrokerTarget,
+    ClientsTarget,
+    ClientTarget,
+    Target,
+    Targets,
+)
 from kcluster.scenario.language.model import Step, StepOptions, Trigger
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange
 from kcluster.scenario.play.nemesis import Profile
 from kcluster.scenario.random_faults import RandomFaults
-from kcluster.search.widened import moments_inside, with_node_rules
+from kcluster.scenario.play.workload import client_names
+from kcluster.search.widened import moments_inside, with_clients, with_node_rules
 
 FIXED: Final = -1
 """The kind of a step that the scenario itself has."""
@@ -57,6 +65,7 @@ SWARMS: Final = tuple(
     Swarm(pace, length) for pace in PACES_OF_SWARMS for length in LENGTHS_OF_SWARMS
 )
 NO_SWARM: Final = -1
+_Node = TypeVar("_Node", int, str)
 
 
 class FaultSource(Struct, frozen=True):
@@ -70,12 +79,14 @@ class FaultSource(Struct, frozen=True):
 
 
 class Space(Struct, frozen=True):
-    """A scenario, and what may be drawn for it.  `brokers`: the ids from which `any broker` is
-    drawn; `moments`: those inside brokers for which a fault may wait."""
+    """A scenario, and what may be drawn for it.  `brokers`, `clients`: the ids and names from which
+    `any broker` and `any client` are drawn; `moments`: those inside brokers for which a fault may
+    wait."""
 
     scenario: Scenario
     sources: tuple[FaultSource, ...]
     brokers: tuple[int, ...]
+    clients: tuple[str, ...] = ()
     moments: tuple[MomentCondition, ...] = ()
 
 
@@ -123,12 +134,15 @@ def space_of(scenario: Scenario, profile: Profile) -> Space:
     ]
     if not sources and not any(step.is_drawn for step in scenario.steps):
         sources = [FaultSource(profile, 0, scenario.duration_ms, len(scenario.steps))]
+    workload = scenario.workload
+    clients = tuple(client_names(workload))
+    if clients:
+        sources = [structs.replace(one, profile=with_clients(one.profile)) for one in sources]
     sources = [
-        structs.replace(each, profile=with_node_rules(each.profile, scenario.workload))
-        for each in sources
+        structs.replace(one, profile=with_node_rules(one.profile, workload)) for one in sources
     ]
     brokers = tuple(spec.id for spec in scenario.topology.brokers)
-    return Space(scenario, tuple(sources), brokers, moments_inside(scenario.workload))
+    return Space(scenario, tuple(sources), brokers, clients, moments_inside(workload))
 
 
 def _source(scenario: Scenario, index: int, step: Step) -> FaultSource:
@@ -260,25 +274,40 @@ def pick(wanted: MomentRange, rng: Random) -> int:
 
 
 def with_nodes(space: Space, action: Action, rng: Random) -> Action:
-    """An action whose `any ...` is a drawn broker: the same one never twice in an action.  A broker
-    that is not among the meant ones makes the step impossible, so it is skipped."""
+    """An action whose `any ...` is a drawn broker, or a drawn client of `any client`: the same one
+    never twice in an action.  A broker that is not among the meant ones makes the step impossible,
+    so it is skipped."""
     changes: dict[str, Targets] = {}
-    left = list(space.brokers)
+    brokers, clients = list(space.brokers), list(space.clients)
     for name in action.__struct_fields__:
         value = getattr(action, name)
         if isinstance(value, tuple) and any(isinstance(each, AnyTarget) for each in value):
-            changes[name] = tuple(_nodes(value, left, rng))
+            changes[name] = tuple(_nodes(value, brokers, clients, rng))
     return structs.replace(action, **changes) if changes else action
 
 
-def _nodes(wanted: Targets, left: list[int], rng: Random) -> Iterator[Target]:
+def _nodes(
+    wanted: Targets, brokers: list[int], clients: list[str], rng: Random
+) -> Iterator[Target]:
     for each in wanted:
-        if not isinstance(each, AnyTarget) or _is_of_others(each):
+        if isinstance(each, AnyTarget) and _is_of_clients(each):
+            for name in _taken(clients, each.count, rng):
+                yield ClientTarget(client=name, shown=f"client {name}")
+        elif isinstance(each, AnyTarget) and not _is_of_others(each):
+            for broker in _taken(brokers, each.count, rng):
+                yield BrokerTarget(broker_id=broker, shown=str(broker))
+        else:
             yield each
-            continue
-        for _ in range(min(each.count, len(left))):
-            broker = left.pop(rng.randrange(len(left)))
-            yield BrokerTarget(broker_id=broker, shown=str(broker))
+
+
+def _taken(left: list[_Node], count: int, rng: Random) -> Iterator[_Node]:
+    """Some of those that are left, at most as many as there are."""
+    for _ in range(min(count, len(left))):
+        yield left.pop(rng.randrange(len(left)))
+
+
+def _is_of_clients(target: AnyTarget) -> bool:
+    return all(isinstance(each, ClientsTarget) for each in target.among)
 
 
 def _is_of_others(target: AnyTarget) -> bool:

@@ -1,7 +1,7 @@
 """What a search adds to the random faults of a scenario, by what its clients use.
 
-Owns: moves of the leaders of its partitions, rules between its nodes, the moments inside brokers at
-which a fault may come.  Never: draws one of them (schedule.py, vary.py).
+Owns: moves of the leaders of its partitions, deaths and pauses of its clients, rules between its
+nodes, the moments inside brokers at which a fault may come.  Never: draws one of them (schedule.py, vary.py).
 Kafka: no counterpart.
 
 A broker's request to another node is lost or late in a way that no fault of a link brings about:
@@ -10,11 +10,12 @@ one API alone, or only its answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import structs
 
+from kcluster.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
 from kcluster.actions.leaders import MoveLeaderAction
 from kcluster.actions.network import Isolate, Lose, Slow
 from kcluster.actions.node_rules import AddNodeRule
@@ -42,9 +43,17 @@ from kcluster.scenario.play.nemesis import FaultKind, Profile
 MOVE_WEIGHT: Final = 2
 OTHERS_PER_RULE: Final = 7
 """At least this many faults of the profile are drawn for each rule between nodes."""
+OTHERS_PER_CLIENT: Final = 5
+"""At least this many faults of the profile are drawn for each fault of a client."""
 LATE_MS: Final = 300
 LATE_METADATA_MS: Final = 1_000
 _ANY: Final = targets("any broker")
+_CLIENT: Final = targets("any clients")
+_OF_CLIENTS: Final = (
+    FaultKind("kill", KillBrokers(_CLIENT), weight=2),
+    FaultKind("pause", PauseBrokers(_CLIENT), weight=2),
+    FaultKind("stop", StopBrokers(_CLIENT)),
+)
 _NETWORK: Final = (Isolate, Lose, Slow)
 
 
@@ -70,15 +79,29 @@ def with_moves(profile: Profile, scenario: Scenario) -> Profile:
     return structs.replace(profile, kinds=tuple(kinds))
 
 
+def with_clients(profile: Profile) -> Profile:
+    """A profile in which also clients of the workload are killed, paused and stopped, as far as
+    brokers are."""
+    verbs = {kind.verb for kind in profile.kinds}
+    added = [kind for kind in _OF_CLIENTS if kind.verb in verbs]
+    return _with_some(profile, added, OTHERS_PER_CLIENT) if added else profile
+
+
 def with_node_rules(profile: Profile, workload: WorkloadSpec) -> Profile:
     """A profile with rules between nodes, if it has faults of the network at all."""
     if not any(isinstance(kind.action, _NETWORK) for kind in profile.kinds):
         return profile
     rules = [FaultKind("node_rule", rule) for rule in node_rules(workload)]
+    return _with_some(profile, rules, OTHERS_PER_RULE)
+
+
+def _with_some(profile: Profile, some: Sequence[FaultKind], others_per: int) -> Profile:
+    """A profile with more kinds of faults.  `others_per`: at least how many of its other faults are
+    drawn for each of them."""
     total = sum(kind.weight for kind in profile.kinds)
-    factor = -(-len(rules) * OTHERS_PER_RULE // total)
+    factor = -(-sum(kind.weight for kind in some) * others_per // total)
     kinds = [structs.replace(kind, weight=kind.weight * factor) for kind in profile.kinds]
-    return structs.replace(profile, kinds=(*kinds, *rules))
+    return structs.replace(profile, kinds=(*kinds, *some))
 
 
 def node_rules(workload: WorkloadSpec) -> Iterator[AddNodeRule]:

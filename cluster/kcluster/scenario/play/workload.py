@@ -93,6 +93,11 @@ def access_of_spec(
     return access_of(topology, spec.user, spec.listener)
 
 
+def client_names(workload: WorkloadSpec) -> list[str]:
+    """The names of all clients of a workload."""
+    return [name for _, name in _named(workload)]
+
+
 def _named(
     workload: WorkloadSpec,
 ) -> Iterator[tuple[ProducerSpec | ConsumerSpec | ProcessorSpec, str]]:
