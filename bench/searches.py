@@ -58,7 +58,7 @@ def searching(file: str) -> Callable[[int], object]:
     """The next run of a guided search of a scenario, with what the search learns from it."""
     scenario = one_scenario(file)
     space = space_of(scenario, with_moves(shipped_profile(PROFILE), scenario))
-    search = ScheduleSearch(space, seed=1)
+    search = ScheduleSearch([space], seed=1)
 
     def run(_: int) -> None:
         (schedule,) = search.batch(1)

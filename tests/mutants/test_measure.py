@@ -15,10 +15,10 @@ QUICK = {"hw_counts_non_isr": "watermark-above-isr", "kip841_fenced_joins": "fen
 
 @pytest.mark.parametrize(("name", "finding"), QUICK.items(), ids=QUICK)
 def test_measure__a_quick_mutation_is_found_by_name(name: str, finding: str) -> None:
-    found = measure(MUTATIONS[name], 1, Limits(runs=8), shrinks=False)
+    found = measure(MUTATIONS[name], 1, Limits(runs=16), shrinks=False)
     assert (found.finding, found.is_right) == (finding, True)
     assert finding in found.names
-    assert 1 <= found.run <= 8
+    assert 1 <= found.run <= 16
 
 
 def test_measure__what_changes_nothing_is_not_found() -> None:

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.timeout_s(240)
 
 def test_spark__a_batch_has_the_trials_of_one_process_in_its_order(spark: SparkSession) -> None:
     searched = space(FAULTS)
-    batch = ScheduleSearch(searched, 1).batch()
-    assert [*SparkTrials(spark, searched).play(batch)] == [run_trial(searched, x) for x in batch]
+    batch = ScheduleSearch([searched], 1).batch()
+    assert [*SparkTrials(spark, [searched]).play(batch)] == [run_trial(searched, x) for x in batch]
 
 
 def test_spark__a_search_finds_what_a_search_in_one_process_finds(

@@ -83,7 +83,7 @@ def test_search__finds_what_a_fix_repaired(era: str) -> None:
     is_block = "\n  ERA\n" in text
     before = space(text.replace("ERA", f"era: {era}" if is_block else f"era: {era},"))
     today = space(text.replace("  ERA\n" if is_block else "ERA", ""))
-    search = ScheduleSearch(before, seed=1)
+    search = ScheduleSearch([before], seed=1)
     while search.runs < MAX_RUNS:
         for schedule in search.batch():
             trial = run_trial(before, schedule)

@@ -18,11 +18,11 @@ from tests.search.spaces import FAULTS, LOSING, space
 
 @cache
 def found() -> tuple[ScheduleSearch, FindingGroup, Report]:
-    search = ScheduleSearch(space(LOSING), 1)
+    search = ScheduleSearch([space(LOSING)], 1)
     while not search.found:
-        search.learn([run_trial(search.space, schedule) for schedule in search.batch()])
+        search.learn([run_trial(search.spaces[0], schedule) for schedule in search.batch()])
     (first,) = search.found.values()
-    return search, first, examine(search.space, first, tries=25)
+    return search, first, examine(search.spaces[0], first, tries=25)
 
 
 def test_examine__a_lost_write_in_a_sentence_with_the_steps_that_it_needs() -> None:
@@ -58,7 +58,7 @@ def test_examine__json_has_the_facts_and_the_steps() -> None:
 
 def test_kept__a_search_goes_on_where_it_was() -> None:
     search = found()[0]
-    again = ScheduleSearch(search.space, 1)
+    again = ScheduleSearch(search.spaces, 1)
     read_into(again, text_of(search))
     assert text_of(again) == text_of(search)
     assert again.batch() == search.batch()
@@ -66,7 +66,7 @@ def test_kept__a_search_goes_on_where_it_was() -> None:
 
 def test_trial__a_run_without_a_finding_shows_what_it_reached() -> None:
     of = space(FAULTS)
-    search = ScheduleSearch(of, 1)
+    search = ScheduleSearch([of], 1)
     schedule = search.batch(1)[0]
     first, second = run_trial(of, schedule), run_trial(of, schedule)
     assert first == second

@@ -9,7 +9,7 @@ from kcluster.search.findings import FindingKind, SearchFinding
 from kcluster.search.loop import ScheduleSearch
 from kcluster.search.schedule import FIXED, SWARMS, Schedule, draw
 from kcluster.search.trial import Trial
-from tests.search.spaces import FAULTS, space
+from tests.search.spaces import FAULTS, LOSING, space
 
 
 def trial(
@@ -19,7 +19,7 @@ def trial(
 
 
 def test_search__equal_trials_lead_to_equal_schedules() -> None:
-    searches = [ScheduleSearch(space(FAULTS), 3) for _ in range(2)]
+    searches = [ScheduleSearch([space(FAULTS)], 3) for _ in range(2)]
     for turn in range(3):
         batches = [search.batch() for search in searches]
         assert batches[0] == batches[1]
@@ -28,14 +28,14 @@ def test_search__equal_trials_lead_to_equal_schedules() -> None:
 
 
 def test_search__a_schedule_that_reaches_nothing_new_is_not_varied() -> None:
-    search = ScheduleSearch(space(FAULTS), 1)
+    search = ScheduleSearch([space(FAULTS)], 1)
     first, second, *_ = search.batch()
     search.learn([trial(first, [1, 2]), trial(second, [2])])
     assert [entry.schedule for entry in search.corpus] == [first]
 
 
 def test_search__the_rarer_and_the_less_varied_schedule_is_worth_more() -> None:
-    search = ScheduleSearch(space(FAULTS), 1)
+    search = ScheduleSearch([space(FAULTS)], 1)
     batch = search.batch()
     search.learn(trial(one, [at, 100]) for at, one in enumerate(batch))
     search.learn(trial(one, [0]) for one in search.batch())
@@ -48,7 +48,7 @@ def test_search__the_rarer_and_the_less_varied_schedule_is_worth_more() -> None:
 
 
 def test_search__equal_findings_are_one_group_and_what_a_setting_allows_is_another() -> None:
-    search = ScheduleSearch(space(FAULTS), 1)
+    search = ScheduleSearch([space(FAULTS)], 1)
     lost = SearchFinding(FindingKind.ANOMALY, "lost-write", "orders-0")
     allowed = SearchFinding(FindingKind.ANOMALY, "lost-write", "orders-1", allowed="acks=1")
     first, second, third, *_ = search.batch()
@@ -63,17 +63,17 @@ def test_search__equal_findings_are_one_group_and_what_a_setting_allows_is_anoth
 
 
 def test_search__by_chance_nothing_is_varied() -> None:
-    search = ScheduleSearch(space(FAULTS), 5, guided=False)
+    search = ScheduleSearch([space(FAULTS)], 5, guided=False)
     search.learn(trial(one, [at]) for at, one in enumerate(search.batch()))
     assert [schedule.seed for schedule in search.batch()] == list(range(13, 21))
 
 
 def test_search__a_swarm_whose_runs_reach_more_is_drawn_more_often() -> None:
-    search = ScheduleSearch(space(FAULTS), 1)
+    search = ScheduleSearch([space(FAULTS)], 1)
     good = 3
     for turn in range(200):
         swarm = turn % len(SWARMS)
-        schedule = draw(search.space, turn, swarm)
+        schedule = draw(search.spaces[0], turn, swarm)
         reached = range(turn * 10, turn * 10 + (9 if swarm == good else 1))
         search.learn([trial(schedule, list(reached))])
     drawn = [search._swarm(Random(at)) for at in range(300)]
@@ -81,7 +81,7 @@ def test_search__a_swarm_whose_runs_reach_more_is_drawn_more_often() -> None:
 
 
 def test_search__goes_on_from_a_kept_schedule() -> None:
-    search = ScheduleSearch(space(FAULTS), 1)
+    search = ScheduleSearch([space(FAULTS)], 1)
     search.learn(trial(one, [at]) for at, one in enumerate(search.batch()))
     kept = {entry.schedule.seed: entry.schedule for entry in search.corpus}
     later = [one for _ in range(4) for one in search.batch() if one.seed in kept]
@@ -90,3 +90,16 @@ def test_search__goes_on_from_a_kept_schedule() -> None:
         for one in later
     ]
     assert sum(same) > len(later)
+
+
+def test_search__several_spaces_take_turns_and_variations_stay_in_theirs() -> None:
+    spaces = [space(FAULTS), space(LOSING)]
+    search = ScheduleSearch(spaces, 1)
+    assert [one.space for one in search.batch(4)] == [0, 1, 0, 1]
+    for turn in range(6):
+        schedules = search.batch()
+        search.learn(trial(one, [turn, 10 + at]) for at, one in enumerate(schedules))
+        for one in schedules:
+            fixed = [step.step.verb for step in one.steps if step.kind == FIXED]
+            assert fixed == [["move"], ["pause", "slow", "kill"]][one.space]
+    assert {one.schedule.space for one in search.corpus} == {0, 1}

@@ -1,7 +1,7 @@
 """How many runs a search needs to find a mutation.
 
 Owns: one such search: its schedules, the run that counts, its comparison with the core as it is.
-Never: prints, writes a file (results.py does).  Kafka: no counterpart.
+Never: prints, writes results (results.py does).  Kafka: no counterpart.
 
 The schedules are chosen by `kcluster.search` in this process, and played by a worker with the
 mutated core.  A run counts if it has findings, and the same schedule on the core as it is has none.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,15 +21,19 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from kcluster.scenario.language.writing import text_of_scenario
 from kcluster.search.findings import SearchFinding
 from kcluster.search.loop import BATCH, FindingGroup, ScheduleSearch
 from kcluster.search.report import Report
+from kcluster.search.schedule import Schedule, scenario_of
 from kcluster.search.trial import Trial, run_trial
 from kcluster.search.words import sentence
 from tools.mutants.mutation import Mutation, changed_texts
 from tools.mutants.workloads import space
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+FALSE_ALARMS: Final = ROOT / "build" / "false-alarms"
+"""The scenarios of false alarms."""
 
 
 class Limits(Struct, frozen=True):
@@ -99,7 +103,7 @@ def measure(
     """Search for a mutation until a run counts, or a limit is reached.  `shrinks`: whether its
     schedule is shrunk."""
     searches = {
-        name: ScheduleSearch(space(name), seed, guided=guided) for name in mutation.workloads
+        name: ScheduleSearch([space(name)], seed, guided=guided) for name in mutation.workloads
     }
     false_alarms = runs = 0
     with worker_of(mutation) as worker:
@@ -112,8 +116,9 @@ def measure(
                     trials.append(trial)
                     if not trial.findings:
                         continue
-                    if run_trial(space(workload), schedule).findings:
+                    if alarms := run_trial(space(workload), schedule).findings:
                         false_alarms += 1
+                        _keep(f"{mutation.name}-{seed}-{runs}", workload, schedule, alarms)
                         trials[-1] = _without_findings(trial)
                         continue
                     found = _found(mutation, trial, runs)
@@ -137,6 +142,14 @@ def measure(
 
 def _without_findings(trial: Trial) -> Trial:
     return Trial(trial.schedule, (), trial.signatures, trial.moments, trial.outcome)
+
+
+def _keep(name: str, workload: str, schedule: Schedule, alarms: Sequence[SearchFinding]) -> None:
+    """Write the scenario of a false alarm to a file."""
+    FALSE_ALARMS.mkdir(parents=True, exist_ok=True)
+    heads = "".join(f"# {one.name}: {one.detail}\n" for one in alarms)
+    text = text_of_scenario(scenario_of(space(workload), schedule))
+    (FALSE_ALARMS / f"{name}.yaml").write_text(heads + text)
 
 
 def _found(mutation: Mutation, trial: Trial, run: int) -> FindingGroup:

@@ -171,6 +171,6 @@ def _workloads() -> Iterator[str]:
     yield ""
     shipped = ", ".join(f"{name} is `{scenario}`" for name, scenario in SHIPPED.items())
     yield (
-        f"Most mutations are searched for in the scenarios that ship: {shipped}."
-        " The others have workloads of their own, in `tools/mutants/scenarios/`."
+        f"Mutations are searched for in scenarios that ship: {shipped}; the others are those of"
+        " `scenarios/searches/`, by their own names."
     )

@@ -2,7 +2,7 @@
 
 Owns: the names, and the space of each.  Never: runs one.  Kafka: no counterpart.
 
-Most are scenarios that ship with kcluster; the files of scenarios/ have what those lack.
+All are scenarios that ship with kcluster, most of them for searches.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Final
 
 from kcluster.scenario.language.profiles import shipped_profile
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.library import LibraryKind, library_path
+from kcluster.scenario.library import LibraryKind, library_files, library_path
 from kcluster.search.schedule import Space, space_of
 from kcluster.search.widened import with_moves
 
-HERE: Final = Path(__file__).with_name("scenarios")
 SHIPPED: Final = {
     "data": "safe_settings_overlapping",
     "transactions": "txn_storm",
@@ -27,17 +26,15 @@ SHIPPED: Final = {
     "power": "power_storm",
 }
 """The name of the scenario that ships, by the workload's name."""
-OWN: Final = tuple(sorted(path.stem for path in HERE.glob("*.yaml")))
-NAMES: Final = (*SHIPPED, *OWN)
+NAMES: Final = (*SHIPPED, *(file.name for file in library_files(LibraryKind.SEARCH)))
 
 
 def path_of(workload: str) -> Path:
     """The file of a workload."""
     shipped = SHIPPED.get(workload)
-    if shipped is None:
-        return HERE / f"{workload}.yaml"
-    path = library_path(LibraryKind.SCENARIO, shipped)
-    assert path is not None, shipped
+    kind = LibraryKind.SCENARIO if shipped else LibraryKind.SEARCH
+    path = library_path(kind, shipped or workload)
+    assert path is not None, workload
     return path
 
 

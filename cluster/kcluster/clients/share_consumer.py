@@ -95,7 +95,8 @@ class ShareConsumer(ClientBase):
         self.settings = settings
         self.failed = ""
         self.active_ms = 0
-        """The time at which the consumer last received or acknowledged a record."""
+        """The time at which the consumer last received or acknowledged a record, or was assigned
+        partitions."""
         self._release_share = release_share
         self._delivered = 0
         self._coordinator = Coordinator(settings, self.metadata, self.network)
@@ -252,6 +253,7 @@ class ShareConsumer(ClientBase):
             self._epoch = response.member_epoch
             self._interval_ms = response.heartbeat_interval_ms
             if response.assignment is not None:
+                self.active_ms = now_ms
                 self._assigned = [
                     (topic.topic_id, list(topic.partitions))
                     for topic in response.assignment.topic_partitions

@@ -6,16 +6,17 @@ Owns: the plays of one task.  Never: chooses a schedule, knows Spark.  Kafka: no
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from kcluster.pipeline.workers import free_run
-from kcluster.search.schedule import Space
+from kcluster.search.schedule import Schedule, Space
 from kcluster.search.trial import run_trial
 
 
-def trials_of(pickled_space: bytes, pickled_schedules: Iterable[bytes]) -> Iterator[bytes]:
+def trials_of(pickled_spaces: bytes, pickled_schedules: Iterable[bytes]) -> Iterator[bytes]:
     """The pickled trials of schedules, in their order."""
-    space: Space = pickle.loads(pickled_space)
-    for schedule in pickled_schedules:
-        yield pickle.dumps(run_trial(space, pickle.loads(schedule)))
+    spaces: Sequence[Space] = pickle.loads(pickled_spaces)
+    for pickled in pickled_schedules:
+        schedule: Schedule = pickle.loads(pickled)
+        yield pickle.dumps(run_trial(spaces[schedule.space], schedule))
         free_run()

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class SparkTrials:
     """Plays the schedules of one search on the workers of a session."""
 
-    def __init__(self, spark: SparkSession, space: Space) -> None:
+    def __init__(self, spark: SparkSession, spaces: Sequence[Space]) -> None:
         self._context = spark.sparkContext
-        self._work = partition_function(self._context.broadcast(pickle.dumps(space)))
+        self._work = partition_function(self._context.broadcast(pickle.dumps(spaces)))
 
     def play(self, schedules: Sequence[Schedule]) -> Iterator[Trial]:
         """The trials of schedules, in their order."""
@@ -35,7 +35,7 @@ class SparkTrials:
         yield from map(pickle.loads, sent.mapPartitions(self._work).collect())
 
 
-def partition_function(space: Broadcast[bytes]) -> Callable[[Iterable[bytes]], Iterable[bytes]]:
+def partition_function(spaces: Broadcast[bytes]) -> Callable[[Iterable[bytes]], Iterable[bytes]]:
     """The function for RDD.mapPartitions: schedules in, trials out.  It is pickled by value, as the
     package may be missing where it begins to run."""
     check = import_check("kcluster.pipeline.search_worker")
@@ -44,6 +44,6 @@ def partition_function(space: Broadcast[bytes]) -> Callable[[Iterable[bytes]], I
         check()
         from kcluster.pipeline.search_worker import trials_of
 
-        yield from trials_of(space.value, schedules)
+        yield from trials_of(spaces.value, schedules)
 
     return of_partition

@@ -1,4 +1,4 @@
-"""The scenarios, fault profiles and sweeps that ship with kcluster, by name.
+"""The scenarios, fault profiles, searches and sweeps that ship with kcluster, by name.
 
 Owns: the places of these files, in a checkout and in the wheel; their names and titles.  Never:
 reads more of a file than its first line, the title.  Kafka: no counterpart.
@@ -25,13 +25,26 @@ class LibraryKind(StrEnum):
     SCENARIO = "scenario"
     PROFILE = "profile"
     SWEEP = "sweep"
+    SEARCH = "search"
+
+    @property
+    def plural(self) -> str:
+        """The word for several files of the kind."""
+        return "searches" if self is LibraryKind.SEARCH else f"{self}s"
 
 
 _FOLDERS: Final = {
     LibraryKind.SCENARIO: ("incidents", "."),
     LibraryKind.PROFILE: ("profiles",),
     LibraryKind.SWEEP: ("sweeps",),
+    LibraryKind.SEARCH: ("searches",),
 }
+
+
+STORMS: Final = (
+    "safe_settings_overlapping", "txn_storm", "groups_storm", "share_storm", "compact_storm",
+)  # fmt: skip
+"""The scenarios in which a search without a name searches, beside all searches."""
 
 
 class LibraryFile(NamedTuple):
@@ -54,6 +67,12 @@ def library_path(kind: LibraryKind, name: str) -> Path | None:
     return next((path for path in _paths(kind) if path.stem == wanted), None)
 
 
+def searched_paths() -> list[Path]:
+    """The files in which a search without a name searches."""
+    storms = (library_path(LibraryKind.SCENARIO, name) for name in STORMS)
+    return [*filter(None, storms), *_paths(LibraryKind.SEARCH)]
+
+
 def library_name(source: str) -> str | None:
     """The name under which this file ships; None if it does not ship.  A path relative to the
     working directory was typed by the user, and stays as it is."""
@@ -69,7 +88,7 @@ def nearest_name(kind: LibraryKind, name: str) -> str | None:
 
 
 def library_root() -> Path:
-    """The directory with `incidents`, `profiles` and `sweeps`."""
+    """The directory with `incidents`, `profiles`, `searches` and `sweeps`."""
     return _IN_THE_WHEEL if _IN_THE_WHEEL.is_dir() else _IN_A_CHECKOUT
 
 

@@ -17,16 +17,17 @@ _OF_OTHERS: Final = {"brokers", "kinds", "grid"}
 """Top-level keys of topologies, fault profiles and sweeps, which no scenario has."""
 
 
-def file_or_name(word: str, kind: LibraryKind) -> str:
+def file_or_name(word: str, *kinds: LibraryKind) -> str:
     """The path of a file: the word itself if there is such a file, else the file of this name that
     ships with kcluster.  Raises LookupError, with the nearest name."""
     if Path(word).exists():
         return word
-    shipped = library_path(kind, word)
-    if shipped is not None:
-        return str(shipped)
-    near = nearest_name(kind, Path(word).name)
-    ships = f"nor does a {kind} of this name ship with kcluster"
+    for kind in kinds:
+        shipped = library_path(kind, word)
+        if shipped is not None:
+            return str(shipped)
+    near = next(filter(None, (nearest_name(kind, Path(word).name) for kind in kinds)), None)
+    ships = f"nor does a {kinds[0]} of this name ship with kcluster"
     raise LookupError(f"{word}: cannot be read: no such file, {ships}; {_hint(near)}")
 
 
@@ -34,7 +35,7 @@ def scenario_files(word: str, problems: list[str]) -> list[str]:
     """The scenario files that a word stands for; a directory stands for all scenarios directly in
     it.  Problems are added to `problems`."""
     try:
-        path = Path(file_or_name(word, LibraryKind.SCENARIO))
+        path = Path(file_or_name(word, LibraryKind.SCENARIO, LibraryKind.SEARCH))
     except LookupError as error:
         problems.append(str(error))
         return []

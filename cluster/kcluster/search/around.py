@@ -1,12 +1,16 @@
-"""A scenario around a topology that has none: clients for each topic.
+"""The scenarios around a topology that has no clients: each has other ones, which a seed draws.
 
-Owns: the workload that a search gives to a topology.  Never: reads a file, draws faults.
+Owns: the workloads that a search gives to a topology.  Never: reads a file, draws faults.
 Kafka: no counterpart.
+
+No workload loses or doubles a record by its own settings: producers wait for all in-sync replicas
+with one request under way, or write in transactions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
 from typing import Final
 
 from kcluster.config.files.problems import Problem
@@ -16,24 +20,32 @@ from kcluster.json_types import JsonObject
 from kcluster.scenario.language.scenario import Scenario, read_scenario
 
 DURATION: Final = "20s"
+WORKLOADS: Final = 8
+"""The number of workloads, the plain one included."""
 _PATIENT: Final = {"request.timeout.ms": 3_000, "delivery.timeout.ms": 60_000}
 _QUICK: Final = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 2_000}
+_ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+_COMPRESSIONS: Final = ("none", "none", "gzip", "lz4", "snappy", "zstd")
 
 
-def around_topology(node: Map, source: str, problems: Sequence[Problem]) -> Scenario:
-    """The scenario of a topology's tree.  ScenarioError for a topology with problems; `problems`:
+def around_topology(
+    node: Map, source: str, problems: Sequence[Problem], seed: int
+) -> list[Scenario]:
+    """The scenarios of a topology's tree.  ScenarioError for a topology with problems; `problems`:
     those of its text."""
     if "topics" not in node.entries:
         node = Map({**node.entries, "topics": MapEntry(from_python({"orders": {"partitions": 2}}))})
     root = Map({"topology": MapEntry(node)})
     bare = read_scenario(root, source, {}, [*problems])
-    workload = _workload(bare.topology)
-    return read_scenario(root, source, {"workload": workload, "duration": DURATION}, [])
+    drawn = (_drawn(bare.topology, Random(f"{seed}/workload/{n}")) for n in range(1, WORKLOADS))
+    return [
+        read_scenario(root, source, {"workload": workload, "duration": DURATION}, [])
+        for workload in (_plain(bare.topology), *drawn)
+    ]
 
 
-def _workload(topology: Topology) -> JsonObject:
-    """A producer with one batch in flight, which loses and doubles nothing, and a group of two
-    readers for each topic."""
+def _plain(topology: Topology) -> JsonObject:
+    """A producer with one batch in flight and a group of two readers for each topic."""
     producers = [
         {"topic": topic, "name": f"to-{topic}", "rate": "20/s", "in_flight": 1, "config": _PATIENT}
         for topic in topology.topics
@@ -43,3 +55,93 @@ def _workload(topology: Topology) -> JsonObject:
         for topic in topology.topics
     ]
     return {"producers": producers, "consumers": consumers}
+
+
+def _drawn(topology: Topology, rng: Random) -> JsonObject:
+    """Producers and readers of other kinds for each topic, and processors between two topics."""
+    workload: JsonObject = {"producers": [], "consumers": []}
+    for topic in topology.topics:
+        workload["producers"] += [*_producers(topic, rng)]
+        workload["consumers"] += [*_readers(topic, rng)]
+    if len(topology.topics) > 1 and rng.random() < PROCESSOR_SHARE:
+        source, sink = rng.sample([*topology.topics], 2)
+        workload["processors"] = [
+            {
+                "topic": source,
+                "to": sink,
+                "name": "copier",
+                "group": "copiers",
+                "members": rng.choice((1, 2)),
+                "abort": rng.choice(("0%", "20%")),
+                "consumer_config": _QUICK,
+            }
+        ]
+    return workload
+
+
+PROCESSOR_SHARE: Final = 0.5
+
+
+def _producers(topic: str, rng: Random) -> Iterator[JsonObject]:
+    for number in range(1, rng.choice((1, 1, 2)) + 1):
+        drawn: JsonObject = {
+            "topic": topic,
+            "name": f"to-{topic}-{number}",
+            "rate": f"{rng.choice((5, 20, 50))}/s",
+            "config": {**_PATIENT, "compression.type": rng.choice(_COMPRESSIONS)},
+        }
+        if rng.random() < 0.4:
+            drawn["transactions"] = {
+                "every": rng.choice((1, 4, 20)),
+                "abort": rng.choice(("0%", "30%")),
+                "version": rng.choice(("1", "2")),
+            }
+        else:
+            drawn["in_flight"] = 1
+        if rng.random() < 0.5:
+            drawn["keys"] = rng.choice((3, 50))
+        if rng.random() < 0.5:
+            drawn["linger"] = f"{rng.choice((5, 50, 200))}ms"
+        yield drawn
+
+
+def _readers(topic: str, rng: Random) -> Iterator[JsonObject]:
+    for number in range(1, rng.choice((1, 2)) + 1):
+        yield rng.choice(_KINDS)(topic, f"of-{topic}-{number}", rng)
+
+
+def _members(topic: str, name: str, rng: Random) -> JsonObject:
+    """A group of one of the protocols; some groups come late, or leave."""
+    drawn: JsonObject = {
+        "topics": topic,
+        "name": name,
+        "group": name,
+        "members": rng.choice((1, 2, 3)),
+        "isolation": rng.choice(("read_committed", "read_uncommitted")),
+        "commit": rng.choice(("auto", "after_poll")),
+    }
+    if rng.random() < 0.5:
+        drawn["group_protocol"] = "consumer"
+    else:
+        drawn["config"] = {**_QUICK, "partition.assignment.strategy": rng.choice(_ASSIGNORS)}
+    if rng.random() < 0.3:
+        drawn["start"] = f"{rng.choice((2, 8))}s"
+    if rng.random() < 0.2:
+        drawn["stop"] = f"{rng.choice((10, 15))}s"
+    return drawn
+
+
+def _sharers(topic: str, name: str, rng: Random) -> JsonObject:
+    """A share group."""
+    return {
+        "topics": topic,
+        "name": name,
+        "group": name,
+        "share": True,
+        "members": rng.choice((1, 2, 3)),
+        "release": rng.choice(("0%", "20%")),
+    }
+
+
+_Kind = Callable[[str, str, Random], JsonObject]
+_KINDS: Final[Sequence[_Kind]] = (_members, _members, _sharers)

@@ -6,6 +6,7 @@ Owns: the JSON of a search, and reading it.  Never: opens a file.  Kafka: no cou
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -22,7 +23,7 @@ from kcluster.search.loop import Entry, FindingGroup, ScheduleSearch, SwarmYield
 from kcluster.search.schedule import Planned, Schedule, Space
 from kcluster.search.trial import Trial
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 
 class KeptError(ValueError):
@@ -39,6 +40,7 @@ class _KeptSchedule(Struct, frozen=True):
     seed: int
     steps: list[_KeptStep]
     swarm: int
+    space: int
 
 
 class _KeptEntry(Struct, frozen=True):
@@ -58,7 +60,7 @@ class _KeptFound(Struct, frozen=True):
 
 class _KeptSearch(Struct, frozen=True):
     format: int
-    space: str
+    spaces: str
     seed: int
     guided: bool
     runs: int
@@ -74,7 +76,7 @@ def text_of(search: ScheduleSearch) -> bytes:
     return msgspec.json.encode(
         _KeptSearch(
             FORMAT,
-            _space_hash(search.space),
+            _hash_of(search.spaces),
             search.seed,
             search.guided,
             search.runs,
@@ -105,7 +107,7 @@ def read_into(search: ScheduleSearch, text: bytes) -> None:
         kept = msgspec.json.decode(text, type=_KeptSearch)
     except msgspec.DecodeError as error:
         raise KeptError(f"no search is kept here: {error}") from None
-    if kept.format != FORMAT or kept.space != _space_hash(search.space):
+    if kept.format != FORMAT or kept.spaces != _hash_of(search.spaces):
         raise KeptError("the search that is kept here is one of another scenario")
     if (kept.seed, kept.guided) != (search.seed, search.guided):
         raise KeptError(f"the search that is kept here has seed {kept.seed}, or another way")
@@ -126,13 +128,14 @@ def dict_of(moments: object) -> dict[str, list[int]]:
     return msgspec.convert(moments, dict[str, list[int]])
 
 
-def _space_hash(space: Space) -> str:
-    return hashlib.sha256(text_of_scenario(space.scenario).encode()).hexdigest()[:16]
+def _hash_of(spaces: Sequence[Space]) -> str:
+    texts = "".join(text_of_scenario(space.scenario) for space in spaces)
+    return hashlib.sha256(texts.encode()).hexdigest()[:16]
 
 
 def _kept(schedule: Schedule) -> _KeptSchedule:
     steps = [_KeptStep(step_values(one.step), one.source, one.kind) for one in schedule.steps]
-    return _KeptSchedule(schedule.seed, steps, schedule.swarm)
+    return _KeptSchedule(schedule.seed, steps, schedule.swarm, schedule.space)
 
 
 def _read(kept: _KeptSchedule) -> Schedule:
@@ -145,4 +148,4 @@ def _read(kept: _KeptSchedule) -> Schedule:
         Planned(structs.replace(step, place=Place(0, 0), path=""), one.source, one.kind)
         for step, one in zip(steps, kept.steps, strict=True)
     ]
-    return Schedule(kept.seed, tuple(planned), kept.swarm)
+    return Schedule(kept.seed, tuple(planned), kept.swarm, kept.space)

@@ -10,11 +10,11 @@ the trials back in the order of the batch.  So a search with one seed is the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.search.findings import SearchFinding, lead
 from kcluster.search.schedule import NO_SWARM, SWARMS, Schedule, Space, draw
@@ -59,10 +59,11 @@ class FindingGroup(Struct):
 
 
 class ScheduleSearch:
-    """One search.  `guided`: whether schedules are varied; if not, each is drawn by chance."""
+    """One search, in one or more spaces that take turns.  `guided`: whether schedules are varied;
+    if not, each is drawn by chance."""
 
-    def __init__(self, space: Space, seed: int, *, guided: bool = True) -> None:
-        self.space = space
+    def __init__(self, spaces: Sequence[Space], seed: int, *, guided: bool = True) -> None:
+        self.spaces = spaces
         self.seed = seed
         self.guided = guided
         self.runs = 0
@@ -82,16 +83,26 @@ class ScheduleSearch:
         number, self.chosen = self.chosen, self.chosen + 1
         rng = Random(f"{self.seed}/search/{number}")
         if not self.guided:
-            return draw(self.space, self.seed + number)
+            return self._draw(number, NO_SWARM)
         if not self.corpus or rng.random() < FRESH_SHARE:
-            return draw(self.space, self.seed + number, self._swarm(rng))
+            return self._draw(number, self._swarm(rng))
         entry = rng.choices(self.corpus, [self._weight(each) for each in self.corpus])[0]
         entry.chosen += 1
-        if rng.random() < GO_ON_SHARE and self.space.sources:
+        space = self.space_of(entry.schedule)
+        if rng.random() < GO_ON_SHARE and space.sources:
             signatures = list(entry.novel)
             rare = rng.choices(signatures, [1 / self.seen[each] for each in signatures])[0]
-            return go_on(self.space, entry.schedule, entry.novel[rare], rng)
-        return vary(self.space, entry.schedule, entry.moments, rng)
+            return go_on(space, entry.schedule, entry.novel[rare], rng)
+        return vary(space, entry.schedule, entry.moments, rng)
+
+    def _draw(self, number: int, swarm: int) -> Schedule:
+        turn = number % len(self.spaces)
+        drawn = draw(self.spaces[turn], self.seed + number, swarm)
+        return structs.replace(drawn, space=turn)
+
+    def space_of(self, schedule: Schedule) -> Space:
+        """The space of one of its schedules."""
+        return self.spaces[schedule.space]
 
     def _swarm(self, rng: Random) -> int:
         """A swarm: one whose runs reach more is drawn more often."""

@@ -33,8 +33,8 @@ from kcluster.scenario.language.model import Step, StepOptions, Trigger
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange
 from kcluster.scenario.play.nemesis import Profile
-from kcluster.scenario.random_faults import RandomFaults
 from kcluster.scenario.play.workload import client_names
+from kcluster.scenario.random_faults import RandomFaults
 from kcluster.search.widened import moments_inside, with_clients, with_node_rules
 
 FIXED: Final = -1
@@ -117,11 +117,13 @@ class Planned(Struct, frozen=True):
 
 class Schedule(Struct, frozen=True):
     """The steps of one run, in the order of the file.  `seed`: draws what is not a step, such as
-    the jitter of links.  `swarm`: the index in SWARMS with which it was drawn, or NO_SWARM."""
+    the jitter of links.  `swarm`: the index in SWARMS with which it was drawn, or NO_SWARM.
+    `space`: the index of its space among those of the search."""
 
     seed: int
     steps: tuple[Planned, ...]
     swarm: int = NO_SWARM
+    space: int = 0
 
 
 def space_of(scenario: Scenario, profile: Profile) -> Space:

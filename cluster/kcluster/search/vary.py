@@ -53,7 +53,7 @@ def vary(space: Space, parent: Schedule, moments: Moments, rng: Random) -> Sched
         change(space, steps, moments, rng)
     if rng.random() < RESEED_SHARE:
         seed = rng.randrange(MAX_SEED)
-    return Schedule(seed, tuple(admitted(space, steps)))
+    return Schedule(seed, tuple(admitted(space, steps)), space=parent.space)
 
 
 def go_on(space: Space, parent: Schedule, from_ms: int, rng: Random) -> Schedule:
@@ -64,7 +64,7 @@ def go_on(space: Space, parent: Schedule, from_ms: int, rng: Random) -> Schedule
     for source in space.sources:
         begins_ms = max(source.from_ms, from_ms + rng.choice(SOON_MS))
         steps += faults_of(space, source, SWARMS[swarm], begins_ms, rng)
-    return Schedule(parent.seed, tuple(admitted(space, steps)), swarm)
+    return Schedule(parent.seed, tuple(admitted(space, steps)), swarm, parent.space)
 
 
 SOON_MS: Final = (0, 0, 20, 100, 300, 1_000)

@@ -1,7 +1,8 @@
 """What a search adds to the random faults of a scenario, by what its clients use.
 
 Owns: moves of the leaders of its partitions, deaths and pauses of its clients, rules between its
-nodes, the moments inside brokers at which a fault may come.  Never: draws one of them (schedule.py, vary.py).
+nodes, the moments inside brokers at which a fault may come.  Never: draws one of them (schedule.py,
+vary.py).
 Kafka: no counterpart.
 
 A broker's request to another node is lost or late in a way that no fault of a link brings about:

@@ -254,7 +254,7 @@ def test_scenario_list_and_show(run: Callable[..., Result]) -> None:
         json.loads(line)["kind"]
         for line in run("scenario", "list", "--json").output.split("\n")[:-1]
     }
-    assert kinds == {"scenario", "profile", "sweep"}
+    assert kinds == {"scenario", "profile", "search", "sweep"}
     for name in ("zombie_leader", "one_failure_at_a_time", "racks"):
         assert run("scenario", "show", name).output.startswith("# ")
     wrong = run("scenario", "show", "zombie_leeder")

@@ -110,6 +110,22 @@ def test_kill__a_share_group_delivers_again_what_a_dead_member_held() -> None:
     assert result.failures == []
 
 
+def test_kill__the_run_goes_on_until_a_share_member_has_the_partitions_of_the_dead_one() -> None:
+    consumer = "{topics: orders, name: reader, group: billing, share: true}"
+    kill = "{at: 3700ms, kill: client reader, for: 200ms}"
+    shop = "{topic: orders, name: shop, rate: 100/s, keys: 20}"
+    one = text(kill, producer=shop, consumer=consumer)
+    one = one.replace("brokers: 3", "brokers: 1").replace("profile: fast", "profile: kafka")
+    result = run_scenario(Scenario.parse(one), "virtual", 1)
+    assert result.failures == []
+    assert times_of(result, GroupMemberExpired)
+
+
+def test_workload__what_is_sent_after_the_last_consumer_has_stopped_is_not_unseen() -> None:
+    consumer = "{topics: orders, name: reader, group: billing, stop: 2s}"
+    assert played(consumer=consumer).failures == []
+
+
 def test_pause__a_member_that_stood_still_joins_again() -> None:
     result = played("{at: 1s, pause: client reader-1, for: 1s}")
     assert result.failures == []

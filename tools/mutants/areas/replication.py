@@ -347,8 +347,7 @@ MUTATIONS: Final = (
     ),
     mutation(
         "kip392_reads_past_hw",
-        "KIP-392: a follower serves consumers past its high watermark; no client of a workload reads"
-        " from a follower, as tests/property/ do",
+        "KIP-392: a follower serves consumers past its high watermark",
         Edit(
             _READING,
             "end_offset = log_end_offset if reader.is_follower else high_watermark",
@@ -356,7 +355,7 @@ MUTATIONS: Final = (
             "    if reader.is_follower or not replica.is_leader:\n"
             "        end_offset = log_end_offset",
         ),
-        on="data",
+        on="followers",
         expects="read-uncommitted",
     ),
 )

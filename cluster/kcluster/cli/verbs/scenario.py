@@ -91,13 +91,14 @@ def run(
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file.")
 def list_(as_json: bool) -> None:
-    """List the scenarios, fault profiles and sweeps that ship with kcluster."""
+    """List the scenarios, fault profiles, sweeps and searches that ship with kcluster."""
     from kcluster.scenario.library import LibraryKind, library_files
 
     uses = {
         LibraryKind.SCENARIO: "kcluster scenario run NAME",
         LibraryKind.PROFILE: "in a step: faults: NAME",
         LibraryKind.SWEEP: "kcluster pipeline sweep NAME",
+        LibraryKind.SEARCH: "kcluster search NAME",
     }
     for kind, use in uses.items():
         files = library_files(kind)
@@ -105,7 +106,7 @@ def list_(as_json: bool) -> None:
             for file in files:
                 print_json({"kind": kind, "name": file.name, "title": file.title})
             continue
-        print(f"{kind.capitalize()}s ({use}):")
+        print(f"{kind.plural.capitalize()} ({use}):")
         width = max(len(file.name) for file in files)
         print("\n".join(f"  {file.name:<{width}}  {file.title}" for file in files) + "\n")
 
@@ -113,7 +114,7 @@ def list_(as_json: bool) -> None:
 @command.command("show")
 @click.argument("name")
 def show(name: str) -> None:
-    """Print a scenario, fault profile or sweep that ships with kcluster."""
+    """Print a scenario, fault profile, sweep or search that ships with kcluster."""
     from kcluster.scenario.search import library_text
 
     try:

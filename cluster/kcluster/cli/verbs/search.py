@@ -89,8 +89,9 @@ def command(
 
     SCENARIO is a file, or the name of one that ships with kcluster: its random faults, drawn times
     and drawn nodes are varied. A scenario that leaves nothing open gets overlapping faults beside
-    its steps, a TOPOLOGY also producers and consumers. Without either:
-    safe_settings_overlapping.
+    its steps, a TOPOLOGY also producers and consumers, of other kinds in each of eight workloads
+    that take turns. Without a file, the storms and searches that ship take turns: kcluster
+    scenario list.
 
     Each finding is shrunk at once, and written as a scenario file that repeats it:
     kcluster scenario run FILE.

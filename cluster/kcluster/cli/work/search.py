@@ -33,6 +33,7 @@ from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.profiles import shipped_profile
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import text_of_scenario
+from kcluster.scenario.library import searched_paths
 from kcluster.search.around import around_topology
 from kcluster.search.examine import examine
 from kcluster.search.findings import NAMES
@@ -53,7 +54,8 @@ from kcluster.search.words import (
 )
 from kcluster.world.seeds import cores
 
-DEFAULT: Final = "safe_settings_overlapping"
+ALL: Final = "all"
+"""The name of a search in all scenarios that ship for searches."""
 PROFILE: Final = "overlapping_faults"
 KEPT: Final = "search.json"
 SAVE_EVERY_S: Final = 20
@@ -92,14 +94,13 @@ def search(word: str | None, options: SearchOptions, machines: Machines) -> None
     unknown = [name for name in options.stop_on if name not in (*NAMES, ANY)]
     if unknown:
         fail(CommandError(unknown_name(unknown[0]), 2), options.as_json)
-    scenario = _scenario(word or DEFAULT, options.as_json)
-    profile = with_moves(shipped_profile(PROFILE), scenario)
-    space = space_of(scenario, profile)
-    found = ScheduleSearch(space, options.seed, guided=not options.plain)
-    directory = directory_of(scenario, options.out)
+    scenarios = _scenarios(word, options)
+    spaces = [space_of(one, with_moves(shipped_profile(PROFILE), one)) for one in scenarios]
+    found = ScheduleSearch(spaces, options.seed, guided=not options.plain)
+    directory = directory_of(scenarios[0].name if word else ALL, options.out)
     if options.out is not None:
         _go_on(found, directory / KEPT, options.as_json)
-    with _players(space, machines) as players:
+    with _players(spaces, machines) as players:
         try:
             _Session(found, players, options, directory).go()
         except KeyboardInterrupt:
@@ -111,16 +112,19 @@ def search(word: str | None, options: SearchOptions, machines: Machines) -> None
 # ---------------------------------------------------------------------------- what is searched
 
 
-def _scenario(word: str, as_json: bool) -> Scenario:
-    """The scenario of a word; a topology gets clients."""
+def _scenarios(word: str | None, options: SearchOptions) -> list[Scenario]:
+    """The scenarios of a word: the one with this name; those around a topology; without a word, all
+    that ship for searches."""
     try:
+        if word is None:
+            return [Scenario.load(path) for path in searched_paths()]
         if _is_topology(word):
-            return _around(word)
-        return one_scenario(word)
+            return _around(word, options.seed)
+        return [one_scenario(word)]
     except CommandError as error:
-        fail(error, as_json)
+        fail(error, options.as_json)
     except ScenarioError as error:
-        fail(CommandError(str(error), 2), as_json)
+        fail(CommandError(str(error), 2), options.as_json)
 
 
 def _is_topology(word: str) -> bool:
@@ -130,11 +134,11 @@ def _is_topology(word: str) -> bool:
     return isinstance(root, Map) and "brokers" in root.entries and "topology" not in root.entries
 
 
-def _around(word: str) -> Scenario:
-    """The scenario around the topology of a file."""
+def _around(word: str, seed: int) -> list[Scenario]:
+    """The scenarios around the topology of a file."""
     node, problems = from_yaml(Path(word).read_text("utf-8", "replace"), word)
     assert isinstance(node, Map)
-    return around_topology(node, word, problems)
+    return around_topology(node, word, problems, seed)
 
 
 def _go_on(found: ScheduleSearch, file: Path, as_json: bool) -> None:
@@ -153,32 +157,31 @@ def _go_on(found: ScheduleSearch, file: Path, as_json: bool) -> None:
 
 
 @contextmanager
-def _players(space: Space, machines: Machines) -> Iterator[Players]:
+def _players(spaces: Sequence[Space], machines: Machines) -> Iterator[Players]:
     if machines.master is None:
-        with _Workers(space, machines.jobs or cores()) as workers:
+        with _Workers(spaces, machines.jobs or cores()) as workers:
             yield workers
         return
     from kcluster.cli.work.search_on_spark import spark_players
 
-    with spark_players(space, machines.master, ship_env=machines.ship_env) as players:
+    with spark_players(spaces, machines.master, ship_env=machines.ship_env) as players:
         yield players
 
 
-_space: Space | None = None
+_spaces: Sequence[Space] = ()
 """What a process of the search plays."""
 
 
-def _begin(space: Space) -> None:
+def _begin(spaces: Sequence[Space]) -> None:
     """Begin a process that plays schedules: Ctrl-C is for the process that searches."""
-    global _space
-    _space = space
+    global _spaces
+    _spaces = spaces
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_rarely()
 
 
 def _play(schedule: Schedule) -> Trial:
-    assert _space is not None
-    trial = run_trial(_space, schedule)
+    trial = run_trial(_spaces[schedule.space], schedule)
     collect_after_run()
     return trial
 
@@ -186,12 +189,12 @@ def _play(schedule: Schedule) -> Trial:
 class _Workers:
     """The processes that play schedules and shrink; with one job there is none but this one."""
 
-    def __init__(self, space: Space, jobs: int) -> None:
-        self._space = space
+    def __init__(self, spaces: Sequence[Space], jobs: int) -> None:
+        self._spaces = spaces
         self._pool: ProcessPoolExecutor | None = None
         if jobs > 1:
             context = get_context("fork" if sys.platform.startswith("linux") else "spawn")
-            self._pool = ProcessPoolExecutor(jobs, context, _begin, (space,))
+            self._pool = ProcessPoolExecutor(jobs, context, _begin, (spaces,))
 
     def __enter__(self) -> _Workers:
         return self
@@ -206,7 +209,7 @@ class _Workers:
             yield from self._pool.map(_play, schedules)
             return
         for schedule in schedules:
-            yield run_trial(self._space, schedule)
+            yield run_trial(self._spaces[schedule.space], schedule)
             collect_after_run()
 
 
@@ -269,7 +272,8 @@ class _Session:
 
     def _report(self, found: FindingGroup) -> None:
         """Shrink a finding, write its file, and print it."""
-        write_and_print(examine(self._search.space, found), self._directory, self._options.as_json)
+        space = self._search.space_of(found.example.schedule)
+        write_and_print(examine(space, found), self._directory, self._options.as_json)
 
     def _save(self, *, is_last: bool) -> None:
         """Keep the search in its directory, from time to time."""
@@ -300,9 +304,9 @@ def write_and_print(report: Report, directory: Path, as_json: bool) -> None:
         print(f"  again: kcluster scenario run {shlex.quote(str(file))}\n", flush=True)
 
 
-def directory_of(scenario: Scenario, out: str | None) -> Path:
-    """The directory of the findings of a scenario."""
-    return Path(out or f"search-{_file_name(scenario.name)}")
+def directory_of(name: str, out: str | None) -> Path:
+    """The directory of the findings in the scenario of this name."""
+    return Path(out or f"search-{_file_name(name)}")
 
 
 def _file_name(group: str) -> str:

@@ -6,7 +6,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kcluster.cli.spark_job import interruptible, spark_session
@@ -16,8 +16,8 @@ from kcluster.search.schedule import Space
 
 
 @contextmanager
-def spark_players(space: Space, master: str, *, ship_env: bool) -> Iterator[SparkTrials]:
+def spark_players(spaces: Sequence[Space], master: str, *, ship_env: bool) -> Iterator[SparkTrials]:
     """Plays schedules on the workers of `master`; `ship_env`: they get the dependencies."""
     needs = SWEEP_NEEDS if ship_env else ()
     with spark_session(master, False, 0, needs) as spark, interruptible():
-        yield SparkTrials(spark, space)
+        yield SparkTrials(spark, spaces)

@@ -37,5 +37,5 @@ def shrink(word: str, seed: int | None, out: str | None, as_json: bool) -> None:
             print(f"{scenario.name}: no promise is broken  ({outcome}, seed {first})")
         sys.exit(0)
     report = examine_scenario(scenario, first, finding)
-    write_and_print(report, directory_of(scenario, out), as_json)
+    write_and_print(report, directory_of(scenario.name, out), as_json)
     sys.exit(1)

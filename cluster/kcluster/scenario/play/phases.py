@@ -166,6 +166,8 @@ class ScenarioRun:
         """The consumers by group; a consumer without a group by its own name."""
         self._sharing: list[ClientProcess[WorkloadConsumer]] = []
         self._arrived_ms: int | None = None
+        self._left_unread = False
+        """Whether all consumers of a partition had stopped before the end."""
         self._shared_ms: int | None = None
         """The time since which only share groups may have work left."""
 
@@ -266,15 +268,15 @@ class ScenarioRun:
         present = self._present_sharing()
         if not present:
             return
-        now_ms = self.stage.dispatcher.now_ms
+        now_ms, calm = self.stage.dispatcher.now_ms, f"{SHARE_CALM_MS} ms"
         if self._shared_ms is None:
             self._shared_ms = now_ms
         if now_ms - self._shared_ms < SHARE_CALM_MS:
-            yield f"share groups had less than {SHARE_CALM_MS} ms to go on"
+            yield f"share groups had less than {calm} to go on"
             return
         for consumer in present:
             if now_ms - consumer.active_ms < SHARE_CALM_MS:
-                yield f"{consumer.name} received a record less than {SHARE_CALM_MS} ms ago"
+                yield f"{consumer.name} received a record or partitions in the last {calm}"
             elif self.scenario.heal and not consumer.has_asked_since(self._shared_ms):
                 yield f"{consumer.name} waits for an answer to its fetch"
         yield from self._unassigned(present)
@@ -333,6 +335,7 @@ class ScenarioRun:
 
     def stop_consumers(self) -> None:
         """Stop the consumers: they commit and leave their groups."""
+        self._left_unread = bool(self._wanted(is_up_only=False) - self._wanted(is_up_only=True))
         if self.scenario.heal:
             ledger = self.stage.ledger
             ledger.unowned = list(self._unowned())
@@ -345,10 +348,20 @@ class ScenarioRun:
         """Whether all consumers have left."""
         return all(consumer.client.is_done for consumer in self._consumers)
 
+    def _wanted(self, *, is_up_only: bool) -> set[Partition]:
+        """The partitions that consumers read, or those among them that are up."""
+        return {
+            partition
+            for readers in self._readers.values()
+            for partition in self._subscribed(
+                [one.client for one in readers if one.is_up or not is_up_only]
+            )
+        }
+
     def _could_read(self) -> bool:
         """Whether consumers had the time to read to the end: none is dead for good, or was refused
-        by security."""
-        return not any(
+        by security, and those of no partition have all stopped before."""
+        return not self._left_unread and not any(
             process.is_ended or process.client.failed in SECURITY_ERRORS
             for process in self._consumers
         )
