@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kcluster.invariants.compacted import newest_of_keys, newest_removed
-from kcluster.invariants.facts import NewestRemoved
+from kcluster.invariants.compacted import newest_of_keys, newest_removed, older_kept
+from kcluster.invariants.facts import NewestRemoved, OlderKept
 from kcluster.invariants.observed import Committed
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches
@@ -48,29 +48,42 @@ def log_of(found: Committed, *offsets: int) -> Log:
 
 def test_newest__of_each_key() -> None:
     found = committed(record(b"a", b"1"), record(b"b", b"2"), record(b"a", b"3"))
-    assert newest_of_keys(found) == [2, 1]
+    assert newest_of_keys(found, 99) == [2, 1]
 
 
 def test_newest__a_record_of_an_aborted_or_open_transaction_does_not_count() -> None:
     own = record(b"a", b"2", PRODUCER)
-    assert newest_of_keys(committed(record(b"a", b"1"), own)) == [0]
-    assert newest_of_keys(committed(record(b"a", b"1"), own, marker(False))) == [0]
-    assert newest_of_keys(committed(record(b"a", b"1"), own, marker(True))) == [1]
+    assert newest_of_keys(committed(record(b"a", b"1"), own), 99) == [0]
+    assert newest_of_keys(committed(record(b"a", b"1"), own, marker(False)), 99) == [0]
+    assert newest_of_keys(committed(record(b"a", b"1"), own, marker(True)), 99) == [1]
 
 
-def test_newest__a_tombstone_may_go_with_all_before_it() -> None:
-    assert newest_of_keys(committed(record(b"a", b"1"), record(b"a", None))) == []
+def test_newest__a_tombstone_may_go_with_all_before_it_when_it_is_old() -> None:
+    deleted = committed(record(b"a", b"1"), record(b"a", None))
+    assert newest_of_keys(deleted, 2) == []
+    assert newest_of_keys(deleted, 1) == [1]
 
 
 def test_removed__the_newest_record_of_a_key() -> None:
     found = committed(record(b"a", b"1"), record(b"b", b"2"), record(b"a", b"3"))
-    assert newest_removed(found, log_of(found, 1, 2)) is None
-    assert newest_removed(found, log_of(found, 0, 1)) == NewestRemoved(2, 1)
-    assert newest_removed(found, log_of(found, 0)) == NewestRemoved(1, 2)
+    assert newest_removed(found, log_of(found, 1, 2), 99) is None
+    assert newest_removed(found, log_of(found, 0, 1), 99) == NewestRemoved(2, 1)
+    assert newest_removed(found, log_of(found, 0), 99) == NewestRemoved(1, 2)
 
 
 def test_removed__not_what_was_deleted_or_has_not_arrived() -> None:
     found = committed(record(b"a", b"1"), record(b"b", b"2"), record(b"c", b"3"))
     log = log_of(found, 1)
     log.log_start_offset, log.log_end_offset = 1, 2
-    assert newest_removed(found, log) is None
+    assert newest_removed(found, log, 99) is None
+
+
+def test_older_kept__in_the_part_that_was_cleaned() -> None:
+    found = committed(record(b"a", b"1"), record(b"b", b"2"), record(b"a", None))
+    log = log_of(found, 0, 1, 2)
+    assert older_kept(log) is None
+    log.first_dirty_offset = 3
+    assert older_kept(log) == OlderKept(0, 1)
+    log = log_of(found, 1, 2)
+    log.first_dirty_offset = 3
+    assert older_kept(log) is None

@@ -44,6 +44,7 @@ TEXTS = [
     ),
     (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),
     (f.NewestRemoved(4, 3), "the newest record of its key is gone: offset 4 and 2 more"),
+    (f.OlderKept(4, 2), "an older record of its key is still there: offset 4 and 1 more"),
     (f.GroupWentBack(f.Measure.GENERATION, 5, 4), "generation 5 -> 4"),
     (f.GroupWentBack(f.Measure.MEMBER_EPOCH, 5, 4, "a-1"), "member epoch of a-1 5 -> 4"),
     (f.AssignedTwice("a-1", 5), "a-1 got two assignments in generation 5"),

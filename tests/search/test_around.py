@@ -44,5 +44,15 @@ def test_around__without_faults_every_workload_is_valid() -> None:
         assert (result.verdict.outcome, result.failures) == ("valid", [])
 
 
+def test_around__records_for_compacted_topics_have_keys() -> None:
+    compacted = TWO_TOPICS.replace(
+        "partitions: 1", "partitions: 1, config: {cleanup.policy: compact}"
+    )
+    for scenario in around(compacted)[:4]:
+        producers = [each for each in scenario.workload.producers if each.topic == "bills"]
+        assert all(each.keys for each in producers)
+        assert run_scenario(scenario, "virtual", 1).verdict.outcome == "valid"
+
+
 def test_around__a_topology_without_topics_gets_one() -> None:
     assert [*around("{brokers: 1}")[0].topology.topics] == ["orders"]

@@ -3,6 +3,8 @@
 Owns: the decoded values, and the list of batches that cannot be decoded.  Never: decodes a batch
 while the cluster runs; raises for any bytes.  Kafka: no counterpart; DefaultRecordBatch.iterator,
 for values alone.
+
+A tombstone that a workload sent has its name for a value (clients/record_names.py).
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from kcluster.clients.ledger import Partition
+from kcluster.clients.record_names import tombstone_name
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records import compression as codecs
 from kcluster.protocol.records.batches import HEADER_BYTES, Batch, InvalidRecords
-from kcluster.protocol.records.records import read_records, read_varint, read_varlong
+from kcluster.protocol.records.records import Record, read_records, read_varint, read_varlong
 from kcluster.protocol.records.walk import RECORD_MIN_BYTES, invalid
 
 Value = tuple[int, bytes | None]
@@ -71,16 +74,22 @@ def _decode(batch: Batch) -> list[Value]:
         return []
     if batch.codec == codecs.NONE:
         try:
-            return _values(batch)
+            values = _values(batch)
+            if not any(value is None for _, value in values):
+                return values
         except IndexError:
             raise invalid("the bytes end inside a record") from None
-    values = [(record.offset, record.value) for record in read_records(batch)]
+    values = [(record.offset, _name_of(record)) for record in read_records(batch)]
     least = batch.base_offset
     for offset, _ in values:
         if offset < least:
             raise _misplaced(offset)
         least = offset + 1
     return values
+
+
+def _name_of(record: Record) -> bytes | None:
+    return tombstone_name(record.headers) if record.value is None else record.value
 
 
 def _misplaced(offset: int) -> InvalidRecords:

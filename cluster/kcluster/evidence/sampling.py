@@ -589,6 +589,7 @@ class SamplingRecorder(Recorder):
                 observed = self.partitions.get(replica.key)
                 if observed is not None:
                     observed.min_isr = replica.min_isr
+                    observed.delete_retention_ms = replica.config.delete_retention_ms
 
     def merged_counts(self, since_ms: int) -> tuple[int, int]:
         """The number of records known only as ranges: (all, acked), in ranges that end at or after

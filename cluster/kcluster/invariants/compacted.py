@@ -1,16 +1,18 @@
-"""The newest committed record of each key, which compaction must leave in every log.
+"""What compaction must leave in every log: the newest committed record of each key, and no older
+one in the part that was cleaned.
 
-Owns: which records these are, and which of them a log lacks.  Never: cleans a log
-(partition/log/compaction.py does), looks how that is done.  Kafka: no counterpart; the promise of
-cleanup.policy=compact.
+Owns: which records these are, which of them a log lacks, and which it has kept too long.  Never:
+cleans a log (partition/log/compaction.py does), looks how that is done.  Kafka: no counterpart; the
+promise of cleanup.policy=compact.
 
 Records of aborted and of open transactions do not count: they make no older record of their key
-superfluous.  A tombstone may go, and so may everything below the log start.
+superfluous.  A tombstone may go when it is older than delete.retention.ms, and so may everything
+below the log start.
 """
 
 from __future__ import annotations
 
-from kcluster.invariants.facts import NewestRemoved
+from kcluster.invariants.facts import NewestRemoved, OlderKept
 from kcluster.invariants.observed import Committed
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import Batch, InvalidRecords
@@ -18,11 +20,11 @@ from kcluster.protocol.records.markers import read_marker
 from kcluster.protocol.records.records import read_records
 
 
-def newest_removed(committed: Committed, log: Log) -> NewestRemoved | None:
+def newest_removed(committed: Committed, log: Log, tombstones_from: int) -> NewestRemoved | None:
     """The newest records of their keys that a log lacks, though it reaches so far; None if it has
-    all of them."""
+    all of them.  `tombstones_from`: the offset from which on tombstones are too young to go."""
     try:
-        newest = newest_of_keys(committed)
+        newest = newest_of_keys(committed, tombstones_from)
         held = {
             offset
             for batch in log.batches_from(log.log_start_offset)
@@ -36,8 +38,28 @@ def newest_removed(committed: Committed, log: Log) -> NewestRemoved | None:
     return NewestRemoved(gone[0], len(gone)) if gone else None
 
 
-def newest_of_keys(committed: Committed) -> list[int]:
-    """The offsets of the newest committed record of each key, but for tombstones."""
+def older_kept(log: Log) -> OlderKept | None:
+    """The records in the cleaned part of a log that have a newer one of their key there; None if
+    there is none."""
+    newest: dict[bytes, int] = {}
+    older: list[int] = []
+    try:
+        for batch in log.batches_from(log.log_start_offset):
+            if batch.last_offset >= log.first_dirty_offset:
+                break
+            for record in () if batch.is_control else read_records(batch):
+                if record.key is not None:
+                    before = newest.get(record.key)
+                    if before is not None:
+                        older.append(before)
+                    newest[record.key] = record.offset
+    except InvalidRecords:
+        return None
+    return OlderKept(min(older), len(older)) if older else None
+
+
+def newest_of_keys(committed: Committed, tombstones_from: int) -> list[int]:
+    """The offsets of the newest committed record of each key, but for older tombstones."""
     newest: dict[bytes, tuple[int, bool]] = {}
     in_transaction: dict[int, list[Batch]] = {}
     for _, batch in sorted(committed.batches.items()):
@@ -50,7 +72,11 @@ def newest_of_keys(committed: Committed) -> list[int]:
             in_transaction.setdefault(batch.producer_id, []).append(batch)
         else:
             _count(newest, batch)
-    return [offset for offset, is_tombstone in newest.values() if not is_tombstone]
+    return [
+        offset
+        for offset, is_tombstone in newest.values()
+        if not is_tombstone or offset >= tombstones_from
+    ]
 
 
 def _count(newest: dict[bytes, tuple[int, bool]], batch: Batch) -> None:

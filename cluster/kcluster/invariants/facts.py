@@ -160,6 +160,14 @@ class NewestRemoved(Observed, frozen=True):
     count: int
 
 
+class OlderKept(Observed, frozen=True):
+    """Records in the cleaned part of a compacted log beside a newer one of their key; `offset`: of
+    the first."""
+
+    offset: int
+    count: int
+
+
 class GroupWentBack(Observed, frozen=True):
     """A group's generation, or the epoch of its `member`, became smaller."""
 

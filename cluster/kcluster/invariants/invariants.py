@@ -23,7 +23,7 @@ from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
-from kcluster.invariants.compacted import newest_removed
+from kcluster.invariants.compacted import newest_removed, older_kept
 from kcluster.invariants.facts import (
     AnsweredTwice,
     BeganWithout,
@@ -197,7 +197,7 @@ class Invariants:
 
     def check_compacted(self, now_ms: int) -> None:
         """Report the newest records of keys that compaction has removed from logs of in-sync
-        replicas; called at the end of the run."""
+        replicas, and older ones that it has kept; called at the end of the run."""
         for observed in self.partitions.values():
             registration = observed.registration
             if registration is None or observed.deleted_ms >= 0 or not observed.clean_offset():
@@ -206,9 +206,14 @@ class Invariants:
                 replica = observed.replicas.get(broker)
                 if replica is None or observed.unclean_epoch >= 0:
                     continue
-                removed = newest_removed(observed.committed, replica.log)
+                oldest_ms = now_ms - observed.delete_retention_ms
+                young = observed.appended_after(oldest_ms)
+                removed = newest_removed(observed.committed, replica.log, young)
                 if removed is not None:
                     self._report(now_ms, replica, [("newest-compacted", removed)])
+                kept = older_kept(replica.log)
+                if kept is not None:
+                    self._report(now_ms, replica, [("older-kept", kept)])
 
     def report_overdue(self, found: Iterable[tuple[PartitionKey, OverdueTransaction]]) -> None:
         """Report transactions that were not ended for too long."""
@@ -376,6 +381,7 @@ class Invariants:
         old.log_end_offset = log.log_end_offset
         old.log_start_offset = log.log_start_offset
         observed.min_isr = replica.min_isr
+        observed.delete_retention_ms = replica.config.delete_retention_ms
         _record_move(now_ms, old, replica)
 
     # ------------------------------------------------------------------------------- answers

@@ -109,9 +109,10 @@ class ObservedPartition:
     """
 
     __slots__ = (
-        "appends", "cleaned_to", "committed", "deleted_ms", "epoch_runs", "have_led", "key",
-        "known_from", "leaders", "lost", "min_isr", "moves", "newest_epoch", "partition",
-        "registration", "registrations", "replicas", "topic", "unclean_applied", "unclean_epoch",
+        "appends", "cleaned_to", "committed", "delete_retention_ms", "deleted_ms", "epoch_runs",
+        "have_led", "key", "known_from", "leaders", "lost", "min_isr", "moves", "newest_epoch",
+        "partition", "registration", "registrations", "replicas", "topic", "unclean_applied",
+        "unclean_epoch",
     )  # fmt: skip
 
     def __init__(self, topic: str, key: PartitionKey) -> None:
@@ -141,6 +142,8 @@ class ObservedPartition:
         """The newest broker epoch before a disk's loss of records, by broker."""
         self.min_isr = 1
         """The effective min.insync.replicas of the last observed replica."""
+        self.delete_retention_ms = 0
+        """The value of delete.retention.ms of the last observed replica."""
         self.known_from = 0
         """The offset below which appends are missing: they precede the recorder, or are too old to
         be kept."""
@@ -150,6 +153,11 @@ class ObservedPartition:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    def appended_after(self, at_ms: int) -> int:
+        """The offset from which on every record was appended after a time, as far as is known."""
+        before = (one.last_offset + 1 for one in self.appends if one.at_ms <= at_ms)
+        return max(self.known_from, max(before, default=0))
 
     def clean_offset(self) -> int:
         """The offset below which a leader's log was compacted, so that replicas may hold smaller

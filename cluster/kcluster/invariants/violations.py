@@ -37,7 +37,10 @@ VIOLATIONS: Final = {
     " give",
     "transactions-differ": "a log's open and aborted transactions are not those that its records"
     " give",
-    "newest-compacted": "compaction removed the newest committed record of a key",
+    "newest-compacted": "compaction removed the newest committed record of a key, or a tombstone"
+    " before delete.retention.ms",
+    "older-kept": "compaction left a record in the part that it has cleaned, beside a newer one of"
+    " its key",
     "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
     " of them, had more and could fetch",
     "transaction-overdue": "a transaction was not aborted after its timeout, or got no markers"

@@ -42,13 +42,10 @@ def observed_text(fact: f.Observed) -> str:
         case f.TransactionDiffers(producer_id=own):
             in_table, in_log = _span_text(fact.table), _span_text(fact.log)
             return f"producer {own}: the table has {in_table}, the log {in_log}"
-        case f.NewestRemoved(count=count):
-            which = (
-                f"offset {fact.offset}"
-                if count == 1
-                else f"offset {fact.offset} and {count - 1} more"
-            )
-            return f"the newest record of its key is gone: {which}"
+        case f.NewestRemoved():
+            return f"the newest record of its key is gone: {_some(fact)}"
+        case f.OlderKept():
+            return f"an older record of its key is still there: {_some(fact)}"
         case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit() | f.FencedAlone():
             return _promise_text(fact)
         case f.AnsweredTwice():
@@ -90,6 +87,11 @@ def _end_text(end: f.ProducerEnd | None) -> str:
     if end.offset < 0:
         return f"epoch {end.epoch} without batches"
     return f"epoch {end.epoch}, sequences up to {end.sequence} at offset {end.offset}"
+
+
+def _some(fact: f.NewestRemoved | f.OlderKept) -> str:
+    first = f"offset {fact.offset}"
+    return first if fact.count == 1 else f"{first} and {fact.count - 1} more"
 
 
 def _span_text(span: f.TransactionSpan | None) -> str:

@@ -16,12 +16,15 @@ from typing import Final
 from kcluster.config.files.problems import Problem
 from kcluster.config.files.tree import Map, MapEntry, from_python
 from kcluster.config.topology.model import Topology
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.json_types import JsonObject
 from kcluster.scenario.language.scenario import Scenario, read_scenario
 
-DURATION: Final = "20s"
+DURATION: Final = "12s"
 WORKLOADS: Final = 8
 """The number of workloads, the plain one included."""
+COMPACTED_KEYS: Final = 20
+PROCESSOR_SHARE: Final = 0.5
 _PATIENT: Final = {"request.timeout.ms": 3_000, "delivery.timeout.ms": 60_000}
 _QUICK: Final = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 2_000}
 _ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -47,8 +50,15 @@ def around_topology(
 def _plain(topology: Topology) -> JsonObject:
     """A producer with one batch in flight and a group of two readers for each topic."""
     producers = [
-        {"topic": topic, "name": f"to-{topic}", "rate": "20/s", "in_flight": 1, "config": _PATIENT}
-        for topic in topology.topics
+        {
+            "topic": name,
+            "name": f"to-{name}",
+            "rate": "20/s",
+            "keys": COMPACTED_KEYS if _is_compacted(topic) else 0,
+            "in_flight": 1,
+            "config": _PATIENT,
+        }
+        for name, topic in topology.topics.items()
     ]
     consumers = [
         {"topics": topic, "name": f"of-{topic}", "group": topic, "members": 2, "config": _QUICK}
@@ -60,11 +70,13 @@ def _plain(topology: Topology) -> JsonObject:
 def _drawn(topology: Topology, rng: Random) -> JsonObject:
     """Producers and readers of other kinds for each topic, and processors between two topics."""
     workload: JsonObject = {"producers": [], "consumers": []}
-    for topic in topology.topics:
-        workload["producers"] += [*_producers(topic, rng)]
-        workload["consumers"] += [*_readers(topic, rng)]
-    if len(topology.topics) > 1 and rng.random() < PROCESSOR_SHARE:
-        source, sink = rng.sample([*topology.topics], 2)
+    for name, topic in topology.topics.items():
+        workload["producers"] += [*_producers(name, _is_compacted(topic), rng)]
+        workload["consumers"] += [*_readers(name, rng)]
+    sinks = [name for name, topic in topology.topics.items() if not _is_compacted(topic)]
+    if len(topology.topics) > 1 and sinks and rng.random() < PROCESSOR_SHARE:
+        sink = rng.choice(sinks)
+        source = rng.choice([name for name in topology.topics if name != sink])
         workload["processors"] = [
             {
                 "topic": source,
@@ -79,15 +91,16 @@ def _drawn(topology: Topology, rng: Random) -> JsonObject:
     return workload
 
 
-PROCESSOR_SHARE: Final = 0.5
+def _is_compacted(topic: TopicSpec) -> bool:
+    return "compact" in str(topic.config.get("cleanup.policy"))
 
 
-def _producers(topic: str, rng: Random) -> Iterator[JsonObject]:
+def _producers(topic: str, is_compacted: bool, rng: Random) -> Iterator[JsonObject]:
     for number in range(1, rng.choice((1, 1, 2)) + 1):
         drawn: JsonObject = {
             "topic": topic,
             "name": f"to-{topic}-{number}",
-            "rate": f"{rng.choice((5, 20, 50))}/s",
+            "rate": f"{rng.choice((5, 10, 20))}/s",
             "config": {**_PATIENT, "compression.type": rng.choice(_COMPRESSIONS)},
         }
         if rng.random() < 0.4:
@@ -98,8 +111,9 @@ def _producers(topic: str, rng: Random) -> Iterator[JsonObject]:
             }
         else:
             drawn["in_flight"] = 1
-        if rng.random() < 0.5:
+        if is_compacted or rng.random() < 0.5:
             drawn["keys"] = rng.choice((3, 50))
+            drawn["tombstones"] = rng.choice(("0%", "20%"))
         if rng.random() < 0.5:
             drawn["linger"] = f"{rng.choice((5, 50, 200))}ms"
         yield drawn
@@ -125,9 +139,9 @@ def _members(topic: str, name: str, rng: Random) -> JsonObject:
     else:
         drawn["config"] = {**_QUICK, "partition.assignment.strategy": rng.choice(_ASSIGNORS)}
     if rng.random() < 0.3:
-        drawn["start"] = f"{rng.choice((2, 8))}s"
+        drawn["start"] = f"{rng.choice((2, 5))}s"
     if rng.random() < 0.2:
-        drawn["stop"] = f"{rng.choice((10, 15))}s"
+        drawn["stop"] = f"{rng.choice((6, 9))}s"
     return drawn
 
 

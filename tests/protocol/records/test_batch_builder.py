@@ -38,3 +38,10 @@ def test_batch_builder__has_the_final_size_and_returns_new_bytes_each_time() -> 
     assert len(first) == builder.size_bytes
     assert first == second == build_batch([Record(0, 5, b"k", b"v")] * 3_000)
     assert first is not second
+
+
+def test_batch_builder__headers() -> None:
+    headers = (("name", b"shop:1"), ("empty", b""), ("none", None), ("é" * 2_000, b"x" * 3_000))
+    builder = BatchBuilder()
+    builder.append(5, b"k", None, headers)
+    assert builder.build() == build_batch([Record(0, 5, b"k", None, headers)])

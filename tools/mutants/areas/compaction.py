@@ -124,6 +124,52 @@ MUTATIONS: Final = (
         on="compaction",
         expects="producers-differ aborted-read torn-transaction",
     ),
+    mutation(
+        "tombstones_go_at_once",
+        "KIP-534: a tombstone goes with the first cleaning that sees it",
+        Edit(
+            _COMPACTION,
+            "    tombstones_go = horizon_ms is not None and horizon_ms <= work.now_ms\n",
+            "    tombstones_go = True\n",
+        ),
+        on="compaction",
+        expects="newest-compacted",
+    ),
+    mutation(
+        "tombstones_go_too_early",
+        "KAFKA-8522 in kind: the delete horizon of a tombstone forgets delete.retention.ms",
+        Edit(
+            _COMPACTION,
+            "            tombstone_ms=min(now_ms + config.delete_retention_ms, INT64_MAX),\n",
+            "            tombstone_ms=now_ms,\n",
+        ),
+        on="compaction",
+        expects="newest-compacted",
+    ),
+    mutation(
+        "tombstone_deletes_nothing",
+        "a tombstone does not count as the newest record of its key",
+        Edit(
+            _COMPACTION,
+            "                if record.key is not None:\n"
+            "                    newest[record.key] = record.offset\n",
+            "                if record.key is not None and record.value is not None:\n"
+            "                    newest[record.key] = record.offset\n",
+        ),
+        on="compaction",
+        expects="older-kept newest-compacted",
+    ),
+    mutation(
+        "older_records_stay",
+        "a key's records are all kept if the newest one is in another segment",
+        Edit(
+            _COMPACTION,
+            "    return record.offset >= work.newest.get(record.key, -1)\n",
+            "    return record.offset >= work.newest.get(record.key, -1) - 20\n",
+        ),
+        on="compaction",
+        expects="older-kept",
+    ),
     # ------------------------------------------------------------------- moving partitions
     mutation(
         "reassigned_too_early",

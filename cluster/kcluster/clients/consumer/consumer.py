@@ -31,6 +31,7 @@ from kcluster.clients.consumer.settings import (
     ConsumerSettings,
 )
 from kcluster.clients.ledger import Ledger, Partition, ReachedPosition, ReadRecord
+from kcluster.clients.record_names import tombstone_name
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
 from kcluster.protocol.records.records import Record
@@ -304,7 +305,10 @@ class Consumer(ClientBase):
             key, restarted = position.key, position.restarted
             position.restarted = False
             for record in records:
-                reads.append(ReadRecord(name, key, record.offset, record.value, restarted, now_ms))
+                value = record.value
+                if value is None:
+                    value = tombstone_name(record.headers)
+                reads.append(ReadRecord(name, key, record.offset, value, restarted, now_ms))
                 restarted = False
             count += len(records)
         self.records_read += count

@@ -24,6 +24,10 @@ PARTITIONERS: Final = ("default", "round-robin")
 `round-robin`: partitions in turn, whatever the key."""
 
 
+_SPREAD: Final = 2_654_435_761
+"""A factor that spreads consecutive numbers over 32 bits (Knuth)."""
+
+
 class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     """Configs with Kafka's names and defaults.
 
@@ -121,7 +125,13 @@ class ProducerPlan(TimedPlan, frozen=True):
     """The minimum size of a value, which is `name:number`, padded with dots."""
     keys: int = 0
     """The number of different keys, used in turn; 0: no key."""
+    tombstone_share: float = 0.0
+    """The share of records without a value, spread over all keys."""
     count: int = -1
     """The number of records; -1: no limit."""
     transactions: TransactionPlan | None = None
     """The use of transactions; None: records are sent outside of transactions."""
+
+    def is_tombstone(self, number: int) -> bool:
+        """Whether the record of this number has no value."""
+        return number * _SPREAD % 2**32 < self.tombstone_share * 2**32

@@ -16,9 +16,12 @@ from kcluster.clients.producer.batches import RECORD_OVERHEAD_BYTES, ProducerBat
 from kcluster.clients.producer.partitioning import NO_PARTITION, StickyPartitioner, partition_of_key
 from kcluster.clients.producer.sender import Sender
 from kcluster.clients.producer.settings import ProducerPlan
+from kcluster.clients.record_names import tombstone_headers
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import NEVER_MS
 
+TOMBSTONE: Final = b" (null)"
+"""The end of a tombstone's name."""
 TIMEOUT_ERROR: Final = "REQUEST_TIMED_OUT"
 """The ledger's name for a TimeoutException from send()."""
 
@@ -47,6 +50,8 @@ class Application:
         self._stop_ms = NEVER_MS
         self._record: tuple[SentRecord, bytes | None, int] | None = None
         """The record in send(): its entry in the ledger, its key, its partition if known."""
+        self._is_tombstone = False
+        """Whether that record has no value."""
         self._blocked_since_ms = 0
         self._sticky_partitioners: dict[str, StickyPartitioner] = {}
         self._round_robin_counters: dict[str, int] = {}
@@ -123,7 +128,10 @@ class Application:
         number = self.next_number
         self.record_count += 1
         value = f"{self._name}:{number}".encode()
-        if len(value) < plan.size_bytes:
+        self._is_tombstone = plan.is_tombstone(number)
+        if self._is_tombstone:
+            value += TOMBSTONE
+        elif len(value) < plan.size_bytes:
             value = value.ljust(plan.size_bytes, b".")
         topic = plan.topics[number % len(plan.topics)]
         key = f"key-{number % plan.keys}".encode() if plan.keys else None
@@ -182,7 +190,10 @@ class Application:
         records = batch.records
         before_bytes = records.size_bytes if records.count else 0
         batch.sends.append(send)
-        records.append(now_ms, key, send.value)
+        if self._is_tombstone:
+            records.append(now_ms, key, None, tombstone_headers(send.value))
+        else:
+            records.append(now_ms, key, send.value)
         if sticky is not None:
             sticky.update(records.size_bytes - before_bytes, self._is_full(batch))
         return True

@@ -18,6 +18,7 @@ from kcluster.protocol.records.batches import (
     NO_SEQUENCE,
     seal,
 )
+from kcluster.protocol.records.records import Header
 
 
 def varint(value: int) -> bytes:
@@ -37,8 +38,8 @@ _NULL: Final = varint(-1)
 
 
 class BatchBuilder:
-    """A batch in the making, of `count` records without headers; `size_bytes` includes the batch
-    header.  Offsets start at 0."""
+    """A batch in the making, of `count` records; `size_bytes` includes the batch header.  Offsets
+    start at 0."""
 
     __slots__ = ("_base_timestamp", "_body", "_max_timestamp", "count", "size_bytes")
 
@@ -48,7 +49,13 @@ class BatchBuilder:
         self._body = bytearray()
         self._base_timestamp = self._max_timestamp = -1
 
-    def append(self, timestamp: int, key: bytes | None, value: bytes | None) -> None:
+    def append(
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: tuple[Header, ...] = (),
+    ) -> None:
         """Add a record."""
         if not self.count:
             self._base_timestamp = timestamp
@@ -62,7 +69,7 @@ class BatchBuilder:
                 _SMALL[count] if count < _SMALL_LIMIT else varint(count),
                 _NULL if key is None else varint(len(key)) + key,
                 _NULL if value is None else _size(value) + value,
-                b"\0",  # no headers
+                _encoded(headers) if headers else b"\0",
             )
         )
         self._body += _size(record)
@@ -104,6 +111,14 @@ class BatchBuilder:
         batch += payload
         seal(batch)
         return batch
+
+
+def _encoded(headers: tuple[Header, ...]) -> bytes:
+    out = bytearray(varint(len(headers)))
+    for name, value in headers:
+        out += _size(name.encode()) + name.encode()
+        out += _NULL if value is None else _size(value) + value
+    return bytes(out)
 
 
 def _size(data: bytes) -> bytes:

@@ -138,6 +138,12 @@ class ProducerSpec(Struct, frozen=True):
     keys: Annotated[
         int, Whole(0, 1_000_000), "The number of different keys; 0: records have no key."
     ] = 0
+    tombstones: Annotated[
+        float,
+        fraction(),
+        "The share of records without a value, which delete their key from a compacted topic; needs"
+        " keys.",
+    ] = 0.0
     count: Annotated[
         int | None, Whole(1), "The number of records; without it, it sends until it is stopped."
     ] = None

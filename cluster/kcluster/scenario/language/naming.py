@@ -140,6 +140,8 @@ def _workload_problems(
             yield f"{path}.topic", problem
         for problem in producer_settings(producer, topology.profile).problems():
             yield path, problem
+        if producer.tombstones and not producer.keys:
+            yield f"{path}.tombstones", "a record without a value needs a key: add keys"
     for consumer in workload.consumers:
         path = consumer.path
         for topic in consumer.topics:

@@ -140,6 +140,7 @@ def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
         rate_per_s=spec.rate_per_s,
         size_bytes=spec.size_bytes,
         keys=spec.keys,
+        tombstone_share=spec.tombstones,
         count=-1 if spec.count is None else spec.count,
         start_ms=spec.start_ms * pace_of(profile),
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms * pace_of(profile),
