@@ -59,7 +59,7 @@ def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
     if sys.version_info >= (3, 12):
         _monitor(interrupt, undo)
     elif sys.gettrace() is None:
-        _trace(interrupt, undo)
+        _trace(scheduler, interrupt, undo)
 
 
 def _forget_levels() -> None:
@@ -150,8 +150,10 @@ def _monitor(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
     undo.callback(monitoring.set_events, tool, 0)
 
 
-def _trace(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
-    files = _Files()
+def _trace(
+    scheduler: Scheduler, interrupt: Callable[[FrameType], None], undo: ExitStack
+) -> None:
+    files, advance = _Files(), scheduler.advance
 
     def on_call(frame: FrameType, event: str, argument: object) -> Any:
         return on_line if files.is_users(frame.f_code) else None
@@ -161,6 +163,17 @@ def _trace(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
             interrupt(frame)
         return on_line
 
+    def advance_untraced(limit_us: int, condition: Callable[[], bool]) -> bool:
+        # The cluster has no lines of users' code, and tracing doubles its time.
+        if sys.gettrace() is not on_call:
+            return advance(limit_us, condition)
+        sys.settrace(None)
+        try:
+            return advance(limit_us, condition)
+        finally:
+            sys.settrace(on_call)
+
+    set_attribute(undo, scheduler, "advance", advance_untraced)
     undo.callback(threading.settrace, threading.gettrace())
     threading.settrace(on_call)
     undo.callback(sys.settrace, None)

@@ -138,6 +138,8 @@ class Scheduler:
         stalling: Random | None = None,
     ) -> None:
         self.clock = clock
+        self.advance = clock.advance
+        """How time passes; interleaving.py wraps it."""
         self.limit_us = limit_us
         self.cost = cost or ComputeCost()
         self.threads: list[WorldThread] = []
@@ -425,7 +427,7 @@ class Scheduler:
         before_us = self.now_us
         self.is_advancing = True
         try:
-            return self.clock.advance(limit_us, condition)
+            return self.advance(limit_us, condition)
         finally:
             self.is_advancing = False
             if self.now_us != before_us:
