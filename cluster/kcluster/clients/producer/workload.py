@@ -128,7 +128,7 @@ class Application:
         number = self.next_number
         self.record_count += 1
         value = f"{self._name}:{number}".encode()
-        self._is_tombstone = plan.is_tombstone(number)
+        self._is_tombstone = plan.tombstone_share > 0 and plan.is_tombstone(number)
         if self._is_tombstone:
             value += TOMBSTONE
         elif len(value) < plan.size_bytes:
