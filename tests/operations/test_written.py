@@ -7,7 +7,7 @@ import pytest
 from kcluster.events.partitions import LogTruncated
 from kcluster.operations.conditions import MomentCondition, condition
 from kcluster.operations.moments import NthMoment
-from kcluster.operations.written import BROKERS_MOMENTS
+from kcluster.operations.written import BROKERS_MOMENTS, WrittenWatch
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
@@ -90,6 +90,8 @@ def test_written__a_step_is_skipped_if_its_moment_does_not_come_in_time() -> Non
         "{at: 200ms, when: append of orders-0, within: 500ms, pause: 2, for: 100ms}",
     )
     (pause,) = result.played
+    watches = [getattr(sink, "__self__", None) for sink in result.recorder.dispatcher.step_sinks]
+    assert not any(isinstance(watch, WrittenWatch) for watch in watches)
     assert pause.text.startswith("pause")
     assert 600 <= pause.at_ms - result.began_ms < 700
     assert not result.failures

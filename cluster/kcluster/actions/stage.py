@@ -127,14 +127,14 @@ class Stage:
         facts = ConditionFacts(self.dispatcher, self.verbs, [], no_workload)
         return condition.holds(facts, since)
 
-    def when_reached(self, moment: NthMoment, callback: Callable[[], None]) -> None:
+    def when_reached(self, moment: NthMoment, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` when this moment has come, counted from now: between two dispatches, or
-        for a moment inside a broker before anything of the broker's step leaves the broker."""
+        for a moment inside a broker before anything of the broker's step leaves the broker.
+        Returns what ends the wait."""
         then = callback if moment.is_inside else lambda: self._soon(callback)
         if moment.kind == EXECUTION:
-            self.verbs.programs.when_line(moment.of, moment.number, then)
-        else:
-            when_reached(self.dispatcher, self.verbs.settled, moment, then)
+            return self.verbs.programs.when_line(moment.of, moment.number, then)
+        return when_reached(self.dispatcher, self.verbs.settled, moment, then)
 
     def _soon(self, callback: Callable[[], None]) -> None:
         """Call `callback` between two dispatches."""

@@ -205,10 +205,11 @@ class MomentWatch:
 
 def when_reached(
     dispatcher: Dispatcher, settled: Settled, moment: NthMoment, callback: Callable[[], None]
-) -> None:
+) -> Callable[[], None]:
     """Call back once, when this moment has come, counted from now.  Of a moment of clients: in the
     middle of a step, so the callback must not act on the cluster (see MomentWatch).  Of a moment
-    inside a broker: it may act, before anything of the broker's step leaves the broker."""
+    inside a broker: it may act, before anything of the broker's step leaves the broker.  Returns
+    what ends the wait."""
     left = moment.number
 
     def count(kind: str, names: tuple[str, ...]) -> bool:
@@ -231,5 +232,6 @@ def when_reached(
 
     if moment.is_inside:
         inside = WrittenWatch(dispatcher, on_written)
-    else:
-        watch = MomentWatch(dispatcher, settled, on_moment)
+        return inside.end
+    watch = MomentWatch(dispatcher, settled, on_moment)
+    return watch.end

@@ -35,7 +35,7 @@ class RunningPrograms(Protocol):
         """From now on, let threads of a program ("": of all) stand still at this share of the lines
         of its own code, each time for a drawn time up to `longest_ms`; 0: no more."""
 
-    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back once, when a program is about to execute this line of its own code
         (`billing.py:31`) for the `number`-th time from now.  It goes on after everything that is
         then due at once."""
@@ -58,7 +58,7 @@ class NoPrograms:
     def stall(self, name: str, share: float, longest_ms: int) -> None:
         raise ClusterError(_none(name or "all"))
 
-    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
         raise ClusterError(f"{line}: {NO_PROGRAMS}")
 
 

@@ -266,8 +266,8 @@ class Apps:
             check_program(name, self.names)
         self._world.stall(name, share, longest_ms * 1000)
 
-    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
-        self._world.when_line(line, number, callback)
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._world.when_line(line, number, callback)
 
     def collect_quietly(self) -> None:
         """Collect what killed apps have left.  Their finalizers would complain, later and in

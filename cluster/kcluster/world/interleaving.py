@@ -150,9 +150,7 @@ def _monitor(interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
     undo.callback(monitoring.set_events, tool, 0)
 
 
-def _trace(
-    scheduler: Scheduler, interrupt: Callable[[FrameType], None], undo: ExitStack
-) -> None:
+def _trace(scheduler: Scheduler, interrupt: Callable[[FrameType], None], undo: ExitStack) -> None:
     files, advance = _Files(), scheduler.advance
 
     def on_call(frame: FrameType, event: str, argument: object) -> Any:

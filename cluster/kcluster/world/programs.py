@@ -153,9 +153,9 @@ class Programs:
         """Let threads of a program ("": of all) stand still; see World.stall."""
         self._world.stall(name, share, longest_us)
 
-    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back when a program is about to execute a line; see World.when_line."""
-        self._world.when_line(line, number, callback)
+        return self._world.when_line(line, number, callback)
 
     def _forget_modules(self, program: Program) -> None:
         """Have a program's own modules run again, as in a new process; not those that it shares

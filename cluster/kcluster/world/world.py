@@ -139,20 +139,26 @@ class World(ActiveWorld):
         if self.scheduler.threads:
             self._interrupt_lines()
 
-    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
-        """Call back once, when a program is about to execute this line for the `number`-th time."""
-        left = number
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back once, when a program is about to execute this line for the `number`-th time.
+        Returns what ends the wait."""
+        left, watches = number, self.scheduler.line_watches
 
         def watch(_app: str, here: str) -> bool:
             nonlocal left
             left -= here == line
             if left or here != line:
                 return False
-            self.scheduler.line_watches.remove(watch)
+            end()
             callback()
             return True
 
+        def end() -> None:
+            if watch in watches:
+                watches.remove(watch)
+
         self.watch_lines(watch)
+        return end
 
     def _depart(self) -> None:
         self._network.is_inhabited = False

@@ -46,5 +46,5 @@ class NotedPrograms:
             check_program(name, self.names)
         self._programs.stall(name, share, longest_ms * 1000)
 
-    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> None:
-        self._programs.when_line(line, number, callback)
+    def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._programs.when_line(line, number, callback)

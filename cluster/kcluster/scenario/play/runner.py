@@ -55,6 +55,8 @@ class Runner:
         self._waits_for: Step | None = None
         self._awaits: Step | None = None
         """The step whose condition has not held yet."""
+        self._end_wait: Callable[[], None] = _nothing
+        """What ends the wait for that condition."""
         self._undos: dict[int, Undo] = {}
         """The functions that undo the active actions, by a running number."""
         self._undo_count = 0
@@ -147,15 +149,28 @@ class Runner:
         if step.trigger.within_ms is not None:
             limit_ms = self.stage.now_ms + step.trigger.within_ms
             self.stage.at(limit_ms, lambda: self._too_late(step))
-        self._when(condition, lambda: self._delay(index, step))
+        self._end_wait = self._when(condition, lambda: self._delay(index, step))
 
-    def _when(self, condition: Condition, callback: Callable[[], None]) -> None:
-        """Call back once the condition holds; events and moments count from now on."""
+    def _when(self, condition: Condition, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back once the condition holds; events and moments count from now on.  Returns what
+        ends the wait."""
         if isinstance(condition, MomentCondition):
-            self.stage.when_reached(condition.moment, callback)
-            return
-        since = len(self.stage.notes())
-        self.stage.when(lambda: self.is_ended or self.stage.holds(condition, since), callback)
+            return self.stage.when_reached(condition.moment, callback)
+        since, has_ended = len(self.stage.notes()), False
+
+        def may_call() -> bool:
+            return has_ended or self.is_ended or self.stage.holds(condition, since)
+
+        def call() -> None:
+            if not has_ended:
+                callback()
+
+        def end() -> None:
+            nonlocal has_ended
+            has_ended = True
+
+        self.stage.when(may_call, call)
+        return end
 
     def _delay(self, index: int, step: Step) -> None:
         if self._awaits is not step:
@@ -171,6 +186,7 @@ class Runner:
         if self._awaits is not step or self.is_ended:
             return
         reason = f"{step.trigger.when} did not hold within {step.trigger.within_ms} ms"
+        self._end_wait()
         if step.options.if_possible:
             self._skip(step, reason)
             self._awaits = self._waits_for = None
@@ -261,3 +277,7 @@ class Runner:
         if moment.high_ms <= moment.low_ms:
             return moment.low_ms
         return moment.low_ms + self.stage.rng.randrange(moment.high_ms - moment.low_ms + 1)
+
+
+def _nothing() -> None:
+    """The end of no wait."""
