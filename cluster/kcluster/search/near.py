@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kcluster.actions.base import Action
 from kcluster.actions.brokers import KillBrokers, PauseBrokers
-from kcluster.actions.groups import Rebalance
+from kcluster.actions.groups import Evict, Rebalance
 from kcluster.actions.network import Isolate
 from kcluster.actions.stalls import StallProgram, apps_of
 from kcluster.operations.conditions import condition
@@ -199,6 +199,10 @@ def _has_apps(life: ProgramLife) -> bool:
     return bool(life.apps)
 
 
+def _has_groups(life: ProgramLife) -> bool:
+    return bool(life.groups)
+
+
 def _has_partitions(life: ProgramLife) -> bool:
     return bool(life.partitions)
 
@@ -213,7 +217,6 @@ _KINDS: Final = (
     _FaultNear(2, FAULT_MS, _has_partitions, lambda life, rng: KillBrokers(_leader(life, rng))),
     _FaultNear(1, FAULT_MS, _has_partitions, lambda life, rng: PauseBrokers(_leader(life, rng))),
     _FaultNear(1, FAULT_MS, _has_partitions, lambda life, rng: Isolate(_leader(life, rng))),
-    _FaultNear(
-        1, (), lambda life: bool(life.groups), lambda life, rng: Rebalance(rng.choice(life.groups))
-    ),
+    _FaultNear(2, (), _has_groups, lambda life, rng: Rebalance(rng.choice(life.groups))),
+    _FaultNear(2, (), _has_groups, lambda life, rng: Evict(rng.choice(life.groups), "all")),
 )

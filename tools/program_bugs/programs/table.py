@@ -21,7 +21,7 @@ def cache(cluster: Any, prices: dict[bytes, bytes], has_bug: bool) -> None:
         "prices", bootstrap_servers=servers_of(cluster), auto_offset_reset="earliest"
     )
     while not reader.assignment():
-        polled(reader)
+        prices.update((x.key, x.value) for x in polled(reader))
     (end,) = reader.end_offsets([PART]).values()
     while reader.position(PART) < end:
         prices.update((x.key, x.value) for x in polled(reader))
