@@ -120,7 +120,7 @@ def test_wheel__a_scenario_runs_by_its_name_from_the_wheel(python: Path, tmp_pat
         [python, "-P", "-c", script], cwd=tmp_path, check=False, timeout=50, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    assert (ended.returncode, ended.stdout) == (0, "True True True\n"), ended.stdout
+    assert (ended.returncode, ended.stdout) == (0, "True True True True\n"), ended.stdout
 
 
 @pytest.mark.parametrize("hiding", ["kcluster.py", "kcluster/__init__.py"])

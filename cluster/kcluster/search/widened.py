@@ -82,9 +82,13 @@ def with_moves(profile: Profile, scenario: Scenario) -> Profile:
 
 def with_clients(profile: Profile) -> Profile:
     """A profile in which also clients of the workload are killed, paused and stopped, as far as
-    brokers are."""
-    verbs = {kind.verb for kind in profile.kinds}
-    added = [kind for kind in _OF_CLIENTS if kind.verb in verbs]
+    brokers are, with the bounds and durations of these."""
+    kinds = {kind.verb: kind for kind in reversed(profile.kinds)}
+    added = [
+        structs.replace(own, only_if=kind.only_if, repair=kind.repair)
+        for own in _OF_CLIENTS
+        if (kind := kinds.get(own.verb)) is not None
+    ]
     return _with_some(profile, added, OTHERS_PER_CLIENT) if added else profile
 
 

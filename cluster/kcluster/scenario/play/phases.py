@@ -335,7 +335,7 @@ class ScenarioRun:
 
     def stop_consumers(self) -> None:
         """Stop the consumers: they commit and leave their groups."""
-        self._left_unread = bool(self._wanted(is_up_only=False) - self._wanted(is_up_only=True))
+        self._left_unread = self._wanted(but_stopped=False) != self._wanted(but_stopped=True)
         if self.scenario.heal:
             ledger = self.stage.ledger
             ledger.unowned = list(self._unowned())
@@ -348,13 +348,14 @@ class ScenarioRun:
         """Whether all consumers have left."""
         return all(consumer.client.is_done for consumer in self._consumers)
 
-    def _wanted(self, *, is_up_only: bool) -> set[Partition]:
-        """The partitions that consumers read, or those among them that are up."""
+    def _wanted(self, *, but_stopped: bool) -> set[Partition]:
+        """The partitions that consumers read.  `but_stopped`: those of consumers that have not
+        stopped as planned; one that an error ended should have read on."""
         return {
             partition
             for readers in self._readers.values()
             for partition in self._subscribed(
-                [one.client for one in readers if one.is_up or not is_up_only]
+                [one.client for one in readers if not but_stopped or one.is_up or one.client.failed]
             )
         }
 
