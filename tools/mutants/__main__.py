@@ -1,6 +1,6 @@
 """Search for every mutation, and write how many runs that took.
 
-    python -m tools.mutants [NAME ...] [--jobs 2] [--runs 32] [--cpu-seconds 12] [--seeds 1,2]
+    python -m tools.mutants [NAME ...] [--jobs 2] [--runs 300] [--cpu-seconds 60] [--seeds 1,2]
                             [--plain] [--no-shrink] [--again] [--page docs/reference/mutants.md]
 
 Owns: the command line, and the processes.  Never: measures (measure.py), words the page (page.py).

@@ -39,8 +39,8 @@ FALSE_ALARMS: Final = ROOT / "build" / "false-alarms"
 class Limits(Struct, frozen=True):
     """The limits of one search: runs, and seconds of CPU time of the runs with the mutated core."""
 
-    runs: int = 32
-    cpu_s: float = 12.0
+    runs: int = 300
+    cpu_s: float = 60.0
 
 
 class Measured(Struct, frozen=True, kw_only=True):

@@ -18,4 +18,4 @@ SAMPLE: Final = (
 """Mutations that chance finds, but not within a few runs."""
 SEEDS: Final = (1, 1_001, 2_001, 3_001, 4_001)
 """Far apart: chance draws its n-th schedule by seed + n, so that neighbours find the same one."""
-SAMPLE_LIMITS: Final = Limits()
+SAMPLE_LIMITS: Final = Limits(32, 12.0)
