@@ -219,6 +219,11 @@ def test_judge__a_consumer_that_was_set_back_before_others_read_on_knows_no_more
     assert all(b"b" not in each.anomaly.values for each in judgment.proven)
 
 
+def test_judge__a_position_before_the_beginning_of_a_consumer_that_read_nothing() -> None:
+    judgment = judged(send("a", 0), poll("a"), at(-1, client="desk"), ReadToEndOperation())
+    assert judgment.outcome == "valid"
+
+
 def test_judge__a_last_position_at_a_transaction_does_not_show_that_the_log_ends_there() -> None:
     """A truncation may have removed the marker, so that the transaction is open again."""
     operations: list[AnyOperation] = [

@@ -254,7 +254,8 @@ class _SeenLog:
     def _is_read_beyond(self, last: Passed) -> bool:
         """Whether others read at or beyond a position after the consumer's own last read: the
         consumer may have been set back long before, and may own the partition no more."""
-        read_ms = max(read.at_ms for read in self._reads if read.consumer == last.consumer)
+        own_ms = (read.at_ms for read in self._reads if read.consumer == last.consumer)
+        read_ms = max(own_ms, default=NEVER)
         return any(
             read.offset >= last.until and read.at_ms > read_ms and read.consumer != last.consumer
             for read in self._reads
