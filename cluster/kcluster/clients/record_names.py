@@ -6,10 +6,9 @@ tombstone is a record with a key and a null value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from kcluster.protocol.records.records import Header
+from kcluster.protocol.records.records import Header, Record
 
 HEADER: Final = "kcluster.record"
 
@@ -19,6 +18,8 @@ def tombstone_headers(name: bytes) -> tuple[Header, ...]:
     return ((HEADER, name),)
 
 
-def tombstone_name(headers: Sequence[Header]) -> bytes | None:
-    """The name of a record without a value; None for one that no workload sent."""
-    return next((value for key, value in headers if key == HEADER), None)
+def record_name(record: Record) -> bytes | None:
+    """A record's value, or its name if it has none; None for a tombstone that no workload sent."""
+    if record.value is not None:
+        return record.value
+    return next((value for key, value in record.headers if key == HEADER), None)

@@ -19,7 +19,7 @@ from kcluster.clients.consumer.coordinator import Coordinator
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 from kcluster.clients.metadata import NO_BROKER, at_once_ms, is_stale_metadata
-from kcluster.clients.record_names import tombstone_name
+from kcluster.clients.record_names import record_name
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -442,9 +442,7 @@ class ShareConsumer(ClientBase):
             for record in opened:
                 if record.offset in counts and record.offset not in seen:
                     seen[record.offset] = None
-                    value = record.value
-                    if value is None:
-                        value = tombstone_name(record.headers)
+                    value = record_name(record)
                     self._deliver(asked, key, record.offset, value, counts, now_ms)
         # DIFFERS: offsets without a readable record are accepted; Kafka's client sends gaps for
         # offsets without a record, and rejects records that it cannot read.

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from kcluster.clients.ledger import Partition
-from kcluster.clients.record_names import tombstone_name
+from kcluster.clients.record_names import record_name
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records import compression as codecs
 from kcluster.protocol.records.batches import HEADER_BYTES, Batch, InvalidRecords
-from kcluster.protocol.records.records import Record, read_records, read_varint, read_varlong
+from kcluster.protocol.records.records import read_records, read_varint, read_varlong
 from kcluster.protocol.records.walk import RECORD_MIN_BYTES, invalid
 
 Value = tuple[int, bytes | None]
@@ -79,17 +79,13 @@ def _decode(batch: Batch) -> list[Value]:
                 return values
         except IndexError:
             raise invalid("the bytes end inside a record") from None
-    values = [(record.offset, _name_of(record)) for record in read_records(batch)]
+    values = [(record.offset, record_name(record)) for record in read_records(batch)]
     least = batch.base_offset
     for offset, _ in values:
         if offset < least:
             raise _misplaced(offset)
         least = offset + 1
     return values
-
-
-def _name_of(record: Record) -> bytes | None:
-    return tombstone_name(record.headers) if record.value is None else record.value
 
 
 def _misplaced(offset: int) -> InvalidRecords:

@@ -69,8 +69,8 @@ def library_path(kind: LibraryKind, name: str) -> Path | None:
 
 def searched_paths() -> list[Path]:
     """The files in which a search without a name searches."""
-    storms = (library_path(LibraryKind.SCENARIO, name) for name in STORMS)
-    return [*filter(None, storms), *_paths(LibraryKind.SEARCH)]
+    storms = (library_root() / f"{name}{_SUFFIX}" for name in STORMS)
+    return [*storms, *_paths(LibraryKind.SEARCH)]
 
 
 def library_name(source: str) -> str | None:

@@ -303,7 +303,7 @@ def _nodes(
 
 
 def _taken(left: list[_Node], count: int, rng: Random) -> Iterator[_Node]:
-    """Some of those that are left, at most as many as there are."""
+    """Draw nodes from those left, each once."""
     for _ in range(min(count, len(left))):
         yield left.pop(rng.randrange(len(left)))
 

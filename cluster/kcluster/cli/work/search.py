@@ -113,8 +113,8 @@ def search(word: str | None, options: SearchOptions, machines: Machines) -> None
 
 
 def _scenarios(word: str | None, options: SearchOptions) -> list[Scenario]:
-    """The scenarios of a word: the one with this name; those around a topology; without a word, all
-    that ship for searches."""
+    """The scenarios that a word stands for: a file or a name, or workloads around a topology;
+    without a word, all that ship for searches."""
     try:
         if word is None:
             return [Scenario.load(path) for path in searched_paths()]

@@ -31,7 +31,7 @@ from kcluster.clients.consumer.settings import (
     ConsumerSettings,
 )
 from kcluster.clients.ledger import Ledger, Partition, ReachedPosition, ReadRecord
-from kcluster.clients.record_names import tombstone_name
+from kcluster.clients.record_names import record_name
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import Message
 from kcluster.protocol.records.records import Record
@@ -305,9 +305,7 @@ class Consumer(ClientBase):
             key, restarted = position.key, position.restarted
             position.restarted = False
             for record in records:
-                value = record.value
-                if value is None:
-                    value = tombstone_name(record.headers)
+                value = record_name(record)
                 reads.append(ReadRecord(name, key, record.offset, value, restarted, now_ms))
                 restarted = False
             count += len(records)

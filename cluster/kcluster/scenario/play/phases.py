@@ -361,7 +361,7 @@ class ScenarioRun:
 
     def _could_read(self) -> bool:
         """Whether consumers had the time to read to the end: none is dead for good, or was refused
-        by security, and those of no partition have all stopped before."""
+        by security, and every partition had a consumer to the end."""
         return not self._left_unread and not any(
             process.is_ended or process.client.failed in SECURITY_ERRORS
             for process in self._consumers
