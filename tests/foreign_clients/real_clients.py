@@ -158,7 +158,7 @@ def python_filled(bootstrap: str, topic: str, count: int) -> kafka.TopicPartitio
 
 
 def confluent_settings(bootstrap: str, **more: Any) -> dict[str, Any]:
-    """Settings of all confluent-kafka clients here; `more` with `_` for `.`."""
+    """Settings of all confluent-kafka clients here; `more` with `_` for `.`, and callbacks."""
     return {
         "bootstrap.servers": bootstrap,
         "retry.backoff.ms": 10,
@@ -167,7 +167,10 @@ def confluent_settings(bootstrap: str, **more: Any) -> dict[str, Any]:
         "topic.metadata.refresh.fast.interval.ms": 10,
         "topic.metadata.refresh.interval.ms": 50,
         "logger": SILENT,
-        **{name.replace("_", "."): value for name, value in more.items()},
+        **{
+            name if callable(value) else name.replace("_", "."): value
+            for name, value in more.items()
+        },
     }
 
 

@@ -317,6 +317,14 @@ class Replica:
             return self.advance_high_watermark(now_ms) or start_moved
         return start_moved
 
+    def caught_up_ms(self, follower: FollowerProgress) -> int:
+        """The last time at which a follower had everything.  If it has everything now, this is its
+        last fetch, even one that did not name this partition (KIP-227)."""
+        if follower.log_end_offset != self.log.log_end_offset:
+            return follower.last_caught_up_ms
+        last_fetch_ms = self.last_fetches.get(follower.broker_id, BEFORE_START_MS)
+        return max(follower.last_caught_up_ms, last_fetch_ms)
+
     def advance_high_watermark(self, now_ms: int) -> bool:
         """Move the watermark to the least log end among the replicas that hold it back.  True if
         moved.

@@ -114,8 +114,9 @@ class Consumer:
         """SyncGroup is unanswered."""
         return self.synced is None
 
-    def heartbeat(self, generation: int | None = None) -> ErrorCode:
-        answer = self.broker.call(
+    def post_heartbeat(self, generation: int | None = None) -> Any:
+        """Send Heartbeat; returns the request."""
+        return self.broker.post(
             m.HeartbeatRequest(
                 group_id=self.group,
                 generation_id=self.generation if generation is None else generation,
@@ -123,6 +124,11 @@ class Consumer:
                 group_instance_id=self.instance_id,
             )
         )
+
+    def heartbeat(self, generation: int | None = None) -> ErrorCode:
+        """The answer to Heartbeat, which must come at once."""
+        answer = self.broker.answer(self.post_heartbeat(generation))
+        assert answer is not None, "parked"
         return error_of(answer.error_code)
 
     def leave(self, version: int = 5) -> ErrorCode:

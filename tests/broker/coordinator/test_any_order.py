@@ -61,7 +61,7 @@ def one_step(rng: Random, broker: GroupBroker, consumers: list[Consumer], sent: 
                 consumer.sync(given, version=rng.choice((0, 4)))
                 sent.append(consumer.syncing)
         case 6:
-            consumer.heartbeat()
+            sent.append(consumer.post_heartbeat())
         case 7:
             sent.append(broker.post(consumer.commit_request(rng.randrange(100)), 9))
         case 8:

@@ -249,3 +249,26 @@ def test_leave__pending_member_may() -> None:
     assert a.is_joining
     assert pending.leave() is ErrorCode.NONE
     assert a.joined.generation_id == 2
+
+
+def test_heartbeat__is_answered_when_all_that_was_written_is_committed() -> None:
+    """Kafka: a write operation without records completes with the last one that has some."""
+    (a,) = stable(None)
+    broker = a.broker
+    broker.pause_follower()
+    broker.post(a.commit_request(42), 9)
+    request = a.post_heartbeat()
+    assert broker.answer(request) is None
+    assert a.heartbeat(generation=9) is ErrorCode.ILLEGAL_GENERATION, "a refusal needs no log"
+    broker.resume_follower()
+    assert broker.answer(request).error_code == ErrorCode.NONE
+
+
+def test_heartbeat__to_a_coordinator_whose_followers_have_left_it_times_out() -> None:
+    (a,) = stable(None)
+    broker = a.broker
+    broker.pause_follower()
+    broker.post(a.commit_request(42), 9)
+    request = a.post_heartbeat()
+    broker.at(9_000 + 5_000)  # offsets.commit.timeout.ms
+    assert broker.answer(request).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -10,7 +10,7 @@ Kafka: GroupCoordinator, GroupCoordinatorService.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
 from kcluster.broker.coordinator.classic_group import ClassicGroup
@@ -54,6 +54,10 @@ if TYPE_CHECKING:
 G = TypeVar("G", bound=AnyModernGroup)
 
 
+_OF_HEARTBEATS: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+"""The outcomes of a member's heartbeat that are no refusal."""
+
+
 class GroupCoordinator(ShardedCoordinator[GroupShard]):
     """The group coordinator of a broker.  `shards`: the shards by partition of
     __consumer_offsets."""
@@ -93,9 +97,15 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
         else:
             group.sync(request, now_ms)
 
-    def heartbeat(self, body: m.HeartbeatRequest, now_ms: int) -> ErrorCode:
-        group = self._classic_group(body.group_id)
-        return group if isinstance(group, ErrorCode) else group.heartbeat(body, now_ms)
+    def heartbeat(self, body: m.HeartbeatRequest, on_answer: Settled, now_ms: int) -> None:
+        """Heartbeat of a classic member: the outcome, once all that was written before is
+        committed; a refusal at once."""
+        group, shard = self._classic_group(body.group_id), self._named_shard(body.group_id)
+        error = group if isinstance(group, ErrorCode) else group.heartbeat(body, now_ms)
+        if error in _OF_HEARTBEATS and not isinstance(shard, ErrorCode):
+            shard.after_writes(lambda lost, at_ms: on_answer(lost or error, at_ms), now_ms)
+        else:
+            on_answer(error, now_ms)
 
     def leave(
         self,

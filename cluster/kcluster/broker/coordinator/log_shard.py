@@ -240,6 +240,14 @@ class LogShard(ABC, Generic[R]):
                 return
             self._take_effect(self._writes.popleft(), now_ms)
 
+    @property
+    def has_applied_all(self) -> bool:
+        """Whether everything is in effect that is known to be committed."""
+        replica = self.replica
+        if replica is None or self.check_loaded() is not ErrorCode.NONE:
+            return False
+        return not self._writes or self._writes[0].end_offset > replica.high_watermark
+
     def _on_append(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
         if not self.active:
             return

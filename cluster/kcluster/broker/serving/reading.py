@@ -22,6 +22,7 @@ NO_ERROR: Final = ErrorCode.NONE
 READ_COMMITTED: Final = 1
 NO_EPOCH: Final = -1
 """The epoch of a fetch that names no leader epoch; any lower number has that meaning, too."""
+NO_PREFERENCE: Final = -1
 NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
 """The value that all answers without a divergence share; it is replaced, never changed."""
 
@@ -49,14 +50,15 @@ class Bounds:
 class PartitionRead:
     """The result of reading one partition for a fetcher, which `wanted` it.
 
-    `is_urgent`: the fetch must be answered at once, because Kafka does not let an error or a
-    divergence wait.  `bounds`: None if every transaction up to the high watermark is decided, and
-    no last offset was requested.
+    `is_urgent`: the fetch must be answered at once, because Kafka does not let an error, a
+    divergence or a preferred replica wait.  `bounds`: None if every transaction up to the high
+    watermark is decided, and no last offset was requested.  `preferred_read_replica`: the follower
+    from which the consumer should read instead; NO_PREFERENCE for none (KIP-392).
     """
 
     __slots__ = (
         "batches", "bounds", "diverging_end_offset", "diverging_epoch", "error", "high_watermark",
-        "is_urgent", "log_start_offset", "size_bytes", "wanted",
+        "is_urgent", "log_start_offset", "preferred_read_replica", "size_bytes", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +80,7 @@ class PartitionRead:
         self.is_urgent = is_urgent
         self.diverging_epoch = -1
         self.diverging_end_offset = -1
+        self.preferred_read_replica = NO_PREFERENCE
         self.bounds: Bounds | None = None
 
 

@@ -64,6 +64,8 @@ PERSISTERS: Final = (DEFAULT_PERSISTER, NO_PERSISTER, "")
 """The valid values of group.share.persister.class.name; empty: no persister, like
 NoOpStatePersister."""
 
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
 AUTHORIZERS: Final = (STANDARD_AUTHORIZER, "")
 """The valid values of authorizer.class.name; empty: every client may do everything."""
 
@@ -128,6 +130,13 @@ def _check_authorizer(definition: ConfigDef, value: Value) -> str | None:
     if value in AUTHORIZERS:
         return None
     return invalid(definition.name, value, f"the one authorizer here is {STANDARD_AUTHORIZER}")
+
+
+def _check_selector(definition: ConfigDef, value: Value) -> str | None:
+    """Check the replica selector.  Kafka loads any class; it has one of its own."""
+    if value == RACK_AWARE_SELECTOR:
+        return None
+    return invalid(definition.name, value, f"the one selector here is {RACK_AWARE_SELECTOR}")
 
 
 def _check_super_users(definition: ConfigDef, value: Value) -> str | None:
@@ -235,6 +244,7 @@ class BrokerConfig(Struct, frozen=True):
     replica_fetch_backoff_ms: Annotated[int, _TIME_0] = 1_000
     replica_fetch_min_bytes: Annotated[int, _INT] = 1
     replica_fetch_response_max_bytes: Annotated[int, _INT_0] = 10_485_760
+    replica_selector_class: Annotated[str | None, Spec("STRING", check=_check_selector)] = None
     replica_high_watermark_checkpoint_interval_ms: Annotated[int, _LONG_TIME] = 5_000
 
     # ------------------------------------------------------------------ fetching, producing

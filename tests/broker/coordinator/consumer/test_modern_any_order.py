@@ -86,7 +86,7 @@ def one_step(
             one = rng.choice(classic)
             if one.joining is not None and one.joined is not None:
                 one.sync({one.member_id: b""})
-                one.heartbeat()
+                one.post_heartbeat()
         case 9:
             broker.at(broker.now_ms + rng.choice((1, 500, 1_500, 7_000, 50_000)))
         case 10:

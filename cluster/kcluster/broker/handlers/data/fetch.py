@@ -8,6 +8,7 @@ Behaviour:
 - answered at once with min_bytes of records, an error, a divergence, or nothing to wait for;
   otherwise when one of these arrives, or after max_wait_ms;
 - the first batch is returned however large (KIP-74);
+- a consumer's fetch that should go to the follower in its rack is answered at once (KIP-392);
 - a follower's position is recorded after reading, so it learns of a watermark with its next fetch.
 Versions:
 - v0-3 (to 3.9): message sets (old_formats.py)
@@ -20,7 +21,7 @@ Versions:
 - v16: leader hints (KIP-951)
 - v17: directory ids (KIP-853), ignored
 - v18: the follower's high watermark (KIP-1166), ignored
-Not done: tiered storage, replica selectors.
+Not done: tiered storage.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ from kcluster.broker.broker import Broker
 from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
 from kcluster.broker.registry import PARKED, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
+from kcluster.broker.serving.nearest_replica import redirection
 from kcluster.broker.serving.reading import (
     NO_DIVERGENCE,
+    NO_PREFERENCE,
     READ_COMMITTED,
     Bounds,
     PartitionRead,
@@ -160,8 +163,8 @@ class PendingFetch(ParkedFetch):
     """One fetch, from its arrival to its answer.  Kafka: DelayedFetch."""
 
     __slots__ = (
-        "_by_id", "_denied", "_watched", "broker", "connection_id", "max_bytes", "min_bytes",
-        "partitions", "reader", "request", "session",
+        "_by_id", "_denied", "_rack", "_watched", "broker", "connection_id", "max_bytes",
+        "min_bytes", "partitions", "reader", "request", "session",
     )  # fmt: skip
 
     def __init__(self, broker: Broker, request: Request, session: FetchSession | None) -> None:
@@ -180,7 +183,10 @@ class PendingFetch(ParkedFetch):
                 session.reader = reader
         self.reader = reader
         max_bytes = body.max_bytes
+        self._rack = ""
         if not reader.is_follower:
+            if broker.view.config.replica_selector_class is not None and not reader.leader_only:
+                self._rack = body.rack_id
             max_bytes = min(max_bytes, broker.view.config.fetch_max_bytes)
             if broker.quotas.is_active:
                 max_bytes = broker.quotas.fetch_limit_bytes(request, max_bytes)
@@ -214,9 +220,12 @@ class PendingFetch(ParkedFetch):
 
     # ------------------------------------------------------------------------------- reading
 
-    def collect(self, now_ms: int, record_progress: bool = False) -> CollectedReads:
+    def collect(
+        self, now_ms: int, record_progress: bool = False, may_redirect: bool = True
+    ) -> CollectedReads:
         """Read the available records.  As in Kafka a follower's progress is recorded after reading,
-        so the answer has the watermark from before its fetch."""
+        so the answer has the watermark from before its fetch.  `may_redirect`: send a consumer to
+        the follower in its rack."""
         session, reader, denied = self.session, self.reader, self._denied
         if session is not None and not session.moved:
             return _NOTHING
@@ -224,6 +233,7 @@ class PendingFetch(ParkedFetch):
         throttle = self.broker.throttles.leader if reader.is_follower else None
         all_wanted = list(self.partitions.values() if session is None else session.moved)
         budget = self.max_bytes
+        redirects = may_redirect and self._rack != ""
         for wanted in all_wanted:
             if denied is not None and wanted.topic in denied:
                 collected.is_urgent = True
@@ -234,7 +244,10 @@ class PendingFetch(ParkedFetch):
             if not isinstance(replica, Replica):
                 read = refusal(wanted, replica)
             else:
-                read = read_partition(replica, wanted, reader, budget, not collected.size_bytes)
+                redirected = self._redirection(replica, wanted) if redirects else None
+                read = redirected or read_partition(
+                    replica, wanted, reader, budget, not collected.size_bytes
+                )
                 if record_progress and not read.is_urgent:
                     self._record_progress(replica, wanted, now_ms)
                 if throttle is not None and read.size_bytes:
@@ -254,7 +267,7 @@ class PendingFetch(ParkedFetch):
             ):
                 # The partition has nothing new until it moves, unless the budget or a throttle held
                 # its records back.
-                if budget > 0 and not is_held_back:
+                if budget > 0 and not is_held_back and not self._rack:
                     del session.moved[wanted]
                 continue
             collected.reads.append(read)
@@ -264,6 +277,10 @@ class PendingFetch(ParkedFetch):
         if collected.is_urgent:
             collected.reads.sort(key=_place)
         return collected
+
+    def _redirection(self, replica: Replica, wanted: SessionPartition) -> PartitionRead | None:
+        listener = self.request.identity.listener
+        return redirection(self.broker.image, replica, wanted, self._rack, listener)
 
     def _replica_of(self, wanted: SessionPartition) -> Replica | ErrorCode:
         """The replica that serves `wanted`; a session watches it from then on."""
@@ -315,8 +332,11 @@ class PendingFetch(ParkedFetch):
     def try_complete(self, now_ms: int) -> None:
         if self.done:
             return
-        collected = self.collect(now_ms)
+        # As in Kafka a parked fetch waits for records, and its answer chooses a replica.
+        collected = self.collect(now_ms, may_redirect=False)
         if collected.enough(self.min_bytes):
+            if self._rack:
+                collected = self.collect(now_ms)
             self._finish(self.response(collected, now_ms))
 
     def expire(self, now_ms: int) -> None:
@@ -416,9 +436,12 @@ def _partition_data(
         _aborted(bounds)
         if reader.isolation_level == READ_COMMITTED or (read.is_urgent and read.error in _UNKNOWN)
         else None,
-        -1,
+        NO_PREFERENCE,
         b"" if batches is None else batches,
     )
+    if read.preferred_read_replica != NO_PREFERENCE:
+        data.preferred_read_replica = read.preferred_read_replica
+        data.aborted_transactions = None
     if read.diverging_end_offset >= 0:
         data.diverging_epoch = m.FetchResponse.EpochEndOffset(
             epoch=read.diverging_epoch, end_offset=read.diverging_end_offset

@@ -388,18 +388,68 @@ class VerifiedPartitions:
         return guard is not None and replica.log.producers.is_verified(self.producer_id, guard)
 
 
+_Find = Callable[[m.ProduceRequest.TopicProduceData, int], Replica | ErrorCode]
+
+
 def verify(
     broker: Broker,
     request: Request,
-    find: Callable[[m.ProduceRequest.TopicProduceData, int], Replica | ErrorCode],
+    find: _Find,
     proceed: Callable[[VerifiedPartitions, int], None],
     now_ms: int,
+    until_ms: int | None = None,
 ) -> None:
     """Call `proceed` when every partition is known.  `find(topic, index)`: the replica of a
-    partition."""
-    body, version = request.body, request.api_version
+    partition.  While markers of the last transaction are on their way, all begins anew, until
+    `until_ms`: guards from before would not outlast them.  None: for the configured time."""
+    body, version, config = request.body, request.api_version, broker.config
+    if until_ms is None:
+        longest_ms = config.add_partitions_to_txn_retry_backoff_max_ms
+        until_ms = now_ms + min(longest_ms, config.request_timeout_ms)
     is_v2 = version >= FIRST_OF_V2
-    outcome = VerifiedPartitions(is_v2 or broker.config.transaction_partition_verification_enable)
+    outcome = VerifiedPartitions(is_v2 or config.transaction_partition_verification_enable)
+    producers = _take_guards(outcome, body, find, is_v2)
+    outcome.has_many_producers = len(producers) > 1
+    if outcome.has_many_producers or not outcome.verified:
+        proceed(outcome, now_ms)
+        return
+    (producer,) = producers
+    outcome.producer_id = producer.producer_id
+
+    def verified(errors: dict[TopicPartition, ErrorCode], at_ms: int) -> None:
+        is_early = ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+        if is_v2 and is_early and at_ms < until_ms:
+            again_ms = at_ms + config.add_partitions_to_txn_retry_backoff_ms
+            broker.timers.set(("verification", outcome), again_ms, ask_again)
+            return
+        for partition, error in errors.items():
+            if error in RETRIED_BY_PRODUCERS or (
+                error is ErrorCode.CONCURRENT_TRANSACTIONS and not is_v2
+            ):
+                error = ErrorCode.NOT_ENOUGH_REPLICAS
+            if error is not ErrorCode.NONE:
+                outcome.errors[partition] = error
+        proceed(outcome, at_ms)
+
+    def ask_again(at_ms: int) -> None:
+        verify(broker, request, find, proceed, at_ms, until_ms)
+
+    PartitionsQuestion(
+        broker,
+        body.transactional_id,
+        producer,
+        list(outcome.verified),
+        is_v2,
+        version >= ABORTABLE_SINCE,
+        verified,
+    ).ask(now_ms)
+
+
+def _take_guards(
+    outcome: VerifiedPartitions, body: m.ProduceRequest, find: _Find, is_v2: bool
+) -> dict[ProducerIdentity, None]:
+    """Give `outcome` the guards of the first batches; returns the producers of all transactional
+    batches."""
     producers: dict[ProducerIdentity, None] = {}
     for topic in body.topic_data:
         for data in topic.partition_data:
@@ -420,29 +470,4 @@ def verify(
                     guard = replica.log.producers.verification(producer_id, epoch, sequence, is_v2)
                     if guard is not None:
                         outcome.verified[replica.topic, replica.partition] = guard
-    outcome.has_many_producers = len(producers) > 1
-    if outcome.has_many_producers or not outcome.verified:
-        proceed(outcome, now_ms)
-        return
-    (producer,) = producers
-    outcome.producer_id = producer.producer_id
-
-    def verified(errors: dict[TopicPartition, ErrorCode], at_ms: int) -> None:
-        for partition, error in errors.items():
-            if error in RETRIED_BY_PRODUCERS or (
-                error is ErrorCode.CONCURRENT_TRANSACTIONS and not is_v2
-            ):
-                error = ErrorCode.NOT_ENOUGH_REPLICAS
-            if error is not ErrorCode.NONE:
-                outcome.errors[partition] = error
-        proceed(outcome, at_ms)
-
-    PartitionsQuestion(
-        broker,
-        body.transactional_id,
-        producer,
-        list(outcome.verified),
-        is_v2,
-        version >= ABORTABLE_SINCE,
-        verified,
-    ).ask(now_ms)
+    return producers

@@ -76,8 +76,12 @@ def sync_group(broker: Broker, request: Request, now_ms: int) -> m.SyncGroupResp
 
 
 @handles(ApiKey.HEARTBEAT, versions=(0, 4))
-def heartbeat(broker: Broker, request: Request, now_ms: int) -> m.HeartbeatResponse:
-    return m.HeartbeatResponse(error_code=broker.coordinator.heartbeat(request.body, now_ms))
+def heartbeat(broker: Broker, request: Request, now_ms: int) -> Parked:
+    def answer(error: ErrorCode, _at_ms: int) -> None:
+        broker.reply(request, m.HeartbeatResponse(error_code=error))
+
+    broker.coordinator.heartbeat(request.body, answer, now_ms)
+    return PARKED
 
 
 @handles(ApiKey.LEAVE_GROUP, versions=(0, 5))

@@ -1,7 +1,7 @@
 """The verification of a transaction's partitions: a leader's question to the coordinator before it
 appends.
 
-Owns: the question, its retries, and the meaning of the answer for each partition.  Never: appends,
+Owns: the question, and the meaning of the answer for each partition.  Never: asks again, appends,
 or decides about a transaction (coordinator/transactions does).  Kafka: AddPartitionsToTxnManager,
 ReplicaManager.maybeSendPartitionsToTransactionCoordinator; KIP-890.
 
@@ -53,13 +53,10 @@ class PartitionsQuestion:
         self._is_v2 = is_v2
         self._knows_abortable = knows_abortable
         self._on_verified = on_verified
-        self._give_up_ms: int | None = None
 
     def ask(self, now_ms: int) -> None:
         """Send the question; the answer may come before this returns."""
         broker = self._broker
-        if self._give_up_ms is None:
-            self._give_up_ms = now_ms + broker.config.add_partitions_to_txn_retry_backoff_max_ms
         coordinators = broker.transactions
         registration = broker.image.partition(
             coordinators.topic, coordinators.partition_for(self._transactional_id)
@@ -96,13 +93,6 @@ class PartitionsQuestion:
             for topic in transaction.topic_results
             for result in topic.results_by_partition
         }
-        if self._is_v2 and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            # The markers of the last transaction are on their way.
-            again_ms = now_ms + self._broker.config.add_partitions_to_txn_retry_backoff_ms
-            assert self._give_up_ms is not None
-            if again_ms <= self._give_up_ms:
-                self._broker.timers.set(("verification", self), again_ms, self.ask)
-                return
         self._done({one: self._seen_by_client(error) for one, error in errors.items()}, now_ms)
 
     def _seen_by_client(self, error: ErrorCode) -> ErrorCode:
