@@ -22,11 +22,20 @@ from tests.rig.cluster import TOPIC, VirtualRig
 class Story:
     """Times are in ms since the cluster became ready."""
 
-    def __init__(self, seed: int = 1, brokers: int = 3, config: Any = None, **topic: Any) -> None:
+    def __init__(
+        self,
+        seed: int = 1,
+        brokers: Any = 3,
+        config: Any = None,
+        topology: Any = None,
+        **topic: Any,
+    ) -> None:
         spec = {"partitions": 1, "replication_factor": 3} | topic
         settings: dict[str, Any] = {"group.initial.rebalance.delay.ms": 0} | (config or {})
-        topology = Topology.of(brokers=brokers, topics={TOPIC: spec}, config=settings)
-        self.driver = VirtualRig(topology, seed)
+        made = Topology.of(
+            brokers=brokers, topics={TOPIC: spec}, config=settings, **(topology or {})
+        )
+        self.driver = VirtualRig(made, seed)
         self.driver.open()
         assert self.driver.run_until_condition(self.driver.verbs.settled.all_serving, 60_000)
         self.began_ms: int = self.driver.now_ms

@@ -540,8 +540,11 @@ class NetworkClient:
     # ---------------------------------------------------------------------------- errors
 
     def refusal(self, request: ClientRequest, now_ms: int) -> ErrorCode:
-        """The error of a whole request, which is put into the ledger; NETWORK_EXCEPTION if there is
-        no response, NONE if all went well."""
+        """The error of a whole request, which is put into the ledger; UNSUPPORTED_VERSION if it was
+        not sent because the broker knows no such API, NETWORK_EXCEPTION if there is no response,
+        NONE if all went well."""
+        if request.failure == UNSUPPORTED_VERSION:
+            return ErrorCode.UNSUPPORTED_VERSION
         if request.failure:
             return ErrorCode.NETWORK_EXCEPTION
         error = error_of(request.response.error_code)

@@ -76,7 +76,8 @@ class SentRecord(Struct):
     """One record that an application sent.  `offset` is known once acked, unless acks=0.
 
     `attempts`: Produce requests that carried it.  `error`: Kafka's name of the last error, whatever
-    the outcome.  Times are in ms, -1 until they are known."""
+    the outcome.  `life`: the number of the producer's process, from 1.  Times are in ms, -1 until
+    they are known."""
 
     producer: str
     partition: Partition
@@ -92,6 +93,7 @@ class SentRecord(Struct):
     transaction: ClientTransaction | None = None
     source: tuple[Partition, int] | None = None
     """The input record from which a processor made this record."""
+    life: int = 1
 
     @property
     def is_promised(self) -> bool:
@@ -228,6 +230,15 @@ class DeliveryLimits(NamedTuple):
 UNCHANGED_LIMITS: Final = DeliveryLimits()
 
 
+class Unowned(NamedTuple):
+    """A partition that no member of its group owned at the time when the run should have
+    settled."""
+
+    group: str
+    partition: Partition
+    at_ms: int
+
+
 class Ledger:
     """All sends and reads of a run, in order."""
 
@@ -255,9 +266,7 @@ class Ledger:
         """The share leaderships of all groups, in order of time."""
         self.present_share_groups: dict[str, None] = {}
         """The share groups that had members at the time when the run should have settled."""
-        self.unowned: list[tuple[str, Partition]] = []
-        """(group, partition) that no member of the group owned at the time when the run should have
-        settled."""
+        self.unowned: list[Unowned] = []
         self.principals: dict[str, str] = {}
         """The principals of the clients that log in, such as `User:alice`, by client."""
         self.errors: list[ClientError] = []

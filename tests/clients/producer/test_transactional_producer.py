@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from kcluster import rule
 from kcluster.clients.ledger import Outcome, TransactionOffsets
 from kcluster.clients.producer.producer import TransactionalProducer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings, TransactionPlan
+from kcluster.clients.producer.transactions import NO_NEW_EPOCH
 from kcluster.deaths import DeathKind
 from kcluster.events.transactions import AbortReason, TransactionEnded
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
@@ -144,3 +146,19 @@ def test_offsets__are_sent_by_topic_ids_if_all_of_them_are_known(topic: str, err
     producer.transactions.send_offsets(offsets)
     assert story.until(lambda: ("TxnOffsetCommit", error) in story.errors("p"))
     assert story.until(lambda: outcomes(story)[:1] == ["aborted"])
+
+
+def test_transactions__of_version_1_an_abort_may_leave_the_producer_without_an_epoch() -> None:
+    """Seen with Kafka's Java client 4.4.0 on `features: {transaction.version: 1}`: batches time out
+    during abortTransaction(), which returns; then beginTransaction() throws "Invalid transition
+    attempted from state INITIALIZING to state IN_TRANSACTION"."""
+    story = Story()
+    settings = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 1_500}
+    producer = transactional(story, version=1, every=1_000, settings=settings)
+    assert story.until(lambda: producer.acked > 10)
+    story.driver.verbs.add_rule(rule(api="Produce", answer="NOT_ENOUGH_REPLICAS"))
+    story.run(200)
+    producer.transactions.end(commit=False)
+    assert story.until(lambda: producer.is_done)
+    assert producer.transactions.error == NO_NEW_EPOCH
+    assert Outcome.ACKED not in {send.outcome for send in story.ledger.sends[-10:]}

@@ -1,4 +1,4 @@
-"""The project's own consumer, which behaves as Kafka's Java consumer does (either group protocol).
+"""The project's own consumer, which behaves as Kafka's Java consumer does (any group protocol).
 
 Owns: the parts of a consumer, their order within a turn, and the application: a loop of poll(),
 processing and commit, which closes the consumer when poll() throws.  Never: does the parts' work
@@ -15,8 +15,9 @@ from typing import Final, Self
 
 from kcluster.clients.base import ClientBase
 from kcluster.clients.consumer.commits import Commits
-from kcluster.clients.consumer.consumer_member import EpochMembership
+from kcluster.clients.consumer.consumer_member import ConsumerMembership
 from kcluster.clients.consumer.coordinator import Coordinator, EpochState, MembershipState
+from kcluster.clients.consumer.epoch_membership import EpochMembership
 from kcluster.clients.consumer.fetcher import Fetcher
 from kcluster.clients.consumer.group import GroupMembership
 from kcluster.clients.consumer.membership import ClientMembership, MembershipParts
@@ -24,12 +25,14 @@ from kcluster.clients.consumer.offset_lookups import OffsetLookups
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import (
     AFTER_POLL,
-    CONSUMER,
+    CLASSIC,
     EARLIEST,
     READ_COMMITTED,
+    STREAMS,
     ConsumerPlan,
     ConsumerSettings,
 )
+from kcluster.clients.consumer.streams_member import StreamsMembership
 from kcluster.clients.ledger import Ledger, Partition, ReachedPosition, ReadRecord
 from kcluster.clients.record_names import record_name
 from kcluster.protocol.errors import ErrorCode
@@ -61,7 +64,7 @@ class Consumer(ClientBase):
         self.coordinator = Coordinator(settings, self.metadata, self.network)
         member: MembershipState | None = None
         if plan.topics:
-            member = EpochState() if settings.group_protocol == CONSUMER else MembershipState()
+            member = MembershipState() if settings.group_protocol == CLASSIC else EpochState()
         self.commits = Commits(
             settings=settings,
             commit_mode=plan.commit if settings.group_id else "",
@@ -83,7 +86,8 @@ class Consumer(ClientBase):
             commits=self.commits,
         )
         if isinstance(member, EpochState):
-            self._epoch_member = self.group = EpochMembership(parts, member)
+            kind = StreamsMembership if settings.group_protocol == STREAMS else ConsumerMembership
+            self._epoch_member = self.group = kind(parts, member)
         elif member is not None:
             self.group = GroupMembership(parts, member)
         self.lookups = OffsetLookups(settings, self.metadata, self.network, self.positions)

@@ -1,189 +1,34 @@
-"""A consumer's membership in a group of KIP-848: the coordinator assigns, the member reconciles.
+"""A consumer's membership in a consumer group (KIP-848).
 
-Owns: ConsumerGroupHeartbeat, the member's epoch, the reconciliation of its owned partitions with
-its assigned ones.  Never: assigns, commits (commits.py). Kafka: ConsumerMembershipManager,
-ConsumerHeartbeatRequestManager of AsyncKafkaConsumer.
-
-    JOINING        epoch 0 was sent, or will be
-    RECONCILING    a new assignment: commit, give up partitions outside of it, take the others
-    ACKNOWLEDGING  the next heartbeat reports the owned partitions to the coordinator
-    STABLE         nothing changes
-    Fenced or unknown: the member gives up everything and joins again with the same member id.
-
-Kafka's callbacks of rebalance listeners are left out: the application has none.
+Owns: ConsumerGroupHeartbeat.  Never: decides when it is sent (epoch_membership.py).
+Kafka: ConsumerMembershipManager, ConsumerHeartbeatRequestManager.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import Final
-from uuid import UUID
+from typing import TYPE_CHECKING
 
-from kcluster.clients.connections import ClientRequest, RetryBackoff
-from kcluster.clients.consumer.coordinator import COORDINATOR_GONE, EpochState, MemberState
+from kcluster.clients.consumer.epoch_membership import EpochMembership
 from kcluster.clients.consumer.group_protocol import by_topic
-from kcluster.clients.consumer.membership import ClientMembership, MembershipParts
 from kcluster.clients.ledger import Partition
-from kcluster.clients.metadata import at_once_ms
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.errors import ErrorCode
-from kcluster.timers import NEVER_MS
+from kcluster.protocol.messages import Message
 
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
-LEAVE_STATIC_EPOCH: Final = -2
-_HEARTBEAT: Final = int(ApiKey.CONSUMER_GROUP_HEARTBEAT)
-_RETRIED: Final = (
-    *COORDINATOR_GONE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.UNRELEASED_INSTANCE_ID,
-    ErrorCode.NETWORK_EXCEPTION,
-)
-_FENCED: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+if TYPE_CHECKING:
+    from kcluster.clients.consumer.epoch_membership import HeartbeatResponse
 
 
-class Reconciliation(IntEnum):
-    """The states of a member.  Kafka: org.apache.kafka.clients.consumer.internals.MemberState."""
-
-    JOINING = 0
-    RECONCILING = 1
-    ACKNOWLEDGING = 2
-    STABLE = 3
-    LEAVING = 4
-    UNSUBSCRIBED = 5
-
-
-class EpochMembership(ClientMembership):
+class ConsumerMembership(EpochMembership):
     """The membership of one consumer with group.protocol=consumer."""
 
-    def __init__(self, parts: MembershipParts, member: EpochState) -> None:
-        super().__init__(parts, member)
-        self.reconciliation = Reconciliation.JOINING
-        self._interval_ms = self._settings.heartbeat_interval_ms
-        """The heartbeat interval that the coordinator has set."""
-        self._next_heartbeat_ms = 0
-        self._retry_heartbeat_ms = 0
-        self._poll_deadline_ms = NEVER_MS
-        self._is_in_flight = False
-        self._backoff = RetryBackoff(self._network)
-        self._target: list[tuple[bytes, list[int]]] | None = None
-        """The last assignment, partitions by topic id, until it is reconciled; None if there is
-        none to reconcile."""
-        self._is_committing = False
-        self._sends_all = True
-        """Whether the next heartbeat has every field: the member joins, or the last heartbeat had
-        no answer."""
-        self._sent_owned: list[Partition] | None = None
+    api = ApiKey.CONSUMER_GROUP_HEARTBEAT
+    _assigned: tuple[m.ConsumerGroupHeartbeatResponse.TopicPartitions, ...] = ()
 
-    @property
-    def is_settled(self) -> bool:
-        return self.reconciliation is Reconciliation.STABLE and self._target is None
-
-    @property
-    def heartbeat_error(self) -> str:
-        return self.fatal
-
-    @property
-    def heartbeat_ms(self) -> int:
-        if self.fatal or self._is_in_flight or self._is_away:
-            return NEVER_MS
-        return min(max(self._next_heartbeat_ms, self._retry_heartbeat_ms), self._poll_deadline_ms)
-
-    @property
-    def _is_away(self) -> bool:
-        return self.reconciliation in (Reconciliation.LEAVING, Reconciliation.UNSUBSCRIBED)
-
-    def reset_poll_timer(self, now_ms: int) -> None:
-        self._poll_deadline_ms = now_ms + self._settings.max_poll_interval_ms
-
-    # --------------------------------------------------------------------------- in poll()
-
-    def poll(self, now_ms: int) -> bool:
-        self.retry_ms = NEVER_MS
-        self.reset_poll_timer(now_ms)
-        if self.reconciliation is Reconciliation.UNSUBSCRIBED and not self.is_leaving:
-            self._join_again(now_ms)
-        if not self._coordinator.is_ready(now_ms):
-            return self.member.state is MemberState.STABLE
-        self.run_heartbeats(now_ms)
-        self._reconcile(now_ms)
-        return True
-
-    def _reconcile(self, now_ms: int) -> None:
-        """Do the next step of the reconciliation.  Kafka: maybeReconcile."""
-        if self._target is None or self._is_committing:
-            return
-        wanted: list[Partition] = []
-        for topic_id, numbers in self._target:
-            name = self._metadata.topic_name(topic_id)
-            if name is None:
-                self._metadata.request_update()
-                self.retry_ms = now_ms + self._settings.retry_backoff_ms
-                return
-            wanted += [(name, number) for number in numbers]
-        self.reconciliation = Reconciliation.RECONCILING
-        kept = dict.fromkeys(wanted)
-        given_up = [key for key in self._positions if key not in kept]
-        if given_up and self._commits.is_auto:
-            consumed = self._positions.consumed()
-            for key in given_up:
-                self._positions[key].pending_revocation = True
-            offsets = {key: consumed[key] for key in given_up if key in consumed}
-            if offsets:
-                self._is_committing = True
-                self._commits.send(offsets, now_ms, self._on_committed)
-                return
-        self._take(wanted, now_ms)
-
-    def _on_committed(self, is_done: bool, can_retry: bool, now_ms: int) -> None:
-        """Continue after the commit before a revocation; a failed commit is not repeated."""
-        self._is_committing = False
-        if self._target is None:
-            return
-        wanted = [
-            (name, number)
-            for topic_id, numbers in self._target
-            if (name := self._metadata.topic_name(topic_id)) is not None
-            for number in numbers
-        ]
-        self._take(wanted, now_ms)
-
-    def _take(self, wanted: list[Partition], now_ms: int) -> None:
-        """Own exactly these partitions, and acknowledge them in the next heartbeat."""
-        self._target = None
-        if sorted(wanted) != sorted(self._positions):
-            self._positions.assign(sorted(wanted))
-            self._commits.fetch_committed_ms = 0
-        self.reconciliation = Reconciliation.ACKNOWLEDGING
-        self._next_heartbeat_ms = now_ms
-        self.run_heartbeats(now_ms)
-
-    # -------------------------------------------------------------------------- heartbeats
-
-    def run_heartbeats(self, now_ms: int) -> None:
-        if now_ms < self.heartbeat_ms:
-            return
-        if now_ms >= self._poll_deadline_ms:
-            self.leave("consumer poll timeout has expired.", now_ms)
-            return
-        if not self._coordinator.is_ready(now_ms):
-            self._retry_heartbeat_ms = now_ms + self._settings.retry_backoff_ms
-            return
-        self._send(now_ms, self.member.generation_id, self._sends_all)
-
-    def _send(self, now_ms: int, epoch: int, sends_all: bool) -> None:
+    def _heartbeat(self, epoch: int, sends_all: bool, owned: list[Partition] | None) -> Message:
         settings = self._settings
-        owned: list[m.ConsumerGroupHeartbeatRequest.TopicPartitions] | None = None
-        held = list(self._positions)
-        if epoch >= 0 and (sends_all or held != self._sent_owned):
-            self._sent_owned = held
-            entry = m.ConsumerGroupHeartbeatRequest.TopicPartitions
-            owned = [
-                entry(self._metadata.topic_id(topic), numbers)
-                for topic, numbers in by_topic(held).items()
-            ]
-        body = m.ConsumerGroupHeartbeatRequest(
+        entry = m.ConsumerGroupHeartbeatRequest.TopicPartitions
+        return m.ConsumerGroupHeartbeatRequest(
             group_id=settings.group_id,
             member_id=self.member.member_id,
             member_epoch=epoch,
@@ -191,86 +36,26 @@ class EpochMembership(ClientMembership):
             rack_id=(settings.client_rack or None) if sends_all else None,
             rebalance_timeout_ms=settings.max_poll_interval_ms if sends_all else -1,
             subscribed_topic_names=list(self._topics) if sends_all else None,
-            topic_partitions=owned,
+            topic_partitions=None
+            if owned is None
+            else [
+                entry(self._metadata.topic_id(topic), numbers)
+                for topic, numbers in by_topic(owned).items()
+            ],
         )
-        self._is_in_flight = True
-        self._sends_all = False
-        if self.reconciliation is Reconciliation.ACKNOWLEDGING and self._target is None:
-            self.reconciliation = Reconciliation.STABLE
-        self._next_heartbeat_ms = now_ms + self._interval_ms
-        self._coordinator.send(_HEARTBEAT, body, now_ms, self._on_response, context=epoch)
 
-    def _on_response(self, request: ClientRequest, now_ms: int) -> None:
-        self._is_in_flight = False
-        if request.context < 0:
-            self.is_leaving = False
-            return
-        if self._is_away:
-            return
-        error = self._coordinator.refusal(request, now_ms)
-        if error:
-            self._refused(error, request.sent_ms, now_ms)
-            return
-        self._backoff.failures = 0
-        response: m.ConsumerGroupHeartbeatResponse = request.response
-        member = self.member
-        member.member_id = response.member_id or member.member_id
-        member.generation_id = response.member_epoch
-        member.state = MemberState.STABLE
-        self._interval_ms = response.heartbeat_interval_ms
-        self._next_heartbeat_ms = max(self._next_heartbeat_ms, request.sent_ms + self._interval_ms)
-        if self.reconciliation is Reconciliation.JOINING:
-            self.reconciliation = Reconciliation.STABLE
-        if response.assignment is not None:
-            self._target = [
-                (topic.topic_id, list(topic.partitions))
-                for topic in response.assignment.topic_partitions
-            ]
-            self._reconcile(now_ms)
-        elif self.reconciliation is Reconciliation.ACKNOWLEDGING:
-            self._next_heartbeat_ms = now_ms
+    def _receive(self, response: HeartbeatResponse) -> bool:
+        assert isinstance(response, m.ConsumerGroupHeartbeatResponse)
+        if response.assignment is None:
+            return False
+        self._assigned = tuple(response.assignment.topic_partitions)
+        return True
 
-    def _refused(self, error: ErrorCode, sent_ms: int, now_ms: int) -> None:
-        if error in _FENCED:
-            self._lose_all()
-            self._join_again(at_once_ms(sent_ms, now_ms))
-        elif error in _RETRIED:
-            self._sends_all = True
-            self._retry_heartbeat_ms = self._backoff.after_failure(now_ms)
-            self._next_heartbeat_ms = self._retry_heartbeat_ms
-        else:
-            self.fatal = error.name
-
-    def _lose_all(self) -> None:
-        """Give up all partitions: the member is no longer in the group, and they may belong to
-        another one."""
-        self._target = None
-        self._is_committing = False
-        self._positions.assign([])
-        self.member.state = MemberState.UNJOINED
-
-    def _join_again(self, at_ms: int) -> None:
-        self.reconciliation = Reconciliation.JOINING
-        self.member.generation_id = JOIN_EPOCH
-        self._sends_all = True
-        self._next_heartbeat_ms = self._retry_heartbeat_ms = at_ms
-
-    def start(self, now_ms: int) -> None:
-        """Draw the member id, and join with the first poll()."""
-        drawn = self._network.rng.randrange(1 << 128)
-        self.member.member_id = str(UUID(int=drawn, version=4))
-        self._join_again(now_ms)
-
-    # ------------------------------------------------------------------------------- leave
-
-    def leave(self, reason: str, now_ms: int) -> bool:
-        member = self.member
-        was_member = member.state is MemberState.STABLE
-        epoch = LEAVE_STATIC_EPOCH if self._settings.group_instance_id else LEAVE_EPOCH
-        is_sent = was_member and not self._is_away and self._coordinator.is_ready(now_ms)
-        if is_sent:
-            self.is_leaving = True
-            self._send(now_ms, epoch, False)
-        self._lose_all()
-        self.reconciliation = Reconciliation.UNSUBSCRIBED
-        return is_sent
+    def _wanted(self) -> list[Partition] | None:
+        wanted: list[Partition] = []
+        for topic in self._assigned:
+            name = self._metadata.topic_name(topic.topic_id)
+            if name is None:
+                return None
+            wanted += [(name, number) for number in topic.partitions]
+        return wanted

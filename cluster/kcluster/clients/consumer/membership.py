@@ -1,6 +1,6 @@
-"""A consumer's interface to its membership in a group, for either group protocol.
+"""A consumer's interface to its membership in a group, for any group protocol.
 
-Owns: that interface.  Never: joins (group.py: classic, consumer_member.py: KIP-848).
+Owns: that interface.  Never: joins (group.py: classic; epoch_membership.py: the others).
 Kafka: ConsumerCoordinator, ConsumerMembershipManager.
 """
 

@@ -25,7 +25,9 @@ NEVER: Final = "never"
 COMMIT_MODES: Final = (AUTO, AFTER_POLL, NEVER)
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
-GROUP_PROTOCOLS: Final = (CLASSIC, CONSUMER)
+STREAMS: Final = "streams"
+"""Of Kafka Streams (KIP-1071)."""
+GROUP_PROTOCOLS: Final = (CLASSIC, CONSUMER, STREAMS)
 MAX_IN_FLIGHT: Final = 100
 """ConsumerUtils.CONSUMER_MAX_INFLIGHT_REQUESTS_PER_CONNECTION."""
 

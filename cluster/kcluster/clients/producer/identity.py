@@ -233,7 +233,7 @@ class TransactionalIdentity(Identity):
         for queue in tuple(self._unresolved):
             if not queue.sequenced:
                 if not queue.is_next(queue.next_sequence):
-                    self._transactions.batch_failed(ErrorCode.REQUEST_TIMED_OUT)
+                    self._transactions.sequences_are_lost(ErrorCode.REQUEST_TIMED_OUT)
                 self._resolved(queue)
 
     def may_send(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:

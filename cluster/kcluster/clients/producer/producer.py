@@ -189,9 +189,9 @@ class TransactionalProducer(Producer):
         if now_ms >= network.due_ms:
             network.poll(now_ms)
         self._identity.take_identity()
-        self._identity.settle(now_ms)
         if now_ms >= sender.expiry_ms:
             sender.expire(now_ms)
+        self._identity.settle(now_ms)  # before EndTxn is sent, as Sender.runOnce does
         application.run(now_ms)
         while transactions.run(now_ms, has_incomplete_batches=sender.has_incomplete):
             application.run(now_ms)

@@ -34,6 +34,10 @@ from kcluster.timers import NEVER_MS
 ADD_PARTITIONS_RETRY_BACKOFF_MS: Final = 20
 """The backoff for the first partitions of a transaction while the previous one is being
 completed."""
+NO_NEW_EPOCH: Final = "NO_NEW_EPOCH"
+"""The ledger's name for the IllegalStateException of beginTransaction() in a producer with
+transactions of version 1 whose last batches had timed out while it aborted: it waits for a new
+epoch that it has not requested.  Seen with Kafka's client 4.4.0 (resetTransactionState)."""
 _LAST_V1_VERSIONS: Final = {int(ApiKey.END_TXN): 4, int(ApiKey.TXN_OFFSET_COMMIT): 4}
 _LAST_CLIENT_VERSIONS: Final = {int(ApiKey.ADD_PARTITIONS_TO_TXN): 3}
 """The last version of each API that clients use; later versions are for brokers."""
@@ -258,6 +262,14 @@ class Transactions:
             self._fatal(error.name)
             return
         if self.version < TRANSACTIONS_V2 and not self.is_busy:
+            self._needs_bump = True
+        self._abortable(error.name)
+
+    def sequences_are_lost(self, error: ErrorCode) -> None:
+        """Record that all batches of a partition have ended, and the last of them without an
+        answer: only a new epoch begins its sequences anew.  Kafka: maybeResolveSequences, also
+        while a transaction ends."""
+        if self.version < TRANSACTIONS_V2:
             self._needs_bump = True
         self._abortable(error.name)
 
@@ -533,6 +545,8 @@ class Transactions:
             ClientTransactionState.INITIALIZING if is_bump else ClientTransactionState.READY
         )
         self.error = ""
+        if self._needs_bump and not is_bump:
+            self._fatal(NO_NEW_EPOCH)
         self._needs_bump = self._is_started = False
         self._new_partitions = {}
         self.partitions = {}

@@ -52,6 +52,7 @@ class Application:
         """The record in send(): its entry in the ledger, its key, its partition if known."""
         self._is_tombstone = False
         """Whether that record has no value."""
+        self._life = 1
         self._blocked_since_ms = 0
         self._sticky_partitioners: dict[str, StickyPartitioner] = {}
         self._round_robin_counters: dict[str, int] = {}
@@ -61,6 +62,7 @@ class Application:
     def follow(self, last: Application) -> None:
         """Go on with the numbers of the application of an earlier process."""
         self.first_number = last.next_number
+        self._life = last._life + 1
 
     def start(self, now_ms: int) -> None:
         """Set the start and stop times."""
@@ -152,6 +154,7 @@ class Application:
             acks=settings.acks,
             idempotent=settings.is_idempotent,
             sent_ms=now_ms,
+            life=self._life,
         )
 
     def _before_append(self, topic: str, index: int) -> None:
