@@ -9,7 +9,12 @@ import pytest
 from kcluster.broker.coordinator.transactions.coordinator import TransactionCoordinator
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.replication.isr import IsrChanges
+from kcluster.broker.share import share_partition
+from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.alter_partition import IsrProposals
 from kcluster.controller.partitions.partitions import Partitions
+from kcluster.controller.partitions.reassigning import Assignment, Completed
+from kcluster.partition.disk import Disk
 from kcluster.partition.replica import FollowerProgress, Replica
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
@@ -174,3 +179,91 @@ def test_run__that_does_not_come_to_rest_names_what_is_missing(
     missing = [line for line in result.failures if line.startswith("it did not come to rest: ")]
     assert "orders-0: broker 3 is not in the ISR [1, 2]" in missing[0]
     assert missing[0].endswith("the leader's proposal of the ISR [1, 2, 3] has not been decided")
+
+
+MOVED = """\
+topology:
+  brokers: 4
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 20s
+steps:
+  - {at: 5s, isolate: {nodes: 4, others: "1, 2, 3"}, for: 5s}
+  - {at: 6s, reassign: {partition: orders-0, to: [2, 3, 4]}}
+"""
+
+
+def test_reassignment__that_leaves_a_log_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(MOVED).passed
+    monkeypatch.setattr(Disk, "remove", lambda *_: False)
+    assert names(run(MOVED)) == {"log-left"}
+
+
+def test_reassignment__that_ends_before_the_new_replica_is_in_sync(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def at_once(assignment: Assignment, isr: tuple[int, ...]) -> Completed | None:
+        stay = tuple(one for one in assignment.replicas if one not in assignment.removing)
+        return Completed(stay, tuple(one for one in isr if one in stay))
+
+    moves = MOVED.replace("[2, 3, 4]", "[4, 2, 3]")
+    assert run(moves).passed
+    monkeypatch.setattr(
+        elections,
+        "completed",
+        lambda assignment, isr: at_once(assignment, isr) if assignment.in_progress else None,
+    )
+    assert "reassigned-early" in names(run(moves))
+
+
+LATE = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+  config:
+    broker.session.timeout.ms: 600
+    broker.heartbeat.interval.ms: 150
+    replica.lag.time.max.ms: 500
+    controller.quorum.request.timeout.ms: 8000
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 12s
+steps:
+  - {at: 2s, pause: 3, for: 900ms}
+  - {at: 2700ms, node_rule: {api: AlterPartition, from: 1, delay: 3s}, for: 4s}
+  - {at: 4s, restart: {brokers: 3, how: kill, down: 50ms}}
+"""
+"""Broker 3 is dead and back while the proposal that it joins the ISR is on its way."""
+
+
+def test_proposal__that_is_older_than_the_life_of_the_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(LATE).passed
+
+    def is_ineligible(self: IsrProposals, state: Any) -> bool:
+        registration = self._image.brokers.get(state.broker_id)
+        return registration is None or not registration.is_active
+
+    monkeypatch.setattr(IsrProposals, "_is_ineligible", is_ineligible)
+    assert names(run(LATE)) == {"isr-outdated"}
+
+
+SHARED_TRANSACTIONS = """\
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 1, replication_factor: 3}}
+workload:
+  producers: {topic: orders, rate: 20/s, start: 1s, transactions: {every: 4, abort: 50%}}
+  consumers: {topics: orders, group: packing, share: true}
+duration: 4s
+steps:
+  - {at: 100ms, set_config: {groups: packing, config: {share.isolation.level: read_committed}}}
+"""
+
+
+def test_share_group__with_read_committed_gets_aborted_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(SHARED_TRANSACTIONS).passed
+    monkeypatch.setattr(share_partition, "without_aborted", lambda _, acquired, *__: acquired)
+    assert names(run(SHARED_TRANSACTIONS)) == {"read-aborted"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from kcluster.invariants.compacted import newest_of_keys, newest_removed, older_kept
-from kcluster.invariants.facts import NewestRemoved, OlderKept
+from typing import Any
+
+from kcluster.invariants.compacted import altered, newest_of_keys, newest_removed, older_kept
+from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept
 from kcluster.invariants.observed import Committed
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches
@@ -87,3 +89,30 @@ def test_older_kept__in_the_part_that_was_cleaned() -> None:
     log = log_of(found, 1, 2)
     log.first_dirty_offset = 3
     assert older_kept(log) is None
+
+
+def test_altered__a_batch_may_lose_records_and_nothing_else() -> None:
+    records = [Record(at, 0, b"k%d" % at, b"v", ()) for at in range(3)]
+    kept: dict[str, Any] = {
+        "last_offset": 2,
+        "producer_id": PRODUCER,
+        "producer_epoch": 0,
+        "base_sequence": 5,
+    }
+    found = Committed()
+    (found.batches[0],) = parse_batches(build_batch(records, leader_epoch=4, **kept))
+    other = Record(1, 0, b"k1", b"another value", ())
+    for rebuilt, what in [
+        (build_batch(records[1:], leader_epoch=4, **kept), ""),
+        (build_batch([], leader_epoch=4, **kept), ""),
+        (build_batch(records[1:], leader_epoch=0, **kept), "leader epoch"),
+        (build_batch(records[1:], leader_epoch=4, transactional=True, **kept), "transactional"),
+        (
+            build_batch(records[1:], leader_epoch=4, **(kept | {"base_sequence": 6})),
+            "base sequence",
+        ),
+        (build_batch([other], leader_epoch=4, **kept), "record"),
+    ]:
+        log = Log(bytes(16), 0)
+        log.append_as_follower(parse_batches(rebuilt))
+        assert altered(found, log) == (BatchAltered(0, what) if what else None)

@@ -11,7 +11,15 @@ from kcluster.contract import Request
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.observed import Committed, ObservedPartition
 from kcluster.invariants.replies import Patience
-from kcluster.invariants.rules import extend, first_lacking, joins_lacking, registration_violations
+from kcluster.invariants.rules import (
+    epoch_violations,
+    extend,
+    first_lacking,
+    joins_lacking,
+    leader_violations,
+    registration_violations,
+    replica_violations,
+)
 from kcluster.invariants.violations import VIOLATIONS
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
@@ -148,6 +156,15 @@ def test_committed__a_batch_is_lacking_though_the_log_starts_within_it() -> None
     assert first_lacking(replica.log, committed) == 0
 
 
+def test_committed__a_log_that_ends_in_the_cleaned_part_lacks_all_from_its_end_on() -> None:
+    replica, committed = leader(1), Committed()
+    for _ in range(4):
+        append(replica)
+    extend(committed, replica)
+    replica.truncate_to(1)
+    assert first_lacking(replica.log, committed, 3) == 1
+
+
 def test_leader__that_drops_records_within_its_epoch_is_a_violation() -> None:
     invariants, replica = Invariants(), leader(1)
     append(replica)
@@ -165,6 +182,44 @@ def test_leader__whose_log_start_decreases_is_a_violation() -> None:
     replica.log.log_start_offset = 0
     invariants.observe(1, 1, 0, [replica])
     assert names(invariants) == ["start-back"]
+
+
+def test_leader__begins_its_epoch_without_knowledge_of_followers() -> None:
+    _, replica, _ = two_replicas()
+    replica.record_fetch(2, 7, 1, 0, 2)
+    assert [name for name, _ in leader_violations(replica, True)] == ["progress-outdated"]
+    assert list(leader_violations(replica, False)) == []
+    replica.follow(registration(replicas=(1, 2), leader=2, leader_epoch=4, partition_epoch=6))
+    replica.lead(registration(replicas=(1, 2), leader_epoch=5, partition_epoch=7), 3)
+    assert list(leader_violations(replica, True)) == []
+
+
+def test_epochs__a_leader_has_its_own_in_its_cache() -> None:
+    """KAFKA-7164: without it, followers truncate by an epoch that has ended."""
+    replica = leader(1)
+    assert list(leader_violations(replica, True)) == []
+    replica.log.epochs.clear()
+    assert [name for name, _ in leader_violations(replica, True)] == ["epochs-differ"]
+
+
+def test_epochs__the_cache_has_those_of_the_records() -> None:
+    invariants, replica, observed = two_replicas()
+    assert list(epoch_violations(replica.log)) == []
+    replica.log.epochs.assign(4, 0)
+    assert [name for name, _ in epoch_violations(replica.log)] == ["epochs-differ"]
+    observed.registration = registration(replicas=(1, 2))
+    invariants.check_epochs(9)
+    assert names(invariants) == ["epochs-differ"]
+
+
+def test_cleaned__offsets_that_were_truncated_are_not() -> None:
+    replica = leader(1)
+    append(replica)
+    replica.log.first_dirty_offset = 1
+    assert list(replica_violations(replica)) == []
+    replica.truncate_to(0)
+    replica.log.first_dirty_offset = 1
+    assert [name for name, _ in replica_violations(replica)] == ["cleaned-above-end"]
 
 
 def test_watermark__below_the_log_start_is_a_violation() -> None:

@@ -60,6 +60,11 @@ class Coordinators:
         body = m.InitProducerIdRequest(transactional_id="t")
         self.say(ApiKey.INIT_PRODUCER_ID, body, m.InitProducerIdResponse(), client=client)
 
+    def ask_again(self, epoch: int, error: ErrorCode) -> None:
+        body = m.InitProducerIdRequest(transactional_id="t", producer_id=3, producer_epoch=epoch)
+        answer = m.InitProducerIdResponse(error_code=error)
+        self.say(ApiKey.INIT_PRODUCER_ID, body, answer)
+
     def fenced(self) -> list[str]:
         return [fact.error for _, _, _, fact in self.promises.fenced_alone()]
 
@@ -159,6 +164,15 @@ def test_fence__while_the_last_transaction_waits_for_its_markers_is_none(
     assert said.fenced() == []
     said.end(3, ErrorCode.PRODUCER_FENCED)
     assert said.fenced() == ["PRODUCER_FENCED"]
+
+
+def test_fence__of_a_producer_that_asks_again_for_its_next_epoch(said: Coordinators) -> None:
+    said.ask_again(2, ErrorCode.NONE)
+    said.ask_again(2, ErrorCode.PRODUCER_FENCED)
+    assert said.fenced() == ["PRODUCER_FENCED"]
+    said.promises.on_new_coordinator()
+    said.ask_again(2, ErrorCode.PRODUCER_FENCED)
+    assert said.fenced() == []
 
 
 def test_fence__of_a_client_that_has_given_up_does_not_count(said: Coordinators) -> None:

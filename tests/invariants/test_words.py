@@ -13,6 +13,7 @@ TEXTS = [
         f.OutOfBounds(f.Measure.ACKED, 7, f.Measure.COMMITTED_END, 5),
         "acked offset 7, committed up to 5",
     ),
+    (f.Outdated(f.Measure.BROKER_EPOCH, 4, 7), "broker epoch 4 was named, 7 was current"),
     (
         f.MemberBehind(2, (1, 2), 5, f.Measure.HIGH_WATERMARK, 7),
         "broker 2 of the ISR [1, 2] ends at 5, watermark 7",
@@ -42,6 +43,10 @@ TEXTS = [
         f.TransactionDiffers(8, f.TransactionSpan(4, 9), None),
         "producer 8: the table has one from 4, aborted at 9, the log none",
     ),
+    (f.EpochDiffers(4, 1, 2), "offset 4 is of epoch 2, of epoch 1 in the cache of epochs"),
+    (f.ProgressKept(2, 9), "broker 2 is known to end at 9, but it has not fetched in this epoch"),
+    (f.LogLeft(b"t" * 16, 1), "partition 1 of topic id 74747474"),
+    (f.BatchAltered(4, "leader epoch"), "the batch at offset 4 has another leader epoch"),
     (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),
     (f.NewestRemoved(4, 3), "the newest record of its key is gone: offset 4 and 2 more"),
     (f.OlderKept(4, 2), "an older record of its key is still there: offset 4 and 1 more"),
@@ -53,10 +58,58 @@ TEXTS = [
         "a commit of a-1 in generation 5, after one of b-1 in generation 6",
     ),
     (
+        f.StaleRequest("Heartbeat", "a-1", f.Measure.GENERATION, 5, 6),
+        "Heartbeat of a-1 with generation 5 was served, after 6 had begun",
+    ),
+    (
+        f.StaleRequest("Heartbeat", "a-1", f.Measure.GENERATION, 5, -1),
+        "Heartbeat of a-1 with generation 5 was served, after it had left",
+    ),
+    (
+        f.GivenAway("a-1", 5, 0, "b-1", 6),
+        "a commit of a-1 with member epoch 5, after b-1 had partition 0 in epoch 6",
+    ),
+    (f.ReadOfAborted(4, 8, 9), "offset 4 was delivered, which producer 8 aborted at 9"),
+    (f.HeldBy("a-1", "b-1", 7), "a-1 had offset 7, while b-1 held it"),
+    (f.PlaceLost("a-1"), "a-1 lost its place, though it had not left and was not removed"),
+    (
+        f.Overdue("Heartbeat", "a-1", "b-1", f.Duty.SYNC, 100, 900),
+        "Heartbeat of a-1 was served, though b-1 had not synced for 800 ms",
+    ),
+    (
         f.FencedAlone(7, 2, "PRODUCER_FENCED"),
         "PRODUCER_FENCED to producer 7, epoch 2, whose transactional id no other producer has",
     ),
     (f.AnsweredTwice(6, 4), "request 6 of connection 4"),
+    (
+        f.ProducerWentBack(7, f.Measure.PRODUCER_EPOCH, 3, 2, 9),
+        "producer 7: producer epoch 3 -> 2 at offset 9",
+    ),
+    (
+        f.MarkerStrays(7, 3, False, 2, 9),
+        "abort marker of producer 7 (epoch 3, coordinator epoch 2) at offset 9",
+    ),
+    (
+        f.UnverifiedBatch(7, 3, 9, ""),
+        "a transaction of producer 7, epoch 3, begins at offset 9; at its coordinator it is"
+        " unknown",
+    ),
+    (
+        f.HeldDiffers("transaction shop", "state", "1", "4"),
+        "state of transaction shop: 1 in memory, 4 in the log",
+    ),
+    (
+        f.HeldDiffers("transaction shop", "", "", "Ongoing"),
+        "transaction shop: nothing in memory, Ongoing in the log",
+    ),
+    (
+        f.OtherwiseEnded(True, 3, "CompleteAbort"),
+        "the commit in epoch 3 was confirmed; it is CompleteAbort",
+    ),
+    (
+        f.UnstableRead("billing", "orders", 0, 7),
+        "offset 7 of orders-0 of group billing was given, which an open transaction may change",
+    ),
     (f.Unanswered("FetchRequest", 20), "FetchRequest of 20 ms"),
     (
         f.Stall("orders", 1, 5, 7, 9, 100, 8_100),

@@ -1,9 +1,9 @@
 """What compaction must leave in every log: the newest committed record of each key, and no older
-one in the part that was cleaned.
+one in the part that was cleaned.  Of a batch it drops records only.
 
-Owns: which records these are, which of them a log lacks, and which it has kept too long.  Never:
-cleans a log (partition/log/compaction.py does), looks how that is done.  Kafka: no counterpart; the
-promise of cleanup.policy=compact.
+Owns: which records these are, which of them a log lacks, which it has kept too long, and what else
+was changed.  Never: cleans a log (partition/log/compaction.py does), looks how that is done.
+Kafka: no counterpart; the promise of cleanup.policy=compact.
 
 Records of aborted and of open transactions do not count: they make no older record of their key
 superfluous.  A tombstone may go when it is older than delete.retention.ms, and so may everything
@@ -12,12 +12,20 @@ below the log start.
 
 from __future__ import annotations
 
-from kcluster.invariants.facts import NewestRemoved, OlderKept
+from typing import Final
+
+from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept
 from kcluster.invariants.observed import Committed
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import Batch, InvalidRecords
 from kcluster.protocol.records.markers import read_marker
 from kcluster.protocol.records.records import read_records
+
+_KEPT: Final = (
+    "last_offset", "leader_epoch", "producer_id", "producer_epoch", "base_sequence",
+    "is_transactional", "is_control", "timestamp_type",
+)  # fmt: skip
+"""What compaction keeps of a batch."""
 
 
 def newest_removed(committed: Committed, log: Log, tombstones_from: int) -> NewestRemoved | None:
@@ -56,6 +64,31 @@ def older_kept(log: Log) -> OlderKept | None:
     except InvalidRecords:
         return None
     return OlderKept(min(older), len(older)) if older else None
+
+
+def altered(committed: Committed, log: Log) -> BatchAltered | None:
+    """The first batch of a log that is not the committed one without some of its records."""
+    try:
+        for batch in log.batches_from(log.log_start_offset):
+            wanted = committed.batches.get(batch.base_offset)
+            if wanted is None or wanted is batch:
+                continue
+            what = _difference(batch, wanted)
+            if what:
+                return BatchAltered(batch.base_offset, what)
+    except InvalidRecords:
+        pass
+    return None
+
+
+def _difference(batch: Batch, wanted: Batch) -> str:
+    """What of a batch compaction has changed; "" if it has only dropped records."""
+    for name in _KEPT:
+        if getattr(batch, name) != getattr(wanted, name):
+            return name.replace("_", " ").removeprefix("is ")
+    before = {record.offset: record for record in read_records(wanted)}
+    is_part = all(before.get(record.offset) == record for record in read_records(batch))
+    return "" if is_part else "record"
 
 
 def newest_of_keys(committed: Committed, tombstones_from: int) -> list[int]:

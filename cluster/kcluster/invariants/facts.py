@@ -29,6 +29,12 @@ class Measure(StrEnum):
     READ = "read offset"
     GENERATION = "generation"
     MEMBER_EPOCH = "member epoch"
+    BROKER_EPOCH = "broker epoch"
+    CLEANED_TO = "cleaned up to"
+    PRODUCER_EPOCH = "producer epoch"
+    COORDINATOR_EPOCH = "coordinator epoch"
+    SHARE_START = "start offset of the share partition"
+    DELIVERIES = "count of deliveries"
 
 
 class Fault(StrEnum):
@@ -37,6 +43,8 @@ class Fault(StrEnum):
     NO_REPLICA = "are not among"
     IN_ELR = "are in the ELR, too; the ISR is"
     FENCED = "are fenced, the ISR is"
+    NOT_IN_SYNC = "were needed in the ISR, which is"
+    NEWCOMER = "were no replicas before; the replicas were"
 
 
 class Observed(Struct, frozen=True, tag_field="kind", tag=kind_of):
@@ -58,6 +66,14 @@ class OutOfBounds(Observed, frozen=True):
     value: int
     bound: Measure
     limit: int
+
+
+class Outdated(Observed, frozen=True):
+    """A quantity that was named, and its value at that time."""
+
+    what: Measure
+    named: int
+    current: int
 
 
 class MemberBehind(Observed, frozen=True):
@@ -117,6 +133,35 @@ class RecordDiffers(Observed, frozen=True):
     leader_epoch: int
     committed_epoch: int
     leader: int | None = None
+
+
+class EpochDiffers(Observed, frozen=True):
+    """The leader epoch at an offset by a log's epoch cache, and the right one."""
+
+    offset: int
+    in_cache: int
+    leader_epoch: int
+
+
+class ProgressKept(Observed, frozen=True):
+    """A leader knows a follower's log end although the follower has not fetched in its epoch."""
+
+    follower: int
+    log_end: int
+
+
+class LogLeft(Observed, frozen=True):
+    """A broker has the log of a partition of which it has no replica."""
+
+    topic_id: bytes
+    partition: int
+
+
+class BatchAltered(Observed, frozen=True):
+    """A batch that compaction has rebuilt with something else than fewer records."""
+
+    offset: int
+    what: str
 
 
 class ProducerEnd(Struct, frozen=True):
@@ -194,12 +239,134 @@ class StaleCommit(Observed, frozen=True):
     later: int
 
 
+class StaleRequest(Observed, frozen=True):
+    """A request of a member was served that is of an older generation or epoch; `newest`: the one
+    that had begun, -1 if the member had left."""
+
+    request: str
+    member: str
+    what: Measure
+    own: int
+    newest: int
+
+
+class GivenAway(Observed, frozen=True):
+    """A commit with an older member epoch was accepted for a partition that another member was
+    given."""
+
+    member: str
+    epoch: int
+    partition: int
+    owner: str
+    since: int
+
+
+class HeldBy(Observed, frozen=True):
+    """A record of a share group was acknowledged by, or given to, `member`, while `holder` held
+    it."""
+
+    member: str
+    holder: str
+    offset: int
+
+
+class ReadOfAborted(Observed, frozen=True):
+    """A record of a transaction that the marker at an offset has aborted was delivered."""
+
+    offset: int
+    producer_id: int
+    marker_offset: int
+
+
+class PlaceLost(Observed, frozen=True):
+    """A member lost its place in its group, though nothing had happened to it."""
+
+    member: str
+
+
+class Duty(StrEnum):
+    """What a member must do before its rebalance timeout ends."""
+
+    SYNC = "had not synced"
+    REVOCATION = "had not given up its partitions"
+
+
+class Overdue(Observed, frozen=True):
+    """A request of a member was served although the member `late`, maybe itself, had not done its
+    duty since `since_ms`."""
+
+    request: str
+    member: str
+    late: str
+    duty: Duty
+    since_ms: int
+    at_ms: int
+
+
 class FencedAlone(Observed, frozen=True):
     """A producer got an error of fenced producers; `error`: Kafka's name of it."""
 
     producer_id: int
     producer_epoch: int
     error: str
+
+
+class ProducerWentBack(Observed, frozen=True):
+    """A batch of a producer, at `offset`, has a smaller epoch than one before it."""
+
+    producer_id: int
+    what: Measure
+    before: int
+    after: int
+    offset: int
+
+
+class MarkerStrays(Observed, frozen=True):
+    """A marker that comes from no decision, or from that of an earlier transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    offset: int
+
+
+class UnverifiedBatch(Observed, frozen=True):
+    """A batch that begins a transaction in a log; `state`: that of its transactional id then, ""
+    for none."""
+
+    producer_id: int
+    producer_epoch: int
+    offset: int
+    state: str
+
+
+class HeldDiffers(Observed, frozen=True):
+    """A field that a coordinator holds otherwise than its log has it; `field` "": all of it.  An
+    empty value: it is not there."""
+
+    what: str
+    field: str
+    held: str
+    logged: str
+
+
+class OtherwiseEnded(Observed, frozen=True):
+    """An answer that confirms the end of a transaction which its coordinator did not decide so;
+    `state`: the transaction's."""
+
+    is_commit: bool
+    producer_epoch: int
+    state: str
+
+
+class UnstableRead(Observed, frozen=True):
+    """An offset that was given to a member although an open transaction may change it."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
 
 
 class AnsweredTwice(Observed, frozen=True):

@@ -15,26 +15,40 @@ log of every later leader, at its offset, until an unclean election removes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from kcluster.contract import Note, NoteId, Reply, Request
+from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
+from kcluster.contract import Note, NoteId, PeerResponse, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
+from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
 from kcluster.events.partitions import LeaderChange
+from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
-from kcluster.invariants.compacted import newest_removed, older_kept
+from kcluster.invariants.compacted import altered, newest_removed, older_kept
+from kcluster.invariants.coordinators import Coordinators, knows_all, unstable_offsets
+from kcluster.invariants.decisions import (
+    eligible_newcomers,
+    ended_early,
+    outdated_proposal,
+    unfenced_behind,
+)
 from kcluster.invariants.facts import (
     AnsweredTwice,
     BeganWithout,
     LeaderReplaced,
     LedBefore,
+    LogLeft,
     Measure,
     OverdueTransaction,
     Stall,
     TimeStoodStill,
+    UnstableRead,
     WentBack,
 )
+from kcluster.invariants.memberships import Memberships
 from kcluster.invariants.observed import (
     NO_EPOCH,
     Append,
@@ -43,17 +57,22 @@ from kcluster.invariants.observed import (
     ObservedReplica,
     PartitionKey,
 )
+from kcluster.invariants.producers import ProducerRules
 from kcluster.invariants.promises import LeaderEpoch, Promises
+from kcluster.invariants.replayed import ReplayedOffsets, ReplayedTransactions
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
     Broken,
     Problem,
+    aborted_reads,
     acked_too_soon,
     differing,
+    epoch_violations,
     extend,
     first_lacking,
     is_behind_unclean,
     joins_lacking,
+    leader_violations,
     members_behind,
     membership_violations,
     producer_violations,
@@ -63,11 +82,17 @@ from kcluster.invariants.rules import (
     step_violations,
     truncated_committed,
 )
+from kcluster.invariants.shares import LogStart, SharePromises
 from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
 from kcluster.protocol import messages as m
-from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kcluster.protocol.names import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from kcluster.protocol.records.batches import Batch
 from kcluster.timers import NEVER_MS
 
 _LEADER: Final = Role.LEADER
@@ -87,12 +112,20 @@ class Invariants:
         self._replicas: dict[Replica, ObservedReplica] = {}
         self._metadata_offsets: dict[int, tuple[int, int]] = {}
         """The newest metadata offset of each node, with the node's life."""
+        self._unfenced: dict[int, int] = {}
+        """The newest broker epoch in which each broker was unfenced."""
         self._unclean: dict[tuple[str, int], int] = {}
         """The epochs of unclean elections in partitions that are not observed yet."""
         self.forbidden_elections: dict[NoteId, None] = {}
         """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
         self.promises = Promises()
+        self.coordinators = Coordinators()
+        self.appended = ProducerRules(self.coordinators.decisions)
+        self._of_producers: list[tuple[ObservedReplica, Batch]] = []
+        """The batches of producers that were appended in this step."""
+        self.memberships = Memberships()
+        self.shares = SharePromises()
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
 
@@ -108,6 +141,10 @@ class Invariants:
         if observed is None:
             observed = self.partitions[key] = ObservedPartition(topic, key)
             observed.unclean_epoch = self._unclean.pop((topic, key[1]), -1)
+            if topic == TRANSACTION_STATE_TOPIC:
+                observed.replayed = ReplayedTransactions(self.coordinators.decisions)
+            elif topic == GROUP_METADATA_TOPIC:
+                observed.replayed = ReplayedOffsets()
         return observed
 
     # ------------------------------------------------------------------------- inputs
@@ -117,15 +154,24 @@ class Invariants:
         topics. `unclean_enabled(topic)`: the value of unclean.leader.election.enable in force."""
         event = note.event
         if isinstance(event, LeaderChange):
+            if event.topic == TRANSACTION_STATE_TOPIC:
+                self.promises.on_new_coordinator()
             # A cancelled reassignment, too, can end in an unclean election.
             if not event.clean:
                 self._on_unclean(note, event, unclean_enabled)
-                if event.topic == GROUP_METADATA_TOPIC:
-                    self.promises.forget_groups()
+                if event.topic in (GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC):
+                    self._forget_groups()
+        elif isinstance(event, GroupMemberLeft | GroupMemberExpired):
+            # A static member is replaced only after it has left.
+            if getattr(event, "departure", None) is not Departure.REPLACED:
+                self.memberships.on_removed(event.group, event.member)
+        elif isinstance(event, SharePartitionLoaded):
+            self.shares.on_loaded(event.group, event.partition)
         elif isinstance(event, TransactionEvent):
             self.promises.on_transaction(event)
         elif isinstance(event, BrokerPaused):
             self.replies.on_pause(event.broker, note.at_ms)
+            self.memberships.on_pause()
         elif isinstance(event, BrokerResumed):
             self.replies.on_resume(event.broker, note.at_ms)
         elif isinstance(event, TopicDeleted):
@@ -168,12 +214,43 @@ class Invariants:
         for name, subject, fact in self.promises.on_reply(broker, reply, leader_epoch, now_ms):
             self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
 
+    def check_memberships(self, reply: Reply, now_ms: int) -> None:
+        """Check an answer of a coordinator once it is decided, whether its client gets it or
+        not."""
+        for broker, (name, subject, fact) in self.memberships.on_decided(reply, now_ms):
+            self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
+
+    def check_shares(self, reply: Reply, log_start: LogStart, now_ms: int) -> None:
+        """Check a leader's answer to a member of a share group once it is decided."""
+        for broker, (name, subject, fact) in self.shares.on_decided(reply, log_start, now_ms):
+            self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
+
+    def check_shared_read(
+        self, now_ms: int, replica: Replica, answer: m.ShareFetchResponse.PartitionData
+    ) -> None:
+        """Check what a member of a share group with read_committed gets."""
+        old = self._replicas.get(replica)
+        if old is not None:
+            self._report(now_ms, old, aborted_reads(replica.log, answer))
+
+    def check_share_states(self, node: int, response: PeerResponse, now_ms: int) -> None:
+        """Check an answer of a share coordinator that has arrived at a node."""
+        for name, subject, fact in self.shares.on_peer_response(node, response):
+            self.violations.append(Violation(name, now_ms, subject, fact, broker=response.source))
+
+    def _forget_groups(self) -> None:
+        """Forget what groups were told, because a disk has lost records."""
+        self.promises.forget_groups()
+        self.memberships.forget()
+        self.shares.forget()
+
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
         """Record the death of a broker's process with this broker epoch.  From now on the process
         owes no replies."""
         self.replies.on_end(now_ms, broker=broker)
+        self.promises.on_new_coordinator()
         if loses_records:
-            self.promises.forget_groups()
+            self._forget_groups()
             for observed in self.partitions.values():
                 observed.clean_offset()  # before the disk changes
                 observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
@@ -197,23 +274,46 @@ class Invariants:
 
     def check_compacted(self, now_ms: int) -> None:
         """Report the newest records of keys that compaction has removed from logs of in-sync
-        replicas, and older ones that it has kept; called at the end of the run."""
+        replicas, older ones that it has kept, and batches that it has altered; called at the end of
+        the run."""
         for observed in self.partitions.values():
             registration = observed.registration
             if registration is None or observed.deleted_ms >= 0 or not observed.clean_offset():
                 continue
             for broker in registration.isr:
                 replica = observed.replicas.get(broker)
-                if replica is None or observed.unclean_epoch >= 0:
+                if replica is None:
                     continue
+                kept = older_kept(replica.log)
+                if kept is not None:
+                    self._report(now_ms, replica, [("older-kept", kept)])
+                if observed.unclean_epoch >= 0:
+                    continue  # what was committed before it may have been cleaned, and then lost
                 oldest_ms = now_ms - observed.delete_retention_ms
                 young = observed.appended_after(oldest_ms)
                 removed = newest_removed(observed.committed, replica.log, young)
                 if removed is not None:
                     self._report(now_ms, replica, [("newest-compacted", removed)])
-                kept = older_kept(replica.log)
-                if kept is not None:
-                    self._report(now_ms, replica, [("older-kept", kept)])
+                changed = altered(observed.committed, replica.log)
+                if changed is not None:
+                    self._report(now_ms, replica, [("batch-altered", changed)])
+
+    def check_epochs(self, now_ms: int) -> None:
+        """Compare the epoch caches of in-sync replicas with their logs; called at the end of the
+        run."""
+        for observed in self.partitions.values():
+            registration = observed.registration
+            if registration is None or observed.deleted_ms >= 0:
+                continue
+            for broker in registration.isr:
+                replica = observed.replicas.get(broker)
+                if replica is not None:
+                    self._report(now_ms, replica, epoch_violations(replica.log))
+
+    def report_logs_left(self, now_ms: int, broker: int, logs: Iterable[PartitionKey]) -> None:
+        """Report logs of partitions that a broker does not host."""
+        for key in logs:
+            self._report(now_ms, None, [("log-left", LogLeft(*key))], broker)
 
     def report_overdue(self, found: Iterable[tuple[PartitionKey, OverdueTransaction]]) -> None:
         """Report transactions that were not ended for too long."""
@@ -234,18 +334,38 @@ class Invariants:
         topic: str,
         registration: PartitionRegistration,
         brokers: Mapping[int, BrokerRegistration],
+        proposal: m.AlterPartitionRequest.PartitionData | None = None,
     ) -> None:
-        """Check a partition's registration at the controller against the registered brokers."""
+        """Check a partition's registration at the controller against the registered brokers, and
+        against the `proposal` of an ISR that the controller has just answered."""
         observed = self.partition(topic, (registration.topic_id, registration.partition))
         old = observed.registration
         if old is not registration:
             observed.registration = registration
             observed.registrations.append((now_ms, registration))
             self._report(now_ms, observed, registration_violations(registration, old))
+            if old is not None:
+                self._report(now_ms, observed, ended_early(registration, old))
+                self._report(now_ms, observed, eligible_newcomers(registration, old))
+            if old is not None and proposal is not None:
+                problems = outdated_proposal(proposal, old, registration, brokers)
+                self._report(now_ms, observed, problems)
             if old is not None and registration.isr != old.isr:
                 problems = joins_lacking(observed, registration, old, brokers)
                 self._report(now_ms, observed, problems)
         self._report(now_ms, observed, membership_violations(registration, brokers))
+
+    def observe_broker(
+        self, now_ms: int, registration: BrokerRegistration, applied_offset: int | None
+    ) -> None:
+        """Check a broker's registration at the controller.  `applied_offset`: the metadata offset
+        of the process that was registered; None if another one runs, or none ever did."""
+        broker, epoch = registration.broker_id, registration.epoch
+        if registration.fenced or self._unfenced.get(broker) == epoch:
+            return
+        self._unfenced[broker] = epoch
+        if applied_offset is not None:
+            self._report(now_ms, None, unfenced_behind(registration, applied_offset), broker)
 
     def observe_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
         """Check the offset up to which a node has applied the metadata log."""
@@ -284,6 +404,8 @@ class Invariants:
                 self._compare(now_ms, old, replica, request)
             elif moved:
                 self._observe_progress(now_ms, old, replica, end, watermark, request)
+        if self._of_producers:
+            self._check_appended(now_ms)
 
     def _observe_progress(
         self,
@@ -302,13 +424,13 @@ class Invariants:
         before = old.high_watermark
         if replica.is_leader:
             if end > old.log_end_offset:
-                _record_appends(now_ms, observed, replica, old.log_end_offset, request)
+                self._record_appends(now_ms, old, replica, request)
             if watermark > before:
                 committed = observed.committed
                 if before < committed.end:
                     checked = max(before, observed.clean_offset())
                     self._report(now_ms, old, differing(replica, committed, checked))
-                extend(committed, replica)
+                _extend(observed, replica)
                 self._report(now_ms, old, members_behind(observed, replica))
         elif watermark > before:
             batches = replica.log.segments[-1].batches if replica.log.segments else ()
@@ -358,21 +480,25 @@ class Invariants:
         if is_new_leader or log.log_end_offset < old.log_end_offset:
             problems = producer_violations(log, now_ms, self.producer_expiration_ms)
             self._report(now_ms, old, problems)
+            self._report(now_ms, old, epoch_violations(log))
         if log.log_end_offset >= old.log_end_offset:
             checked = min(old.high_watermark, committed.end)
         else:
             self._report(now_ms, old, truncated_committed(observed, broker, replica))
         if is_new_leader:
+            # A watch that begins late, as in a live cluster, sees followers that have fetched.
+            has_seen_begin = old.role is not Role.NONE
+            self._report(now_ms, old, leader_violations(replica, has_seen_begin))
             self._report(now_ms, old, _began_to_lead(observed, old, replica))
         elif replica.is_leader:
-            _record_appends(now_ms, observed, replica, old.log_end_offset, request)
+            self._record_appends(now_ms, old, replica, request)
         if not is_behind_unclean(observed, replica):
             checked = max(checked, observed.clean_offset())
             self._report(now_ms, old, differing(replica, committed, checked))
             if replica.is_leader:
                 if replica.high_watermark > old.high_watermark:
                     self._report(now_ms, old, members_behind(observed, replica))
-                extend(committed, replica)
+                _extend(observed, replica)
         old.role = replica.role
         old.registration = replica.registration
         old.leader_epoch = replica.leader_epoch
@@ -383,6 +509,67 @@ class Invariants:
         observed.min_isr = replica.min_isr
         observed.delete_retention_ms = replica.config.delete_retention_ms
         _record_move(now_ms, old, replica)
+
+    def _record_appends(
+        self, now_ms: int, old: ObservedReplica, replica: Replica, request: Request | None
+    ) -> None:
+        """Record the batches that a leader has appended since it was observed."""
+        for batch in _record_appends(now_ms, old.partition, replica, old.log_end_offset, request):
+            if batch.producer_id >= 0:
+                self._of_producers.append((old, batch))
+
+    def _check_appended(self, now_ms: int) -> None:
+        """Check the batches of producers that were appended in this step, when all that was
+        committed in it is known."""
+        appended, self._of_producers = self._of_producers, []
+        self.appended.expiration_ms = self.producer_expiration_ms
+        for replica, batch in appended:
+            topic, partition = replica.partition.topic, replica.partition.partition
+            is_current = replica.leader_epoch >= replica.partition.newest_epoch
+            place = (topic, partition, batch.producer_id)
+            problems = self.appended.check(place, replica.log, batch, now_ms, is_current)
+            self._report(now_ms, replica, problems)
+
+    # -------------------------------------------------------------------------- coordinators
+
+    def check_coordinator(
+        self, now_ms: int, replica: Replica, held: TransactionShard | GroupShard, is_asked: bool
+    ) -> None:
+        """Compare what a coordinator holds with its log.  `is_asked`: a client has just asked it
+        for something; if not, it is compared after a commit only."""
+        old = self._replicas.get(replica)
+        if old is not None:
+            found = self.coordinators.differing(old.partition, replica, held, is_asked)
+            self._report(now_ms, old, found)
+
+    def unstable_offsets(self, replica: Replica, body: m.OffsetFetchResponse) -> list[UnstableRead]:
+        """The offsets in a coordinator's answer that an open transaction may change, by what is
+        committed now."""
+        old = self._replicas.get(replica)
+        return [] if old is None else list(unstable_offsets(old.partition, body))
+
+    def check_unstable(
+        self, now_ms: int, replica: Replica, body: m.OffsetFetchResponse, were: list[UnstableRead]
+    ) -> None:
+        """Report the offsets that were unstable before a step and are after it, if the coordinator
+        that gave them knows of all that is committed."""
+        old = self._replicas.get(replica)
+        if old is not None and knows_all(old.partition, replica):
+            still = [fact for fact in unstable_offsets(old.partition, body) if fact in were]
+            self._report(now_ms, old, (("unstable-offset", fact) for fact in still))
+
+    def check_end(self, now_ms: int, replica: Replica, broker: int, body: m.EndTxnRequest) -> None:
+        """Check the answer that confirms the end of a transaction, if its coordinator knows of all
+        that is committed: one that was paused may answer about an earlier transaction."""
+        old = self._replicas.get(replica)
+        if old is None or not knows_all(old.partition, replica):
+            return
+        fact = self.coordinators.otherwise_ended(body)
+        if fact is not None:
+            subject = f"transaction {body.transactional_id}"
+            self.violations.append(
+                Violation("ended-otherwise", now_ms, subject, fact, broker=broker)
+            )
 
     # ------------------------------------------------------------------------------- answers
 
@@ -421,11 +608,11 @@ def _record_appends(
     replica: Replica,
     from_offset: int,
     request: Request | None,
-) -> None:
-    """Record the batches that a leader has appended since `from_offset`."""
+) -> Sequence[Batch]:
+    """Record the batches that a leader has appended since `from_offset`; returns them."""
     log = replica.log
     if log.log_end_offset <= from_offset:
-        return
+        return ()
     last = log.segments[-1].batches[-1]
     batches = [last] if last.base_offset == from_offset else log.batches_from(from_offset)
     for batch in batches:
@@ -442,6 +629,14 @@ def _record_appends(
                 now_ms,
             )
         )
+    return batches
+
+
+def _extend(observed: ObservedPartition, leader: Replica) -> None:
+    """Count all below a leader's high watermark as committed, and replay it at a coordinator."""
+    extend(observed.committed, leader)
+    if observed.replayed is not None:
+        observed.replayed.follow(leader.log, observed.committed.end)
 
 
 def _began_to_lead(observed: ObservedPartition, old: ObservedReplica, replica: Replica) -> Broken:
@@ -462,3 +657,5 @@ def _began_to_lead(observed: ObservedPartition, old: ObservedReplica, replica: R
         yield "committed-lost", BeganWithout(epoch, lacking)
     if lacking is not None:
         committed.cut(lacking)
+        if observed.replayed is not None:
+            observed.replayed.lose()

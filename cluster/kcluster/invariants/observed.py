@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import Request
+from kcluster.invariants.replayed import ReplayedLog
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Role
@@ -111,8 +112,8 @@ class ObservedPartition:
     __slots__ = (
         "appends", "cleaned_to", "committed", "delete_retention_ms", "deleted_ms", "epoch_runs",
         "have_led", "key", "known_from", "leaders", "lost", "min_isr", "moves", "newest_epoch",
-        "partition", "registration", "registrations", "replicas", "topic", "unclean_applied",
-        "unclean_epoch",
+        "partition", "registration", "registrations", "replayed", "replicas", "topic",
+        "unclean_applied", "unclean_epoch",
     )  # fmt: skip
 
     def __init__(self, topic: str, key: PartitionKey) -> None:
@@ -147,6 +148,8 @@ class ObservedPartition:
         self.known_from = 0
         """The offset below which appends are missing: they precede the recorder, or are too old to
         be kept."""
+        self.replayed: ReplayedLog | None = None
+        """The log of a coordinator, as far as it is committed; None for other partitions."""
         self.deleted_ms = -1
         """The time at which the partition's topic was deleted."""
 

@@ -11,7 +11,8 @@ KIP-345, KIP-360, KIP-848.
                          epoch, has committed the partition
     fenced-alone         a transactional producer is fenced, though no other one has its id, and
                          no transaction of it was aborted with a later epoch; this is known at
-                         the end of the run
+                         the end of the run.  A new coordinator does not know the epoch before the
+                         last one, so it fences a producer that asks again for its next epoch
 
 A classic coordinator that does not know yet of its successor may begin generations; it cannot store
 an assignment or a commit.  So a JoinGroup counts only if its broker leads in the newest epoch.  All
@@ -72,6 +73,10 @@ class Promises:
         self._fenced: list[tuple[int, int, str, FencedAlone]] = []
         """(at_ms, broker, transactional id, what was answered)."""
         self._closed: dict[int, None] = {}
+        self._coordinators = 0
+        """The number of changes of coordinators, and of deaths of brokers, so far."""
+        self._asked: dict[tuple[str, int], int] = {}
+        """That number when a producer asked first for the epoch after this one."""
 
     def forget_groups(self) -> None:
         """Forget what groups were promised, because a disk has lost records."""
@@ -85,25 +90,32 @@ class Promises:
             transactional_id = request.body.transactional_id
             if transactional_id is not None:
                 self._clients.setdefault(transactional_id, {})[request.client_id] = None
-                _forget_oldest(self._clients)
+                forget_oldest(self._clients)
+                asked = (transactional_id, request.body.producer_epoch)
+                self._asked.setdefault(asked, self._coordinators)
+                forget_oldest(self._asked)
+
+    def on_new_coordinator(self) -> None:
+        """Record that a coordinator may have been replaced."""
+        self._coordinators += 1
 
     def on_transaction(self, event: TransactionEvent) -> None:
         """Record the end of a transaction.  One that a coordinator has decided and another one has
         completed is known from its completion only."""
         if isinstance(event, TransactionEnded):
             self._unmarked[event.transactional_id] = None
-            _forget_oldest(self._unmarked)
+            forget_oldest(self._unmarked)
         else:
             self._unmarked.pop(event.transactional_id, None)
         if not event.committed:
             of = event.transactional_id
             self._aborted[of] = max(event.producer_epoch, self._aborted.pop(of, -1))
-            _forget_oldest(self._aborted)
+            forget_oldest(self._aborted)
 
     def on_closed(self, connection_id: int) -> None:
-        """Record that nobody waits for a connection's answers any more."""
+        """Record that a connection's answers have no reader any more."""
         self._closed[connection_id] = None
-        _forget_oldest(self._closed)
+        forget_oldest(self._closed)
 
     def on_reply(
         self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
@@ -215,13 +227,16 @@ class Promises:
         is_given_up = request.connection_id in self._closed
         if error not in _FENCED or is_given_up or body.transactional_id in self._unmarked:
             return
+        asked = (body.transactional_id, body.producer_epoch)
+        if self._asked.get(asked, self._coordinators) != self._coordinators:
+            return
         if body.producer_epoch >= 0 and body.transactional_id is not None:
             fenced = FencedAlone(body.producer_id, body.producer_epoch, error.name)
             self._fenced.append((now_ms, broker, body.transactional_id, fenced))
             del self._fenced[:-MAX_KEPT]
 
 
-def _forget_oldest(known: dict[K, V]) -> None:
+def forget_oldest(known: dict[K, V]) -> None:
     """Keep a long-lived cluster's memory bounded."""
     if len(known) > MAX_KEPT:
         del known[next(iter(known))]

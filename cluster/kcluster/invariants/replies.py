@@ -31,7 +31,6 @@ _AT_ONCE: Final = frozenset(
             ApiKey.API_VERSIONS,
             ApiKey.FETCH,
             ApiKey.FIND_COORDINATOR,
-            ApiKey.HEARTBEAT,
             ApiKey.LIST_OFFSETS,
             ApiKey.METADATA,
             ApiKey.PRODUCE,
@@ -39,8 +38,8 @@ _AT_ONCE: Final = frozenset(
     )
 )
 """APIs that a broker answers alone, without the controller and without a commit, except for a
-Produce in a transaction, about which it may ask the coordinator first.  OffsetFetch and LeaveGroup
-are not among them, because their answers may wait for earlier commits."""
+Produce in a transaction, about which it may ask the coordinator first.  OffsetFetch, Heartbeat and
+LeaveGroup are not among them, because their answers may wait for earlier commits."""
 
 
 class Patience(Struct, frozen=True):

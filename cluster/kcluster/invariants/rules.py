@@ -15,7 +15,7 @@ from kcluster.invariants.observed import NO_EPOCH, Committed, ObservedPartition,
 from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.producers import ProducerState, ProducerStates
-from kcluster.partition.replica import Replica, Role
+from kcluster.partition.replica import UNKNOWN_OFFSET, Replica, Role
 from kcluster.protocol import messages as m
 from kcluster.protocol.records.batches import Batch
 
@@ -62,7 +62,7 @@ def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
         if wanted.last_offset < start:
             continue
         if not is_same(own.get(base), wanted):
-            return base
+            return min(base, log.log_end_offset)  # what was cleaned before it is not compared
     return log.log_end_offset if log.log_end_offset < committed.end else None
 
 
@@ -123,6 +123,32 @@ def replica_violations(replica: Replica) -> Broken:
         yield "watermark-above-end", f.OutOfBounds(_HIGH_WATERMARK, watermark, _LOG_END, end)
     if watermark < start:
         yield "watermark-below-start", f.OutOfBounds(_HIGH_WATERMARK, watermark, _LOG_START, start)
+    if log.first_dirty_offset > end:
+        cleaned = f.OutOfBounds(f.Measure.CLEANED_TO, log.first_dirty_offset, _LOG_END, end)
+        yield "cleaned-above-end", cleaned
+
+
+def leader_violations(replica: Replica, has_seen_begin: bool) -> Broken:
+    """What a replica must not know, and must know, when its epoch as leader begins: no follower has
+    fetched in it (if this beginning was seen), and its log has the epoch (KAFKA-7164)."""
+    for follower in replica.followers.values() if has_seen_begin else ():
+        if follower.log_end_offset != UNKNOWN_OFFSET:
+            known = f.ProgressKept(follower.broker_id, follower.log_end_offset)
+            yield "progress-outdated", known
+    latest = replica.log.epochs.latest
+    if latest != replica.leader_epoch:
+        end = replica.log.log_end_offset
+        yield "epochs-differ", f.EpochDiffers(end, latest, replica.leader_epoch)
+
+
+def epoch_violations(log: Log) -> Broken:
+    """A batch whose leader epoch is not the one that the log's epoch cache has for its offset."""
+    start, cache = log.log_start_offset, log.epochs
+    for batch in log.batches_from(start):
+        epoch = cache.epoch_for_offset(max(start, batch.base_offset))
+        if batch.leader_epoch not in (epoch, NO_EPOCH):
+            yield "epochs-differ", f.EpochDiffers(batch.base_offset, epoch, batch.leader_epoch)
+            return
 
 
 def step_violations(old: ObservedReplica, new: Replica) -> Broken:
@@ -325,6 +351,26 @@ def read_too_soon(
         if batch.last_offset >= end:
             read = f.OutOfBounds(f.Measure.READ, batch.last_offset, _COMMITTED_END, end)
             yield "read-uncommitted", read
+
+
+def aborted_reads(log: Log, answer: m.ShareFetchResponse.PartitionData) -> Broken:
+    """A record of an aborted transaction that a member of a share group has acquired."""
+    table = log.producer_table
+    batches = answer.records if isinstance(answer.records, list) else ()
+    for batch in batches if table is not None else ():
+        assert table is not None
+        if not batch.is_transactional or batch.is_control:
+            continue
+        first, last = batch.base_offset, batch.last_offset
+        is_acquired = any(
+            one.first_offset <= last and first <= one.last_offset for one in answer.acquired_records
+        )
+        for aborted in table.aborted_within(first, last + 1) if is_acquired else ():
+            is_its = aborted.producer_id == batch.producer_id
+            if is_its and aborted.first_offset <= first < aborted.last_offset:
+                read = f.ReadOfAborted(first, batch.producer_id, aborted.last_offset)
+                yield "read-aborted", read
+                return
 
 
 def extend(committed: Committed, leader: Replica) -> None:

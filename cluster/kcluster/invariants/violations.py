@@ -33,6 +33,16 @@ VIOLATIONS: Final = {
     "unclean-forbidden": "an unclean election, though unclean.leader.election.enable was false and"
     " nobody requested it",
     "joined-lacking": "a replica joined the ISR without having all committed records",
+    "cleaned-above-end": "compaction counts offsets as cleaned that a log no longer has",
+    "epochs-differ": "a log's cache of leader epochs is not the one that its records give",
+    "progress-outdated": "a leader's epoch began with what it knew of followers before",
+    "log-left": "a broker has kept the log of a partition that it does not host",
+    "batch-altered": "compaction changed a batch or a record that it should only have dropped",
+    "isr-outdated": "the controller accepted an ISR that was proposed for an older state of the"
+    " partition, or of a member",
+    "unfenced-behind": "a broker was unfenced before it had applied its own registration",
+    "reassigned-early": "a reassignment ended before the replicas that it needs were in the ISR",
+    "eligible-newcomer": "a broker that has just become a replica was in the ISR or the ELR",
     "producers-differ": "a log's table of idempotent producers is not the one that its records"
     " give",
     "transactions-differ": "a log's open and aborted transactions are not those that its records"
@@ -49,8 +59,32 @@ VIOLATIONS: Final = {
     " its members have",
     "assignment-differs": "a member of a classic group got two assignments in one generation",
     "member-epoch-back": "a member of a consumer group was given an epoch older than its own",
-    "stale-commit": "a commit was accepted after another member's commit of a later generation",
+    "stale-commit": "a commit was accepted after another member's commit of a later generation, in"
+    " a generation that was over, or for a partition that another member was given",
+    "stale-member": "a request of a member was served in a generation or member epoch that was"
+    " over, or after the member had left",
+    "lost-member": "a member was told that it is unknown, or another one got its group.instance.id,"
+    " though it had neither left nor been removed",
+    "late-member": "a member was served although it had not given up its partitions within its"
+    " rebalance timeout, or a member of its generation had not synced",
+    "stale-share-write": "the state of a share partition was taken from a leader after a later one"
+    " had read it",
+    "share-state-back": "a share-partition leader read a state that was older than the stored one",
+    "foreign-ack": "an acknowledgement was accepted for a record that another member of the share"
+    " group held",
+    "acquired-twice": "a member of a share group got a record that another one held",
+    "read-aborted": "a share group with read_committed got a record of an aborted transaction",
     "fenced-alone": "a transactional producer was fenced, though nobody took its place",
+    "producer-epoch-back": "a leader appended a batch of an older epoch of its producer",
+    "coordinator-epoch-back": "a leader appended a marker of a coordinator that was replaced",
+    "marker-undecided": "a marker says what no coordinator has decided",
+    "marker-of-last": "a late marker ended a transaction that began after its own",
+    "batch-unverified": "a transaction began in a log, though its coordinator had none open there",
+    "coordinator-differs": "a coordinator holds something else than its log says",
+    "ended-otherwise": "the end of a transaction was confirmed, and its coordinator has decided"
+    " otherwise",
+    "unstable-offset": "a member that asked for stable offsets got one that an open transaction may"
+    " change",
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
     "leader-truncated": "a leader's log became shorter within its epoch",
     "two-replies": "a request was answered twice",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.contract import (
@@ -24,23 +25,35 @@ from kcluster.contract import (
 )
 from kcluster.controller.node_view import ControllerNodeView
 from kcluster.events.brokers import BrokerDown
+from kcluster.invariants.decisions import proposals_in
+from kcluster.invariants.facts import UnstableRead
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import NO_EPOCH
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
+from kcluster.invariants.promises import forget_oldest
+from kcluster.invariants.shares import SHARE_APIS
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.metadata.delta import MetadataFetchResponse
 from kcluster.metadata.placement import coordinator_partition
-from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
+from kcluster.metadata.records import (
+    BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    BrokerRegistration,
+)
+from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.names import GROUP_METADATA_TOPIC
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kcluster.runtime.dispatch import Dispatcher
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
+_SHARE_FETCH: Final = int(ApiKey.SHARE_FETCH)
 _OF_DATA: Final = (_FETCH, _PRODUCE)
+_OF_COORDINATORS: Final = (TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC)
 _READ_ONLY: Final = frozenset(
     map(int, (ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.HEARTBEAT))
 )
@@ -75,6 +88,13 @@ class Watch:
         self._offsets: dict[int, int] = {}
         """The offset up to which each node has applied the metadata log."""
         self._answered: list[Reply] = []
+        self._ended: list[Reply] = []
+        """The answers of this step that confirm the end of a transaction."""
+        self._given: list[tuple[Replica, m.OffsetFetchResponse, list[UnstableRead]]] = []
+        """The answers of this step with offsets that an open transaction might change before it."""
+        self._committed_reads: dict[Request, int] = {}
+        """The unanswered requests of members whose share group has read_committed, with their
+        broker."""
         self._stalls = Stalls(dispatcher)
         self._stalls_at_ms = LOOK_EVERY_MS
         """The time of the next look for stalls."""
@@ -102,7 +122,7 @@ class Watch:
         if broker is not None:
             self._check_broker(broker, self._event)
         elif controller is not None:
-            self._check_controller(controller)
+            self._check_controller(controller, self._event)
 
     def _check_broker(self, node: BrokerNodeView, event: Input | None) -> None:
         invariants, node_id = self.invariants, node.node_id
@@ -126,9 +146,38 @@ class Watch:
             invariants.observe_offset(self._stepped_ms, node_id, self._life, offset)
         if concerned:
             invariants.producer_expiration_ms = node.config.producer_id_expiration_ms
+            invariants.appended.verifies = node.config.transaction_partition_verification_enable
             invariants.observe(self._stepped_ms, node_id, self._life, concerned, request)
+            self._check_coordinators(node, concerned)
         if self._answered:
             self._check_answers(node)
+        if self._ended:
+            ended, self._ended = self._ended, []
+            for reply in ended:
+                body = reply.request.body
+                replica = self._home(node_id, body.transactional_id, TRANSACTION_STATE_TOPIC)
+                if replica is not None:
+                    invariants.check_end(self._stepped_ms, replica, node_id, body)
+        if self._given:
+            given, self._given = self._given, []
+            for replica, body, unstable in given:
+                invariants.check_unstable(self._stepped_ms, replica, body, unstable)
+
+    def _check_coordinators(self, node: BrokerNodeView, concerned: Sequence[Replica]) -> None:
+        """Check what the coordinators hold whose logs the last step may have moved, and which ends
+        of transactions it has confirmed."""
+        now_ms, invariants = self._stepped_ms, self.invariants
+        is_asked = isinstance(self._event, Request)
+        for replica in concerned:
+            if replica.topic in _OF_COORDINATORS and replica.is_leader:
+                shards = (
+                    node.transactions.shards
+                    if replica.topic == TRANSACTION_STATE_TOPIC
+                    else node.coordinator.shards
+                )
+                shard = shards.get(replica.partition)
+                if shard is not None:
+                    invariants.check_coordinator(now_ms, replica, shard, is_asked)
 
     def _check_answers(self, node: BrokerNodeView) -> None:
         answered, self._answered = self._answered, []
@@ -163,23 +212,37 @@ class Watch:
                 if replica is not None:
                     invariants.check_ack(now_ms, replica, data)
 
-    def _check_controller(self, node: ControllerNodeView) -> None:
+    def _check_controller(self, node: ControllerNodeView, event: Input | None) -> None:
         image = node.image
         if image.offset == self._offsets.get(node.node_id):
             return
         self._offsets[node.node_id] = image.offset
         now_ms, invariants = self._stepped_ms, self.invariants
         invariants.observe_offset(now_ms, node.node_id, self._life, image.offset)
+        for broker in image.brokers.values():
+            invariants.observe_broker(now_ms, broker, self._applied_offset(broker))
+        proposals = {}
+        if isinstance(event, PeerRequest) and isinstance(event.body, m.AlterPartitionRequest):
+            proposals = dict(proposals_in(event.body))
         for topic in image.topics.values():
             for partition in topic.partitions:
-                invariants.observe_metadata(now_ms, topic.name, partition, image.brokers)
+                key = (partition.topic_id, partition.partition)
+                invariants.observe_metadata(
+                    now_ms, topic.name, partition, image.brokers, proposals.get(key)
+                )
+
+    def _applied_offset(self, broker: BrokerRegistration) -> int | None:
+        """The metadata offset of a broker's registered process; None if another one runs."""
+        process = self._processes.get(broker.broker_id)
+        node = None if process is None else process.last_broker
+        return node.image.offset if node is not None and node.epoch == broker.epoch else None
 
     def _before_step(self, now_us: int, node_id: int, event: Input) -> None:
         broker = self._broker
         if broker is not None:
             self._check_broker(broker, self._event)
         elif self._controller is not None:
-            self._check_controller(self._controller)
+            self._check_controller(self._controller, self._event)
         if self._tap is not None:
             self._tap(now_us, node_id, event)
         process = self._processes[node_id]
@@ -197,10 +260,23 @@ class Watch:
             self._on_request(node_id, event, now_ms)
         elif isinstance(event, ConnectionClosed):
             self._on_closed(event.connection_id, now_ms)
+        elif isinstance(event, PeerRequest):
+            self.invariants.shares.on_peer_request(event)
+        elif isinstance(event, PeerResponse):
+            self.invariants.check_share_states(node_id, event, now_ms)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         self.invariants.replies.on_request(node_id, request, now_ms)
         self.invariants.promises.on_request(request)
+        if request.api_key == ApiKey.WRITE_TXN_MARKERS:
+            for marker in request.body.markers:
+                self.invariants.appended.on_forced(marker.producer_id)
+        self.invariants.memberships.on_request(node_id, request, self._leader_epoch, now_ms)
+        if request.api_key in SHARE_APIS:
+            self.invariants.shares.on_request(node_id, request, self._log_start, now_ms)
+            if request.api_key == _SHARE_FETCH and self._is_committed(node_id, request):
+                self._committed_reads[request] = node_id
+                forget_oldest(self._committed_reads)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note, self._unclean_enabled)
@@ -224,6 +300,15 @@ class Watch:
         """Report each high watermark that stood still for longer; called at the end of the run."""
         self.invariants.report_stalls(self._stepped_ms, self._stalls.longer_than(limit_ms))
 
+    def check_logs(self) -> None:
+        """Report logs that brokers have kept of partitions which they do not host.  A broker
+        removes the logs of an earlier life when it has caught up with the metadata."""
+        for process in self._processes.values():
+            node, disk = process.broker, process.disk
+            if isinstance(disk, Disk) and node is not None and node.state is LifecycleState.RUNNING:
+                left = [key for key in disk.logs if node.replicas.get(*key) is None]
+                self.invariants.report_logs_left(self._stepped_ms, node.node_id, left)
+
     def check_overdue(self, limit_ms: int) -> None:
         """Report each transaction that was overdue for longer; called at the end of the run."""
         self.invariants.report_overdue(self._overdue.longer_than(limit_ms))
@@ -242,10 +327,20 @@ class Watch:
 
     def _on_withheld(self, reply: Reply) -> None:
         self.invariants.replies.on_withheld(reply.request)
+        now_ms = self._dispatcher.now_us // 1000
+        self._check_decided(reply, now_ms)
+
+    def _check_decided(self, reply: Reply, now_ms: int) -> None:
+        if reply.request.api_key in SHARE_APIS:
+            self._check_shared_reads(reply, now_ms)
+            self.invariants.check_shares(reply, self._log_start, now_ms)
+        else:
+            self.invariants.check_memberships(reply, now_ms)
 
     def _on_closed(self, connection_id: int, now_ms: int) -> None:
         self.invariants.replies.on_end(now_ms, connection=connection_id)
         self.invariants.promises.on_closed(connection_id)
+        self.invariants.shares.on_closed(connection_id)
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         request = reply.request
@@ -253,18 +348,66 @@ class Watch:
         if request.api_key in _OF_DATA:
             if reply.body is not None:
                 self._answered.append(reply)
-        else:
+        elif not reply.is_of_rule:
+            self._check_decided(reply, now_ms)
             self.invariants.check_promises(node_id, reply, self._leader_epoch, now_ms)
+            if request.api_key == ApiKey.END_TXN and reply.body and not reply.body.error_code:
+                self._ended.append(reply)
+            elif request.api_key == ApiKey.OFFSET_FETCH and request.body.require_stable:
+                self._note_offsets(node_id, reply.body)
+
+    def _note_offsets(self, node_id: int, body: m.OffsetFetchResponse) -> None:
+        for group in body.groups:
+            replica = self._home(node_id, group.group_id)
+            if replica is not None:
+                unstable = self.invariants.unstable_offsets(replica, body)
+                if unstable:
+                    self._given.append((replica, body, unstable))
 
     def _leader_epoch(self, broker: int, group: str) -> int | None:
         """The leader epoch in which a broker coordinates a group; None if it does not."""
+        replica = self._home(broker, group)
+        return None if replica is None else replica.leader_epoch
+
+    def _home(self, broker: int, key: str, of: str = GROUP_METADATA_TOPIC) -> Replica | None:
+        """The replica with the partition of a group (or of a transactional id, in another topic),
+        if the broker leads it."""
         node = self._processes[broker].last_broker
-        topic = None if node is None else node.image.topics.get(GROUP_METADATA_TOPIC)
+        topic = None if node is None else node.image.topics.get(of)
         if node is None or topic is None:
             return None
-        partition = coordinator_partition(group, len(topic.partitions))
+        partition = coordinator_partition(key, len(topic.partitions))
         replica = node.replicas.get(topic.topic_id, partition)
-        return replica.leader_epoch if replica is not None and replica.is_leader else None
+        return replica if replica is not None and replica.is_leader else None
+
+    def _is_committed(self, broker: int, request: Request) -> bool:
+        """Whether a broker knows that a share group has read_committed."""
+        node = self._processes[broker].last_broker
+        resource = (GROUP_RESOURCE, request.body.group_id or "")
+        configs = {} if node is None else node.image.configs.get(resource, {})
+        return configs.get("share.isolation.level") == "read_committed"
+
+    def _check_shared_reads(self, reply: Reply, now_ms: int) -> None:
+        """Check what a group gets that had read_committed all the time."""
+        request, body = reply.request, reply.body
+        broker = self._committed_reads.pop(request, -1)
+        if broker < 0 or body is None or not self._is_committed(broker, request):
+            return
+        node = self._processes[broker].last_broker
+        for topic in body.responses if node is not None else ():
+            for row in topic.partitions:
+                assert node is not None
+                replica = node.replicas.get(topic.topic_id, row.partition_index)
+                if replica is not None and row.acquired_records:
+                    self.invariants.check_shared_read(now_ms, replica, row)
+
+    def _log_start(self, broker: int, topic_id: bytes, partition: int) -> tuple[int, int] | None:
+        """The leader epoch and the log start of a partition that a broker leads; else None."""
+        node = self._processes[broker].last_broker
+        replica = None if node is None else node.replicas.get(topic_id, partition)
+        if replica is None or not replica.is_leader:
+            return None
+        return replica.leader_epoch, replica.log.log_start_offset
 
 
 def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:

@@ -15,15 +15,16 @@ def observed_text(fact: f.Observed) -> str:
             return f"{fact.what} {fact.before} -> {fact.after}"
         case f.OutOfBounds():
             return f"{fact.what} {fact.value}, {fact.bound} {fact.limit}"
+        case f.Outdated():
+            return f"{fact.what} {fact.named} was named, {fact.current} was current"
         case f.MemberBehind():
             ends = f"broker {fact.broker} of the ISR {list(fact.isr)} ends at {fact.log_end}"
             return f"{ends}, {fact.bound} {fact.limit}"
         case f.Misplaced():
             return f"{list(fact.brokers)} {fact.fault} {list(fact.others)}"
-        case f.LeaderOutside(elr=None):
-            return f"leader {fact.leader}, ISR {list(fact.isr)}"
         case f.LeaderOutside(elr=elr):
-            return f"leader {fact.leader}, ISR and ELR were {[*fact.isr, *(elr or ())]}"
+            where = "ISR" if elr is None else "ISR and ELR were"
+            return f"leader {fact.leader}, {where} {[*fact.isr, *(elr or ())]}"
         case f.LeaderReplaced():
             return f"leader {fact.before} -> {fact.after}, epoch {fact.leader_epoch}"
         case f.LedBefore():
@@ -32,38 +33,59 @@ def observed_text(fact: f.Observed) -> str:
         case f.BeganWithout():
             without = f"without what is committed from {fact.offset} on"
             return f"epoch {fact.leader_epoch} begins {without}"
+        case f.RecordDiffers() | f.EpochDiffers() | f.ProducerDiffers() | f.TransactionDiffers():
+            return _difference_text(fact)
+        case f.ProgressKept():
+            known = f"broker {fact.follower} is known to end at {fact.log_end}"
+            return f"{known}, but it has not fetched in this epoch"
+        case f.LogLeft():
+            return f"partition {fact.partition} of topic id {fact.topic_id.hex()[:8]}"
+        case f.BatchAltered() | f.NewestRemoved() | f.OlderKept():
+            return _compaction_text(fact)
+        case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit() | f.FencedAlone():
+            return _promise_text(fact)
+        case f.HeldDiffers() | f.OtherwiseEnded() | f.UnstableRead():
+            return _coordinator_text(fact)
+        case f.ProducerWentBack() | f.MarkerStrays() | f.UnverifiedBatch():
+            return _appended_text(fact)
+        case f.StaleRequest() | f.GivenAway() | f.PlaceLost() | f.Overdue():
+            return _membership_text(fact)
+        case f.ReadOfAborted() | f.HeldBy():
+            return _share_text(fact)
+        case f.AnsweredTwice() | f.Unanswered() | f.Stall() | f.OverdueTransaction():
+            return _progress_text(fact)
+        case f.TimeStoodStill():
+            return fact.steps
+    raise AssertionError(f"no words for {fact}")
+
+
+def _difference_text(
+    fact: f.RecordDiffers | f.EpochDiffers | f.ProducerDiffers | f.TransactionDiffers,
+) -> str:
+    match fact:
         case f.RecordDiffers(leader=by):
             where = "where it was committed" if by is None else f"on broker {by} at the end"
             here = f"offset {fact.offset} is of epoch {fact.leader_epoch} here"
             return f"{here}, of epoch {fact.committed_epoch} {where}"
+        case f.EpochDiffers():
+            at = f"offset {fact.offset} is of epoch {fact.leader_epoch}"
+            return f"{at}, of epoch {fact.in_cache} in the cache of epochs"
         case f.ProducerDiffers(producer_id=own):
             in_table, in_log = _end_text(fact.table), _end_text(fact.log)
             return f"producer {own}: the table has {in_table}, the log {in_log}"
         case f.TransactionDiffers(producer_id=own):
             in_table, in_log = _span_text(fact.table), _span_text(fact.log)
             return f"producer {own}: the table has {in_table}, the log {in_log}"
+
+
+def _compaction_text(fact: f.BatchAltered | f.NewestRemoved | f.OlderKept) -> str:
+    match fact:
+        case f.BatchAltered():
+            return f"the batch at offset {fact.offset} has another {fact.what}"
         case f.NewestRemoved():
             return f"the newest record of its key is gone: {_some(fact)}"
         case f.OlderKept():
             return f"an older record of its key is still there: {_some(fact)}"
-        case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit() | f.FencedAlone():
-            return _promise_text(fact)
-        case f.AnsweredTwice():
-            return f"request {fact.correlation_id} of connection {fact.connection_id}"
-        case f.Unanswered():
-            return f"{fact.request} of {fact.asked_ms} ms"
-        case f.Stall():
-            watermark = f"watermark {fact.high_watermark} of leader {fact.leader}"
-            stood = f"{watermark} stood still for {fact.duration_ms} ms"
-            return f"{stood}; its log ends at {fact.log_end_offset}"
-        case f.OverdueTransaction(is_decided=is_decided):
-            was = "decided, without its markers," if is_decided else "open beyond its timeout"
-            producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
-            which = f"transaction {fact.transactional_id} ({producer})"
-            return f"{which} was {was} for {fact.duration_ms} ms"
-        case f.TimeStoodStill():
-            return fact.steps
-    raise AssertionError(f"no words for {fact}")
 
 
 def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit | f.FencedAlone) -> str:
@@ -79,6 +101,90 @@ def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit | f.Fe
         case f.FencedAlone():
             producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
             return f"{fact.error} to {producer}, whose transactional id no other producer has"
+
+
+def _appended_text(fact: f.ProducerWentBack | f.MarkerStrays | f.UnverifiedBatch) -> str:
+    producer = f"producer {fact.producer_id}"
+    match fact:
+        case f.ProducerWentBack():
+            return f"{producer}: {fact.what} {fact.before} -> {fact.after} at offset {fact.offset}"
+        case f.MarkerStrays():
+            result = "commit" if fact.is_commit else "abort"
+            epochs = f"epoch {fact.producer_epoch}, coordinator epoch {fact.coordinator_epoch}"
+            return f"{result} marker of {producer} ({epochs}) at offset {fact.offset}"
+        case f.UnverifiedBatch():
+            begins = f"a transaction of {producer}, epoch {fact.producer_epoch}, begins"
+            state = fact.state or "unknown"
+            return f"{begins} at offset {fact.offset}; at its coordinator it is {state}"
+
+
+def _coordinator_text(fact: f.HeldDiffers | f.OtherwiseEnded | f.UnstableRead) -> str:
+    match fact:
+        case f.HeldDiffers():
+            what = f"{fact.field} of {fact.what}" if fact.field else fact.what
+            return (
+                f"{what}: {fact.held or 'nothing'} in memory, {fact.logged or 'nothing'} in the log"
+            )
+        case f.OtherwiseEnded():
+            end = "commit" if fact.is_commit else "abort"
+            return f"the {end} in epoch {fact.producer_epoch} was confirmed; it is {fact.state}"
+        case f.UnstableRead():
+            where = f"{fact.topic}-{fact.partition} of group {fact.group}"
+            return (
+                f"offset {fact.offset} of {where} was given, which an open transaction may change"
+            )
+
+
+def _membership_text(fact: f.StaleRequest | f.GivenAway | f.PlaceLost | f.Overdue) -> str:
+    match fact:
+        case f.StaleRequest():
+            served = f"{fact.request} of {fact.member} with {fact.what} {fact.own} was served"
+            return (
+                f"{served}, after it had left"
+                if fact.newest < 0
+                else f"{served}, after {fact.newest} had begun"
+            )
+        case f.GivenAway():
+            commit = f"a commit of {fact.member} with member epoch {fact.epoch}"
+            return (
+                f"{commit}, after {fact.owner} had partition {fact.partition} in epoch {fact.since}"
+            )
+        case f.ReadOfAborted():
+            aborted = f"producer {fact.producer_id} aborted at {fact.marker_offset}"
+            return f"offset {fact.offset} was delivered, which {aborted}"
+        case f.HeldBy():
+            return f"{fact.member} had offset {fact.offset}, while {fact.holder} held it"
+        case f.PlaceLost():
+            return f"{fact.member} lost its place, though it had not left and was not removed"
+        case f.Overdue():
+            served = f"{fact.request} of {fact.member} was served"
+            return f"{served}, though {fact.late} {fact.duty} for {fact.at_ms - fact.since_ms} ms"
+
+
+def _share_text(fact: f.ReadOfAborted | f.HeldBy) -> str:
+    match fact:
+        case f.ReadOfAborted():
+            aborted = f"producer {fact.producer_id} aborted at {fact.marker_offset}"
+            return f"offset {fact.offset} was delivered, which {aborted}"
+        case f.HeldBy():
+            return f"{fact.member} had offset {fact.offset}, while {fact.holder} held it"
+
+
+def _progress_text(fact: f.AnsweredTwice | f.Unanswered | f.Stall | f.OverdueTransaction) -> str:
+    match fact:
+        case f.AnsweredTwice():
+            return f"request {fact.correlation_id} of connection {fact.connection_id}"
+        case f.Unanswered():
+            return f"{fact.request} of {fact.asked_ms} ms"
+        case f.Stall():
+            watermark = f"watermark {fact.high_watermark} of leader {fact.leader}"
+            stood = f"{watermark} stood still for {fact.duration_ms} ms"
+            return f"{stood}; its log ends at {fact.log_end_offset}"
+        case f.OverdueTransaction(is_decided=is_decided):
+            was = "decided, without its markers," if is_decided else "open beyond its timeout"
+            producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
+            which = f"transaction {fact.transactional_id} ({producer})"
+            return f"{which} was {was} for {fact.duration_ms} ms"
 
 
 def _end_text(end: f.ProducerEnd | None) -> str:

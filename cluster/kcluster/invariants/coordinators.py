@@ -1,0 +1,95 @@
+"""What coordinators hold and confirm, compared with what their logs say.
+
+Owns: the rules for a coordinator's memory, for an offset that an open transaction may change, and
+for the confirmed end of a transaction.  Never: replays a log (replayed.py does), reports anything.
+Kafka: no counterpart; a coordinator's memory is its log, replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.coordinator.transactions.transaction import COMPLETE_ABORT, COMPLETE_COMMIT
+from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
+from kcluster.invariants.facts import HeldDiffers, OtherwiseEnded, UnstableRead
+from kcluster.invariants.observed import ObservedPartition
+from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTransactions
+from kcluster.invariants.rules import Problem, is_behind_unclean
+from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
+
+_COMPLETE: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
+
+
+class Coordinators:
+    """The coordinators of one cluster.  `decisions`: by the committed records of them all."""
+
+    def __init__(self) -> None:
+        self.decisions = Decisions()
+        self._differing: dict[HeldDiffers, None] = {}
+        """What was found already."""
+
+    def differing(
+        self,
+        observed: ObservedPartition,
+        replica: Replica,
+        held: TransactionShard | GroupShard,
+        is_asked: bool,
+    ) -> Iterator[Problem]:
+        """What a coordinator holds otherwise than its log has it, each once, if it has applied all
+        that is committed and knows of it.  `is_asked`: see Invariants.check_coordinator."""
+        replayed = observed.replayed
+        if replayed is None or (replayed.compared_end == replayed.end and not is_asked):
+            return
+        if not knows_all(observed, replica) or not held.has_applied_all:
+            return
+        replayed.compared_end = replayed.end
+        found: Iterator[HeldDiffers] = iter(())
+        if isinstance(replayed, ReplayedTransactions) and isinstance(held, TransactionShard):
+            found = replayed.differing(held.transactions)
+        elif isinstance(replayed, ReplayedOffsets) and isinstance(held, GroupShard):
+            found = replayed.differing(held.offsets)
+        for differs in found:
+            if differs not in self._differing:
+                self._differing[differs] = None
+                yield "coordinator-differs", differs
+
+    def otherwise_ended(self, body: m.EndTxnRequest) -> OtherwiseEnded | None:
+        """What a coordinator has decided in place of the end that it confirms; None if it is that
+        end, or not known."""
+        known = self.decisions.of_id(body.transactional_id)
+        if not self.decisions.is_whole or known is None:
+            return None
+        is_decided = known.is_prepared or known.state in _COMPLETE
+        if is_decided and known.is_commit == body.committed:
+            return None
+        return OtherwiseEnded(body.committed, body.producer_epoch, known.state.label)
+
+
+def knows_all(observed: ObservedPartition, replica: Replica) -> bool:
+    """Whether a coordinator's replica leads, and knows all that is committed."""
+    watermark, replayed = replica.high_watermark, observed.replayed
+    return (
+        replayed is not None
+        and replica.is_leader
+        and replica.leader_epoch == observed.newest_epoch
+        and watermark == observed.committed.end == replayed.end
+        and not is_behind_unclean(observed, replica)
+    )
+
+
+def unstable_offsets(
+    observed: ObservedPartition, body: m.OffsetFetchResponse
+) -> Iterator[UnstableRead]:
+    """The offsets in an answer that an open transaction may change, by what is committed now."""
+    replayed = observed.replayed
+    if not isinstance(replayed, ReplayedOffsets) or not replayed.pending:
+        return
+    for group in body.groups:
+        for topic in group.topics:
+            for one in topic.partitions:
+                key = (group.group_id, topic.name, one.partition_index)
+                if not one.error_code and replayed.is_unstable(key):
+                    yield UnstableRead(*key, one.committed_offset)

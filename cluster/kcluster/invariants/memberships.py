@@ -1,0 +1,444 @@
+"""What coordinators have told members, and requests that they must refuse because of it.
+
+Owns: what was answered to members of groups so far, and each request that must be refused when it
+arrives.  Never: looks into a coordinator.  Kafka: GroupMetadataManager; KIP-345, KIP-848, KIP-1251,
+KAFKA-12984.
+
+    stale-member   a member is served although it has left, or in an older generation or epoch than
+                   the coordinator has begun
+    stale-commit   a commit of an older generation is taken, or one of an older epoch for a
+                   partition that another member was given
+    lost-member    a member is unknown, or another one has its group.instance.id, although it has
+                   neither left nor been removed for a reason
+    late-member    a generation goes on although a member has not synced in the rebalance timeout,
+                   or a member is served that has not given up its partitions in it
+
+Requests come late when clients have given up their connections.  An answer counts from the moment
+at which it is decided, also if its client never gets it.
+
+A classic coordinator stores a generation only with its assignment, so what it told its members
+holds until its leadership ends.  Groups with epochs answer after the write is committed.  A
+coordinator that does not know yet of its successor may answer anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.contract import Reply, Request
+from kcluster.invariants.facts import Duty, GivenAway, Measure, Overdue, PlaceLost, StaleRequest
+from kcluster.invariants.promises import Broken, LeaderEpoch, forget_oldest
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+SLACK_MS: Final = 500
+"""The time that a member may stay beyond its rebalance timeout in virtual time, for a write that
+is tried again."""
+LIVE_SLACK_MS: Final = 30_000
+"""The same for a live cluster: a busy machine serves a request before a timer that is as late."""
+_JOIN: Final = int(ApiKey.JOIN_GROUP)
+_SYNC: Final = int(ApiKey.SYNC_GROUP)
+_LEAVE: Final = int(ApiKey.LEAVE_GROUP)
+_HEARTBEAT: Final = int(ApiKey.HEARTBEAT)
+_COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.TXN_OFFSET_COMMIT))
+_CONSUMER: Final = int(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+_STREAMS: Final = int(ApiKey.STREAMS_GROUP_HEARTBEAT)
+_SHARE: Final = int(ApiKey.SHARE_GROUP_HEARTBEAT)
+_OF_EPOCHS: Final = (_CONSUMER, _STREAMS, _SHARE)
+_OF_GROUPS: Final = frozenset((_JOIN, _SYNC, _LEAVE, _HEARTBEAT, *_COMMITS, *_OF_EPOCHS))
+_JOINS: Final = 0
+_LEAVES: Final = -1
+_NO_TIMEOUT: Final = -1
+_Told = (
+    m.ConsumerGroupHeartbeatResponse
+    | m.ShareGroupHeartbeatResponse
+    | m.StreamsGroupHeartbeatResponse
+)
+_Topics = Sequence[
+    m.ConsumerGroupHeartbeatRequest.TopicPartitions
+    | m.ConsumerGroupHeartbeatResponse.TopicPartitions
+]
+_MemberKey = tuple[str, str]
+"""(group, member)."""
+_Assigned = frozenset[tuple[bytes, int]]
+_NONE_ASSIGNED: Final[_Assigned] = frozenset()
+
+
+class _Arrival(Struct):
+    """A request at a broker that coordinates its group in this leader epoch.  `broken`: what is
+    broken if it is served; `given_away`: the same of single partitions of a commit."""
+
+    broker: int
+    leader_epoch: int
+    broken: Broken | None = None
+    given_away: dict[tuple[bytes, int], Broken] = {}
+
+
+class _Generation(Struct):
+    """The newest generation that a classic coordinator has begun in this leader epoch.  `unsynced`:
+    its members without a SyncGroup since; `joined`: all that it began with; `served`, `left`: the
+    members that were served last, and that have left."""
+
+    leader_epoch: int
+    number: int
+    since_ms: int
+    joined: dict[str, None]
+    unsynced: dict[str, None]
+    served: dict[str, None]
+    left: dict[str, None]
+
+
+class _ToldMember(Struct):
+    """A member of a group with epochs, as it was told last.  `previous`: the epoch before; -1 if it
+    has just joined.  `lost`: the partitions that it must give up, since `since_ms`, in the
+    leadership `leader` (broker, leader epoch)."""
+
+    epoch: int
+    previous: int = -1
+    has_left: bool = False
+    is_leaving: bool = False
+    timeout_ms: int = _NO_TIMEOUT
+    assigned: _Assigned = _NONE_ASSIGNED
+    lost: _Assigned = _NONE_ASSIGNED
+    since_ms: int = 0
+    leader: tuple[int, int] = (-1, -1)
+
+    def must_give_up(self, assigned: _Assigned, owned: _Assigned | None) -> bool:
+        """Whether there are more partitions to give up with a new assignment in the same epoch:
+        those that are in it no more, unless the member has said that it has given them up."""
+        lost = self.assigned - assigned
+        if not lost or not (owned is None or owned & lost):
+            return False
+        self.lost |= lost
+        return True
+
+
+class Memberships:
+    """What the coordinators of one cluster have told members.  `slack_ms`: the time that a member
+    may stay beyond its rebalance timeout."""
+
+    def __init__(self) -> None:
+        self.slack_ms = LIVE_SLACK_MS
+        self._arrivals: dict[Request, _Arrival] = {}
+        self._leader_epochs: dict[str, int] = {}
+        """The newest leader epoch of any coordinator, by group."""
+        self._generations: dict[tuple[str, int], _Generation] = {}
+        """By group and broker."""
+        self._timeouts_ms: dict[str, int] = {}
+        """The longest rebalance timeout of any classic member, by group."""
+        self._members: dict[_MemberKey, _ToldMember] = {}
+        self._with_epochs: dict[str, None] = {}
+        """The groups that had members with epochs, in which classic members have them, too."""
+        self._instances: dict[tuple[str, str], str] = {}
+        """The static member that was told last that it has joined, by group and instance id."""
+        self._owners: dict[tuple[str, bytes, int], tuple[int, str]] = {}
+        """(member epoch, member) that was told last to have a partition, by group, topic id and
+        partition."""
+
+    def forget(self) -> None:
+        """Forget what members were told, because a disk has lost records."""
+        self._leader_epochs = {}
+        self._generations = {}
+        self._members = {}
+        self._instances = {}
+        self._owners = {}
+
+    def on_pause(self) -> None:
+        """Forget what members still have to do: a paused broker does not see that time ends."""
+        for generation in self._generations.values():
+            generation.unsynced = {}
+        for member in self._members.values():
+            member.lost = _NONE_ASSIGNED
+
+    def on_removed(self, group: str, member_id: str) -> None:
+        """Record that a coordinator has removed a member, for a reason that it has noted.  Answers
+        to its earlier requests may still wait for their commit."""
+        known = self._members.get((group, member_id))
+        if known is not None and not known.has_left:
+            del self._members[group, member_id]
+        for request in [*self._arrivals]:
+            body = request.body
+            is_its = body.group_id == group and getattr(body, "member_id", "") == member_id
+            if is_its and getattr(body, "member_epoch", _JOINS) >= _JOINS:
+                del self._arrivals[request]
+        for (of, _), generation in self._generations.items():
+            if of == group:
+                generation.served.pop(member_id, None)
+                generation.unsynced.pop(member_id, None)
+
+    def on_request(
+        self, broker: int, request: Request, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> None:
+        """Record the arrival of a request at a broker, and whether it must be refused."""
+        if request.api_key not in _OF_GROUPS:
+            return
+        group = request.body.group_id
+        epoch = leader_epoch(broker, group)
+        if epoch is None or epoch < self._leader_epochs.get(group, epoch):
+            return
+        self._leader_epochs[group] = epoch
+        forget_oldest(self._leader_epochs)
+        arrival = self._arrivals[request] = _Arrival(broker, epoch)
+        forget_oldest(self._arrivals)
+        if request.api_key in _OF_EPOCHS:
+            self._epoch_arrives(request, arrival, now_ms)
+        elif request.api_key in _COMMITS:
+            self._commit_arrives(request, arrival)
+        elif request.api_key in (_HEARTBEAT, _SYNC):
+            self._classic_arrives(request, arrival, now_ms)
+        elif request.api_key == _LEAVE:
+            for member in request.body.members:
+                self.on_removed(group, member.member_id)
+
+    def on_decided(self, reply: Reply, now_ms: int) -> Iterator[tuple[int, Broken]]:
+        """What an answer breaks, with its broker; called once it is decided, and perhaps again when
+        it is sent."""
+        request, body = reply.request, reply.body
+        arrival = self._arrivals.pop(request, None)
+        if arrival is None or body is None:
+            return
+        if arrival.leader_epoch < self._leader_epochs.get(request.body.group_id, -1):
+            return
+        if request.api_key in _COMMITS:
+            for one in _broken_by_commit(arrival, body):
+                yield arrival.broker, one
+            return
+        broken: Broken | None = arrival.broken
+        if body.error_code:
+            broken = self._refused(request, body.error_code, arrival)
+        elif request.api_key in _OF_EPOCHS:
+            broken = self._epoch_told(request, body, arrival, now_ms) or broken
+        elif request.api_key == _JOIN:
+            self._generation_told(request, body, arrival, now_ms)
+        elif request.api_key == _LEAVE:
+            self._left(request, body, arrival)
+        elif (known := self._generation_of(request.body.group_id, arrival)) is not None:
+            known.served[request.body.member_id] = None
+            forget_oldest(known.served)
+        if broken is not None:
+            yield arrival.broker, broken
+
+    def _refused(self, request: Request, error: int, arrival: _Arrival) -> Broken | None:
+        """Expect nothing more of a member that was refused: it may have to join again."""
+        group, member_id = request.body.group_id, getattr(request.body, "member_id", "")
+        generation, known = (
+            self._generation_of(group, arrival),
+            self._members.get((group, member_id)),
+        )
+        if known is not None:
+            known.lost = _NONE_ASSIGNED
+        if error != ErrorCode.UNKNOWN_MEMBER_ID:
+            return None
+        is_served = generation is not None and member_id in generation.served
+        is_member = known is not None and not known.has_left and not known.is_leaving
+        self.on_removed(group, member_id)
+        return _lost(group, member_id) if is_served or is_member else None
+
+    # -------------------------------------------------------------------- classic groups
+
+    def _generation_of(self, group: str, arrival: _Arrival) -> _Generation | None:
+        """The generation that this coordinator has begun in its present leadership."""
+        known = self._generations.get((group, arrival.broker))
+        is_its = known is not None and known.leader_epoch == arrival.leader_epoch
+        return known if is_its and group not in self._with_epochs else None
+
+    def _classic_arrives(self, request: Request, arrival: _Arrival, now_ms: int) -> None:
+        body: m.HeartbeatRequest | m.SyncGroupRequest = request.body
+        known = self._generation_of(body.group_id, arrival)
+        if known is None:
+            return
+        arrival.broken = _stale(request, body.generation_id, known, "stale-member")
+        if body.generation_id != known.number:
+            return
+        ends_ms = known.since_ms + self._timeouts_ms[body.group_id] + self.slack_ms
+        for late in known.unsynced if now_ms > ends_ms else ():
+            arrival.broken = _late(request, late, Duty.SYNC, known.since_ms, now_ms)
+        if request.api_key == _SYNC:
+            known.unsynced.pop(body.member_id, None)
+
+    def _generation_told(
+        self, request: Request, answer: m.JoinGroupResponse, arrival: _Arrival, now_ms: int
+    ) -> None:
+        body: m.JoinGroupRequest = request.body
+        group, number, key = body.group_id, answer.generation_id, (body.group_id, arrival.broker)
+        has_own = body.rebalance_timeout_ms >= 0
+        timeout_ms = body.rebalance_timeout_ms if has_own else body.session_timeout_ms
+        self._timeouts_ms[group] = max(self._timeouts_ms.get(group, 0), timeout_ms)
+        known = self._generations.get(key)
+        if known is None or (known.leader_epoch, known.number) != (arrival.leader_epoch, number):
+            goes_on = known is not None and known.leader_epoch == arrival.leader_epoch
+            served, left = (known.served, known.left) if known and goes_on else ({}, {})
+            known = _Generation(arrival.leader_epoch, number, now_ms, {}, {}, served, left)
+            self._generations[key] = known
+            forget_oldest(self._generations)
+        # A static member may come back in the middle of a generation, and need not sync.
+        is_first = known.since_ms == now_ms and answer.member_id not in known.joined
+        if is_first and body.group_instance_id is None:
+            known.joined[answer.member_id] = known.unsynced[answer.member_id] = None
+        before = self._replaced(group, body.group_instance_id, answer.member_id)
+        if before is not None:
+            known.served.pop(before, None)
+            known.left[before] = None
+            forget_oldest(known.left)
+
+    def _replaced(self, group: str, instance_id: str | None, member_id: str) -> str | None:
+        """The member whose place a static member takes, if it is another one (KIP-345)."""
+        if instance_id is None:
+            return None
+        before = self._instances.get((group, instance_id))
+        self._instances[group, instance_id] = member_id
+        forget_oldest(self._instances)
+        return None if before == member_id else before
+
+    def _left(self, request: Request, answer: m.LeaveGroupResponse, arrival: _Arrival) -> None:
+        known = self._generation_of(request.body.group_id, arrival)
+        for member in answer.members if known is not None else ():
+            if not member.error_code and not member.group_instance_id:
+                assert known is not None
+                known.left[member.member_id] = None
+                forget_oldest(known.left)
+
+    # ---------------------------------------------------------------- groups with epochs
+
+    def _epoch_arrives(self, request: Request, arrival: _Arrival, now_ms: int) -> None:
+        body = request.body
+        self._with_epochs[body.group_id] = None
+        known = self._members.get((body.group_id, body.member_id))
+        asked = body.member_epoch
+        if known is not None and asked < _JOINS:
+            known.is_leaving = True
+        if known is None or asked <= _JOINS:
+            return
+        is_silent = request.api_key != _SHARE and _owned(request) is None
+        if known.has_left or asked < (known.epoch if is_silent else known.previous):
+            newest = _LEAVES if known.has_left else known.epoch
+            fact = StaleRequest(_name(request), body.member_id, Measure.MEMBER_EPOCH, asked, newest)
+            arrival.broken = ("stale-member", f"group {body.group_id}", fact)
+        owned = _owned(request)
+        if owned is not None and not owned & known.lost:
+            known.lost = _NONE_ASSIGNED
+        is_late = now_ms > known.since_ms + known.timeout_ms + self.slack_ms
+        is_its = known.leader == (arrival.broker, arrival.leader_epoch)
+        if known.lost and is_late and is_its:
+            late = body.member_id
+            arrival.broken = _late(request, late, Duty.REVOCATION, known.since_ms, now_ms)
+
+    def _epoch_told(
+        self, request: Request, answer: _Told, arrival: _Arrival, now_ms: int
+    ) -> Broken | None:
+        """Record what a member with an epoch was told."""
+        body = request.body
+        asked, epoch = body.member_epoch, answer.member_epoch
+        key = (body.group_id, answer.member_id or body.member_id)
+        known = self._members.get(key)
+        if asked < _JOINS:
+            self._members.pop(key, None)
+            if asked == _LEAVES and getattr(body, "instance_id", None) is None:
+                self._members[key] = _ToldMember(epoch, has_left=True)
+            return None
+        broken, goes_on = None, known is not None and epoch == known.epoch
+        if known is None or asked == _JOINS:
+            known = self._members[key] = _ToldMember(epoch)
+            before = self._replaced(key[0], getattr(body, "instance_id", None), key[1])
+            if before is not None:
+                old = self._members.get((key[0], before))
+                if old is not None and not old.has_left and not old.is_leaving:
+                    broken = _lost(key[0], before)
+                self._members[key[0], before] = _ToldMember(epoch, has_left=True)
+            forget_oldest(self._members)
+        elif epoch > known.epoch:
+            known.previous, known.epoch, known.lost = known.epoch, epoch, _NONE_ASSIGNED
+        known.timeout_ms = max(known.timeout_ms, getattr(body, "rebalance_timeout_ms", 0))
+        if isinstance(answer, m.ConsumerGroupHeartbeatResponse) and answer.assignment is not None:
+            assigned = _partitions(answer.assignment.topic_partitions)
+            if goes_on and known.must_give_up(assigned, _owned(request)):
+                known.since_ms, known.leader = now_ms, (arrival.broker, arrival.leader_epoch)
+            known.assigned = assigned
+            for topic_id, partition in assigned:
+                self._owners[key[0], topic_id, partition] = (epoch, key[1])
+                forget_oldest(self._owners)
+        return broken
+
+    # --------------------------------------------------------------------------- commits
+
+    def _commit_arrives(self, request: Request, arrival: _Arrival) -> None:
+        body: m.OffsetCommitRequest | m.TxnOffsetCommitRequest = request.body
+        group, member_id = body.group_id, body.member_id
+        own = body.generation_id_or_member_epoch
+        if own < 0:
+            return
+        generation = self._generation_of(group, arrival)
+        if generation is not None:
+            arrival.broken = _stale(request, own, generation, "stale-commit")
+        member = self._members.get((group, member_id))
+        if member is None or own >= member.epoch:
+            return
+        # With an older epoch a member may commit what it has kept since then (KIP-1251).
+        arrival.given_away = {
+            (topic.topic_id, one.partition_index): (
+                "stale-commit",
+                f"group {group}",
+                GivenAway(member_id, own, one.partition_index, owner[1], owner[0]),
+            )
+            for topic in body.topics
+            for one in topic.partitions
+            if (owner := self._owners.get((group, topic.topic_id, one.partition_index))) is not None
+            and owner[1] != member_id
+        }
+
+
+def _name(request: Request) -> str:
+    return type(request.body).__name__.removesuffix("Request")
+
+
+def _stale(request: Request, own: int, newest: _Generation, name: str) -> Broken | None:
+    """What is broken if a request of this generation is served; None: nothing."""
+    member_id: str = request.body.member_id
+    has_left = member_id in newest.left
+    if own >= newest.number and not has_left:
+        return None
+    number = _LEAVES if has_left else newest.number
+    fact = StaleRequest(_name(request), member_id, Measure.GENERATION, own, number)
+    return name, f"group {request.body.group_id}", fact
+
+
+def _lost(group: str, member_id: str) -> Broken:
+    return "lost-member", f"group {group}", PlaceLost(member_id)
+
+
+def _late(request: Request, late: str, duty: Duty, since_ms: int, now_ms: int) -> Broken:
+    fact = Overdue(_name(request), request.body.member_id, late, duty, since_ms, now_ms)
+    return "late-member", f"group {request.body.group_id}", fact
+
+
+def _broken_by_commit(
+    arrival: _Arrival, answer: m.OffsetCommitResponse | m.TxnOffsetCommitResponse
+) -> Iterator[Broken]:
+    """The first promise that an answer to a commit breaks, if any."""
+    for topic in answer.topics:
+        for one in topic.partitions:
+            place = (topic.topic_id, one.partition_index)
+            broken = arrival.broken or arrival.given_away.get(place)
+            if broken is not None and not one.error_code:
+                yield broken
+                return
+
+
+def _owned(request: Request) -> _Assigned | None:
+    """The partitions that a member reports as its own; None if it does not report.  Of a streams
+    member it is known only whether it reports."""
+    body = request.body
+    if request.api_key == _CONSUMER:
+        return None if body.topic_partitions is None else _partitions(body.topic_partitions)
+    if request.api_key == _STREAMS:
+        tasks = (body.active_tasks, body.standby_tasks, body.warmup_tasks)
+        return None if None in tasks else _NONE_ASSIGNED
+    return None
+
+
+def _partitions(topics: _Topics) -> _Assigned:
+    return frozenset((topic.topic_id, one) for topic in topics for one in topic.partitions)

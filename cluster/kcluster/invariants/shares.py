@@ -1,0 +1,252 @@
+"""What share coordinators and leaders of share partitions have promised, as their answers show it.
+
+Owns: the stored state of each share partition as its leaders know it, the records that members
+hold, and each answer that contradicts these.  Never: looks into a coordinator or a leader.
+Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
+
+    stale-share-write   a leader's write is stored, though a later leader has read the state
+    share-state-back    a leader reads a state that is older than what was stored
+    foreign-ack         a member's acknowledgement is accepted for a record that another one holds
+    acquired-twice      a member gets a record while another one holds it
+
+A member holds a record from the answer that delivers it, until it acknowledges it, its lock or its
+session ends, or the leader loads the state again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
+from kcluster.invariants.facts import HeldBy, Measure, OutOfBounds, WentBack
+from kcluster.invariants.promises import Broken, forget_oldest
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+
+SHARE_APIS: Final = (int(ApiKey.SHARE_FETCH), int(ApiKey.SHARE_ACKNOWLEDGE))
+MAX_HELD: Final = 10_000
+"""The number of records of a share partition that are remembered."""
+LogStart = Callable[[int, bytes, int], tuple[int, int] | None]
+"""(broker, topic id, partition) -> (leader epoch, log start) of the partition that a broker leads;
+None: it does not."""
+_ShareKey = tuple[str, bytes, int]
+"""(group, topic id, partition)."""
+_Progress = tuple[int, int]
+"""(delivery count, delivery state): the greater one is the later one."""
+_OPENS: Final = 0
+"""The epoch of a share session that begins; a final one is below it."""
+
+
+class _StoredState(Struct):
+    """The state of a share partition, as its leaders know it: at least this was stored."""
+
+    leader_epoch: int = -1
+    start_offset: int = -1
+    progress: dict[int, _Progress] = {}
+
+
+class _Hold(Struct):
+    """A record that a member holds, from a broker that led in this leader epoch."""
+
+    member: str
+    connection: int
+    broker: int
+    leader_epoch: int
+    until_ms: int
+
+
+class SharePromises:
+    """The promises to all share groups of one cluster."""
+
+    def __init__(self) -> None:
+        self._stored: dict[_ShareKey, _StoredState] = {}
+        self._asked: dict[tuple[int, int], tuple[PeerRequest, dict[_ShareKey, _StoredState]]] = {}
+        """Each request about states, with what was stored when it arrived, by node and id."""
+        self._holds: dict[_ShareKey, dict[int, _Hold]] = {}
+        self._refused: dict[Request, tuple[int, int, dict[tuple[bytes, int], Broken]]] = {}
+        """The broker of each request of a member, the time of its arrival, and what is broken if
+        its acknowledgements for a partition are accepted."""
+
+    def forget(self) -> None:
+        """Forget what was stored, because a disk has lost records."""
+        self._stored = {}
+        self._asked = {}
+
+    def on_loaded(self, group: str, partition: int) -> None:
+        """Record that a leader has loaded the state, so that no record is held."""
+        for key in [key for key in self._holds if (key[0], key[2]) == (group, partition)]:
+            del self._holds[key]
+
+    def on_closed(self, connection_id: int) -> None:
+        """Record the end of a connection, and so of its share session."""
+        for held in self._holds.values():
+            for offset in [at for at, one in held.items() if one.connection == connection_id]:
+                del held[offset]
+
+    # ---------------------------------------------------------------------- coordinators
+
+    def on_peer_request(self, request: PeerRequest) -> None:
+        """Record a request about states when it arrives at a coordinator."""
+        body = request.body
+        if isinstance(body, m.InitializeShareGroupStateRequest | m.DeleteShareGroupStateRequest):
+            for topic in body.topics:
+                for row in topic.partitions:
+                    self._stored.pop((body.group_id, topic.topic_id, row.partition), None)
+        elif isinstance(body, m.WriteShareGroupStateRequest | m.ReadShareGroupStateRequest):
+            known = {
+                key: _StoredState(one.leader_epoch, one.start_offset, dict(one.progress))
+                for topic in body.topics
+                for row in topic.partitions
+                if (one := self._stored.get(key := (body.group_id, topic.topic_id, row.partition)))
+            }
+            self._asked[request.source, request.request_id] = (request, known)
+            forget_oldest(self._asked)
+
+    def on_peer_response(self, node: int, response: PeerResponse) -> Iterator[Broken]:
+        """What an answer of a coordinator breaks, when it arrives at a node."""
+        answer = response.body
+        if not isinstance(answer, m.WriteShareGroupStateResponse | m.ReadShareGroupStateResponse):
+            return
+        request, known = self._asked.pop((node, response.request_id), (None, {}))
+        if request is None:
+            return
+        body = request.body
+        asked = {
+            (one.topic_id, row.partition): row for one in body.topics for row in one.partitions
+        }
+        for topic in answer.results:
+            for row in topic.partitions:
+                at = (topic.topic_id, row.partition)
+                if row.error_code or at not in asked:
+                    continue
+                key = (body.group_id, *at)
+                if isinstance(row, m.WriteShareGroupStateResponse.PartitionResult):
+                    yield from self._written(key, asked[at], known.get(key))
+                else:
+                    yield from self._read(key, asked[at], row, known.get(key))
+
+    def _written(
+        self,
+        key: _ShareKey,
+        row: m.WriteShareGroupStateRequest.PartitionData,
+        before: _StoredState | None,
+    ) -> Iterator[Broken]:
+        if before is not None and row.leader_epoch < before.leader_epoch:
+            bound = (Measure.LEADER_EPOCH, before.leader_epoch)
+            fact = OutOfBounds(Measure.LEADER_EPOCH, row.leader_epoch, *bound)
+            yield "stale-share-write", _subject(key), fact
+            return
+        now = self._stored.setdefault(key, _StoredState())
+        forget_oldest(self._stored)
+        now.start_offset = max(now.start_offset, row.start_offset)
+        for batch in row.state_batches:
+            progress = (batch.delivery_count, batch.delivery_state)
+            for offset in range(max(batch.first_offset, now.start_offset), batch.last_offset + 1):
+                now.progress[offset] = max(progress, now.progress.get(offset, (-1, -1)))
+        for offset in [one for one in now.progress if one < now.start_offset]:
+            del now.progress[offset]
+
+    def _read(
+        self,
+        key: _ShareKey,
+        asked: m.ReadShareGroupStateRequest.PartitionData,
+        row: m.ReadShareGroupStateResponse.PartitionResult,
+        before: _StoredState | None,
+    ) -> Iterator[Broken]:
+        now = self._stored.setdefault(key, _StoredState())
+        now.leader_epoch = max(now.leader_epoch, asked.leader_epoch)
+        if before is None:
+            return
+        if row.start_offset < before.start_offset:
+            back = WentBack(Measure.SHARE_START, before.start_offset, row.start_offset)
+            yield "share-state-back", _subject(key), back
+            return
+        read = {
+            offset: (batch.delivery_count, batch.delivery_state)
+            for batch in row.state_batches
+            for offset in range(batch.first_offset, batch.last_offset + 1)
+        }
+        for offset, progress in before.progress.items():
+            if offset >= row.start_offset and read.get(offset, (-1, -1)) < progress:
+                count = read.get(offset, (-1, -1))[0]
+                back = WentBack(Measure.DELIVERIES, progress[0], count)
+                yield "share-state-back", f"{_subject(key)}, offset {offset}", back
+                return
+
+    # --------------------------------------------------------------------------- members
+
+    def on_request(self, broker: int, request: Request, log_start: LogStart, now_ms: int) -> None:
+        """Record a member's request when it arrives at a leader: which of its acknowledgements must
+        be refused.  The records that it acknowledges itself it does not hold any more."""
+        body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
+        group, member = body.group_id or "", body.member_id or ""
+        if body.share_session_epoch <= _OPENS:
+            self.on_closed(request.connection_id)
+        refused: dict[tuple[bytes, int], Broken] = {}
+        for topic in body.topics:
+            for row in topic.partitions:
+                key = (group, topic.topic_id, row.partition_index)
+                held, led = self._holds.get(key, {}), log_start(broker, *key[1:])
+                for batch in row.acknowledgement_batches if held and led else ():
+                    for offset in range(batch.first_offset, batch.last_offset + 1):
+                        hold = held.get(offset)
+                        if hold is None:
+                            continue
+                        if hold.member == member:
+                            del held[offset]
+                        elif led is not None and _is_valid(hold, broker, led, offset, now_ms):
+                            fact = HeldBy(member, hold.member, offset)
+                            refused[key[1:]] = ("foreign-ack", _subject(key), fact)
+        self._refused[request] = (broker, now_ms, refused)
+        forget_oldest(self._refused)
+
+    def on_decided(
+        self, reply: Reply, log_start: LogStart, now_ms: int
+    ) -> Iterator[tuple[int, Broken]]:
+        """What an answer breaks, with its broker; called once it is decided, and perhaps again when
+        it is sent."""
+        request, answer = reply.request, reply.body
+        broker, asked_ms, refused = self._refused.pop(request, (-1, -1, {}))
+        if broker < 0 or answer is None or answer.error_code:
+            return
+        body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
+        for topic in answer.responses:
+            for row in topic.partitions:
+                at = (topic.topic_id, row.partition_index)
+                is_fetched = isinstance(row, m.ShareFetchResponse.PartitionData)
+                error = row.acknowledge_error_code if is_fetched else row.error_code
+                if at in refused and not error:
+                    yield broker, refused[at]
+                led = log_start(broker, *at) if is_fetched and row.acquired_records else None
+                if led is None:
+                    continue
+                key = (body.group_id or "", *at)
+                # An answer may have waited for acknowledgements to be stored, and the lock not.
+                until_ms = asked_ms + answer.acquisition_lock_timeout_ms
+                own = _Hold(body.member_id or "", request.connection_id, broker, led[0], until_ms)
+                held = self._holds.setdefault(key, {})
+                for some in row.acquired_records:
+                    for offset in range(some.first_offset, some.last_offset + 1):
+                        other = held.get(offset, own)
+                        is_held = all(
+                            _is_valid(one, broker, led, offset, now_ms) for one in (own, other)
+                        )
+                        if is_held and other.member != own.member:
+                            fact = HeldBy(own.member, other.member, offset)
+                            yield broker, ("acquired-twice", _subject(key), fact)
+                        held[offset] = max(own, other, key=lambda one: one.until_ms)
+                for _ in range(len(held) - MAX_HELD):
+                    del held[next(iter(held))]
+
+
+def _is_valid(hold: _Hold, broker: int, led: tuple[int, int], offset: int, now_ms: int) -> bool:
+    """Whether a member still holds a record, as far as its leader knows."""
+    is_same = (hold.broker, hold.leader_epoch) == (broker, led[0])
+    return is_same and now_ms < hold.until_ms and offset >= led[1]
+
+
+def _subject(key: _ShareKey) -> str:
+    return f"group {key[0]}, partition {key[2]}"

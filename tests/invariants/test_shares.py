@@ -1,0 +1,182 @@
+"""Answers of share coordinators and of share-partition leaders that contradict earlier ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
+from kcluster.invariants.shares import SharePromises
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+
+TOPIC = b"t" * 16
+COORDINATOR = 9
+ACQUIRED, ACKNOWLEDGED = 1, 2
+LOCK_MS = 1_000
+ACCEPT = 1
+
+
+class Group:
+    """A share group of one partition; `epochs`: the leader epoch in which each broker leads."""
+
+    def __init__(self) -> None:
+        self.shares = SharePromises()
+        self.epochs = {1: 3, 2: 4}
+        self.log_start = 0
+        self.now_ms = 0
+        self.broken: list[str] = []
+        self._ids = 0
+
+    # coordinators
+
+    def write(
+        self, leader: int, epoch: int, start: int, *batches: tuple[int, int, int, int]
+    ) -> None:
+        self.answer_write(leader, self.send_write(leader, epoch, start, *batches))
+
+    def send_write(
+        self, leader: int, epoch: int, start: int, *batches: tuple[int, int, int, int]
+    ) -> int:
+        kind = m.WriteShareGroupStateRequest
+        row = kind.PartitionData(0, 0, epoch, start, 0, [kind.StateBatch(*one) for one in batches])
+        self._ids += 1
+        body = kind("g", [kind.WriteStateData(TOPIC, [row])])
+        self.shares.on_peer_request(PeerRequest(leader, self._ids, body))
+        return self._ids
+
+    def answer_write(self, leader: int, request_id: int, error: int = 0) -> None:
+        kind = m.WriteShareGroupStateResponse
+        row = kind.PartitionResult(0, error)
+        body = kind([kind.WriteStateResult(TOPIC, [row])])
+        self._arrives(leader, PeerResponse(COORDINATOR, request_id, body))
+
+    def read(
+        self, leader: int, epoch: int, start: int, *batches: tuple[int, int, int, int]
+    ) -> None:
+        asked, answered = m.ReadShareGroupStateRequest, m.ReadShareGroupStateResponse
+        self._ids += 1
+        body = asked("g", [asked.ReadStateData(TOPIC, [asked.PartitionData(0, epoch)])])
+        self.shares.on_peer_request(PeerRequest(leader, self._ids, body))
+        row = answered.PartitionResult(0)
+        row.start_offset, row.state_batches = start, [answered.StateBatch(*x) for x in batches]
+        answer = answered([answered.ReadStateResult(TOPIC, [row])])
+        self._arrives(leader, PeerResponse(COORDINATOR, self._ids, answer))
+
+    def _arrives(self, node: int, response: PeerResponse) -> None:
+        found = self.shares.on_peer_response(node, response)
+        self.broken += [name for name, _, _ in found]
+
+    # members
+
+    def fetch(
+        self,
+        member: str,
+        acquired: tuple[int, int] | None,
+        *acks: int,
+        error: int = 0,
+        broker: int = 1,
+    ) -> None:
+        self.answer_fetch(self.ask(member, *acks, broker=broker), acquired, error)
+
+    def ask(self, member: str, *acks: int, broker: int = 1) -> Request:
+        kind = m.ShareFetchRequest
+        batches = [kind.AcknowledgementBatch(one, one, [ACCEPT]) for one in acks]
+        row = kind.FetchPartition(0, acknowledgement_batches=batches)
+        body = kind("g", member, 1, topics=[kind.FetchTopic(TOPIC, [row])])
+        request = Request(ord(member), int(ApiKey.SHARE_FETCH), 0, 0, member, body)
+        self.shares.on_request(broker, request, self.led, self.now_ms)
+        return request
+
+    def answer_fetch(
+        self, asked: Request, acquired: tuple[int, int] | None, error: int = 0
+    ) -> None:
+        kind = m.ShareFetchResponse
+        row = kind.PartitionData(0, acknowledge_error_code=error)
+        row.acquired_records = [kind.AcquiredRecords(*acquired, 1)] if acquired else []
+        body = kind(acquisition_lock_timeout_ms=LOCK_MS)
+        body.responses = [kind.ShareFetchableTopicResponse(TOPIC, [row])]
+        found = self.shares.on_decided(Reply(asked, body), self.led, self.now_ms)
+        self.broken += [name for _, (name, _, _) in found]
+
+    def led(self, broker: int, _topic_id: bytes, _partition: int) -> tuple[int, int] | None:
+        return self.epochs[broker], self.log_start
+
+
+@pytest.fixture
+def group() -> Group:
+    return Group()
+
+
+def test_write__of_a_leader_that_was_replaced(group: Group) -> None:
+    group.read(1, 3, 0)
+    on_its_way = group.send_write(1, 3, 5)
+    group.read(2, 4, 0)
+    group.answer_write(1, on_its_way)
+    refused = group.send_write(1, 3, 6)
+    group.answer_write(1, refused, error=74)
+    group.write(2, 4, 6)
+    assert group.broken == []
+    group.write(1, 3, 7)
+    assert group.broken == ["stale-share-write"]
+
+
+def test_state__goes_back(group: Group) -> None:
+    group.write(1, 3, 5, (5, 9, ACKNOWLEDGED, 1))
+    group.read(2, 4, 5, (5, 9, ACKNOWLEDGED, 1))
+    group.read(2, 4, 10)
+    assert group.broken == []
+    group.read(2, 4, 4, (5, 9, ACKNOWLEDGED, 1))
+    group.read(2, 4, 5, (5, 8, ACKNOWLEDGED, 1), (9, 9, 0, 1))
+    assert group.broken == ["share-state-back", "share-state-back"]
+
+
+def test_state__begins_anew_with_its_initialization_or_after_a_lost_disk(group: Group) -> None:
+    group.write(1, 3, 5)
+    kind = m.InitializeShareGroupStateRequest
+    row = kind.InitializeStateData(TOPIC, [kind.PartitionData(0)])
+    group.shares.on_peer_request(PeerRequest(1, 100, kind("g", [row])))
+    group.read(2, 4, 0)
+    group.write(1, 4, 5)
+    group.shares.forget()
+    group.read(2, 4, 0)
+    assert group.broken == []
+
+
+def test_acknowledgement__of_a_record_that_another_member_holds(group: Group) -> None:
+    group.fetch("a", (5, 9))
+    group.now_ms = LOCK_MS
+    group.fetch("b", (5, 6))
+    group.fetch("a", None, 7)
+    group.fetch("a", None, 6, error=121)
+    assert group.broken == []
+    group.fetch("a", None, 6)
+    assert group.broken == ["foreign-ack"]
+
+
+@pytest.mark.parametrize("end", ["acknowledged", "lock", "closed", "loaded", "deleted", "leader"])
+def test_acknowledgement__of_a_record_that_nobody_holds_any_more(group: Group, end: str) -> None:
+    group.fetch("b", (5, 6))
+    if end == "acknowledged":
+        group.fetch("b", None, 5, 6)
+    elif end == "lock":
+        group.now_ms = LOCK_MS
+    elif end == "closed":
+        group.shares.on_closed(ord("b"))
+    elif end == "loaded":
+        group.shares.on_loaded("g", 0)
+    elif end == "deleted":
+        group.log_start = 7
+    else:
+        group.epochs[1] = 5
+    group.fetch("a", None, 6)
+    assert group.broken == []
+
+
+def test_record__is_given_to_two_members(group: Group) -> None:
+    asked = group.ask("a")
+    group.now_ms = LOCK_MS
+    group.fetch("b", (5, 6))
+    group.answer_fetch(asked, (5, 6))  # its lock ended before the answer was sent
+    assert group.broken == []
+    group.fetch("c", (6, 6))
+    assert group.broken == ["acquired-twice"]
