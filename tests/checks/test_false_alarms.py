@@ -279,3 +279,44 @@ def test_committed_offset_back__is_allowed_by_a_rule_that_delays_a_commit() -> N
     assert [str(one.allowed) for one in result.verdict.anomalies] == [
         "a commit delayed by a fault rule"
     ]
+
+
+LOST_FETCH = """
+# A follower waits for the answer to its fetch, which a rule has dropped to the end: the marker is
+# written, and not committed yet.
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 1, replication_factor: 3, config: {min.insync.replicas: 2}}}
+  config:
+    request.timeout.ms: 1200
+    transaction.state.log.num.partitions: 1
+    transaction.state.log.min.isr: 2
+    transaction.abort.timed.out.transaction.cleanup.interval.ms: 500
+workload:
+  producers:
+    - topic: orders
+      name: old
+      rate: 10/s
+      in_flight: 1
+      transactions: {every: 2, abort: 40%, timeout: 4s, version: 1}
+      config: {request.timeout.ms: 500, delivery.timeout.ms: 700}
+    - topic: orders
+      name: new
+      rate: 10/s
+      in_flight: 1
+      transactions: {every: 2, abort: 40%, timeout: 4s}
+      config: {request.timeout.ms: 500, delivery.timeout.ms: 700}
+duration: 6s
+steps:
+  - {at: 2s, node_rule: {api: WriteTxnMarkers, to: 1, delay: 300ms}, for: 2s}
+  - {at: 3s, node_rule: {api: WriteTxnMarkers, to: 1, delay: 1800ms, jitter: 500ms}, for: 5s}
+  - {at: 4s, move: {partition: orders-0, to: 3}}
+  - {at: 4500ms, when: marker_written, move: {partition: orders-0, to: 1}}
+  - {at: 5s, node_rule: {api: Fetch, from: 3, to: 1, drop: reply}, for: 5s}
+checks: {allowed_anomalies: [aborted-read, torn-transaction, swapped-transaction]}
+"""
+
+
+def test_stuck_transaction__waits_for_a_request_that_a_rule_has_just_lost() -> None:
+    result = run_scenario(Scenario.parse(LOST_FETCH), "virtual", 562505886)
+    assert result.failures == []

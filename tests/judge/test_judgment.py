@@ -308,6 +308,7 @@ def test_judge__acks_contradict_each_other_although_nothing_was_read() -> None:
     assert [str(each.anomaly) for each in back.proven] == [
         "nonmonotonic-send: orders-0: b, sent after a, was acked at offset 3, before 5"
     ]
+    assert judged(send("a", 5), send("b", 3, life=2)).proven == ()
 
 
 def test_judge__acks_say_nothing_more_of_a_record_that_reads_have_shown_to_be_lost() -> None:
@@ -351,6 +352,7 @@ def test_judge__duplicates_order_and_aborted_records() -> None:
     duplicate = judged(send("a", 0, idempotent=False), poll("a", "a"))
     assert names(duplicate) == ["duplicate"]
     assert names(judged(send("a", 1), send("b", 0), poll("b", "a"))) == ["nonmonotonic-send"]
+    assert names(judged(send("a", 1), send("b", 0, life=2), poll("b", "a"))) == []
     assert names(judged(send("a", outcome=Outcome.FAILED), poll("a"))) == ["aborted-read"]
 
 

@@ -93,8 +93,9 @@ def test_moment__clients_groups_and_transactions_are_as_they_were() -> None:
     assert (group.group, group.state, group.members[0].client) == ("g", "Stable", "billing")
     (transaction,) = before.transactions
     assert transaction.transactional_id == "pay"
-    assert moment_of(run, 0).groups[0].state == "PreparingRebalance"
-    assert moment_of(run, -1).groups == ()
+    joined_ms = min(row.at_ms for row in run.groups)
+    assert moment_of(run, joined_ms).groups[0].state == "PreparingRebalance"
+    assert moment_of(run, joined_ms - 1).groups == ()
 
 
 def test_moment__the_present_is_what_the_status_says() -> None:

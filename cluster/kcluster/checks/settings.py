@@ -32,6 +32,8 @@ class Setting(StrEnum):
     TRANSACTIONS_V1 = "a client with transactions of version 1"
     SHARE_RESET = "share.auto.offset.reset=latest"
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
+    TASKS_SENT_ONCE = "a lost answer with a streams member's tasks"
+    DEPOSED_COORDINATOR = "an answer of a deposed coordinator"
     DELAYED_COMMIT = "a commit delayed by a fault rule"
     COPIED = "records copied by a fault rule"
     ALTERED = "fetched records altered by a fault rule"
@@ -50,6 +52,8 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.TRANSACTIONS_V1: Cause.TRANSACTIONS_V1,
     Setting.SHARE_RESET: Cause.SHARE_RESET,
     Setting.DELIVERY_LIMIT: Cause.DELIVERY_LIMIT,
+    Setting.TASKS_SENT_ONCE: Cause.TASKS_SENT_ONCE,
+    Setting.DEPOSED_COORDINATOR: Cause.DEPOSED_COORDINATOR,
     Setting.DELAYED_COMMIT: Cause.FAULT_RULE,
     Setting.COPIED: Cause.FAULT_RULE,
     Setting.ALTERED: Cause.FAULT_RULE,

@@ -227,6 +227,8 @@ def _finish(recorder: Recorder, late_ms: int) -> None:
     recorder.invariants.check_unanswered(recorder.dispatcher.now_ms, _patience(recorder, late_ms))
     recorder.invariants.check_fenced()
     recorder.invariants.check_compacted(recorder.dispatcher.now_ms)
+    recorder.invariants.check_epochs(recorder.dispatcher.now_ms)
+    recorder.check_logs()
     late_ms += round(MESSAGES * recorder.plan.topology.network.slowest_ms)
     recorder.check_stalls(STALL_MS + late_ms)
     recorder.check_overdue(OVERDUE_MS + late_ms)

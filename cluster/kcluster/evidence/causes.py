@@ -86,6 +86,8 @@ class Cause(StrEnum):
     TRANSACTIONS_V1 = "transactions-v1"
     SHARE_RESET = "share.auto.offset.reset=latest"
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
+    TASKS_SENT_ONCE = "streams-tasks-sent-once"
+    DEPOSED_COORDINATOR = "deposed-coordinator"
 
 
 MEANINGS: Final[dict[Cause, str]] = {
@@ -123,6 +125,8 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.TRANSACTIONS_V1: "the client's epoch was the same in one transaction and the next",
     Cause.SHARE_RESET: "a share group had stored nothing, and began at the end of the log again",
     Cause.DELIVERY_LIMIT: "a record was delivered as often as it may be; answers with it were lost",
+    Cause.TASKS_SENT_ONCE: "the answer with a streams member's tasks was lost; it is not repeated",
+    Cause.DEPOSED_COORDINATOR: "a group's coordinator did not know of its successor, and answered",
 }
 
 _DEATHS: Final = {

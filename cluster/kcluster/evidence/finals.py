@@ -8,6 +8,7 @@ kafka-replica-verification, over all disks.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct
 
@@ -15,6 +16,8 @@ from kcluster.broker.coordinator.transactions.transaction import Transaction
 from kcluster.broker.share.configs import is_dead_letter_queue
 from kcluster.clients.ledger import Partition
 from kcluster.deaths import ProcessState
+from kcluster.events.brokers import BrokerResumed, BrokerStarted
+from kcluster.events.network import NetworkHealed, NetworkShaped, RuleRemoved
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.outside import Names
 from kcluster.evidence.recorder import Recorder
@@ -117,16 +120,22 @@ def _read(
     )
 
 
+_ENDS_OF_FAULTS: Final = (BrokerResumed, BrokerStarted, NetworkHealed, NetworkShaped, RuleRemoved)
+"""The events after which a request may still wait for one that was lost."""
+
+
 def _calm_ms(recorder: Recorder) -> int:
     """The present time, less the longest time of a request between brokers, if every process runs
-    and no link is impaired; else 0."""
+    and no link is impaired, and has not been for that time; else 0."""
     dispatcher = recorder.dispatcher
     fabric = dispatcher.fabric
     is_up = all(each.state is ProcessState.UP for each in dispatcher.processes.values())
     if not is_up or fabric.has_cuts or fabric.shaped or dispatcher.node_gate is not None:
         return 0
     waits_ms = [node.config.request_timeout_ms for node in dispatcher.brokers()]
-    return dispatcher.now_ms - max(waits_ms, default=0)
+    calm_ms = dispatcher.now_ms - max(waits_ms, default=0)
+    ends_ms = (note.at_ms for note in recorder.notes if isinstance(note.event, _ENDS_OF_FAULTS))
+    return calm_ms if max(ends_ms, default=0) < calm_ms else 0
 
 
 def _logs(recorder: Recorder, registration: PartitionRegistration) -> dict[int, Log]:

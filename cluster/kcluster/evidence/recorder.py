@@ -28,6 +28,7 @@ from kcluster.evidence.rows import ExchangeRow, SendAnomalies
 from kcluster.evidence.security_states import SecurityStates
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
+from kcluster.invariants.memberships import SLACK_MS
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.watch import Watch
 from kcluster.protocol import messages as m
@@ -250,7 +251,9 @@ class Recorder(Watch):
         self.look_at_coordinators()
 
     def guard_time(self, limit: int) -> None:
-        """From now on raise LivelockError after this many steps in one millisecond."""
+        """From now on raise LivelockError after this many steps in one millisecond: time is
+        virtual, and no timer is late."""
+        self.invariants.memberships.slack_ms = SLACK_MS
         simulated = self.plan.fabric.clients
         self.steps_at_once = StepsAtOnce(limit, lambda known: client_name(known, simulated))
 

@@ -77,12 +77,13 @@ def _weaker(acks: int, other: int) -> int:
 
 def _wrong_order(sends: Sequence[SentRecord], history: PartitionHistory) -> Iterator[Finding]:
     """Records of which at least one was not read: nonmonotonic-send compares the others."""
-    last: dict[str, tuple[int, SentRecord]] = {}
+    last: dict[tuple[str, int], tuple[int, SentRecord]] = {}
     for send in sends:
         offset = next(iter(history.visible(send.value)), send.offset)
-        before = last.get(send.producer)
+        process = send.producer, send.life
+        before = last.get(process)
         if before is None or offset >= before[0]:
-            last[send.producer] = (offset, send)
+            last[process] = (offset, send)
             continue
         are_both_read = send.value in history.places and before[1].value in history.places
         if not are_both_read and before[1].sent_ms <= send.sent_ms:

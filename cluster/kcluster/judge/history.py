@@ -43,7 +43,9 @@ class SendOperation(Operation, frozen=True, tag="send"):
     """A record that a producer's application sent, with the outcome that it was told.
 
     `outcome`: acked, failed (it was certainly not stored) or unknown.  `offset`: the offset in the
-    ack, -1 for none.  `transaction`: the number of its producer's transaction, 0 for none."""
+    ack, -1 for none.  `transaction`: the number of its producer's transaction, 0 for none.
+    `life`: the number of the producer's process, which grows when it is started again: the order
+    of sending is promised within a process."""
 
     client: str
     topic: str
@@ -57,6 +59,7 @@ class SendOperation(Operation, frozen=True, tag="send"):
     sent_ms: int = -1
     ended_ms: int = -1
     error: str = ""
+    life: int = 1
 
 
 class TransactionOperation(Operation, frozen=True, tag="transaction"):
@@ -334,6 +337,7 @@ class _Builder:
                 ended_ms=send.ended_ms,
                 error=send.error,
                 transaction=transaction,
+                life=send.life,
             )
         )
         self.history.send_origins.append(origin)

@@ -97,6 +97,7 @@ def _send(row: SendRow) -> SendOperation:
         sent_ms=row.sent_ms,
         ended_ms=row.ended_ms,
         error=row.error,
+        life=row.life,
     )
 
 

@@ -79,7 +79,7 @@ def _anomaly_of(name: str) -> Column:
 def _placed(sends: DataFrame, table: DataFrame) -> DataFrame:
     """Sends with three new columns. `at`: the lowest offset in the table, or null; `copies`: the
     number of further places in the table; `ahead`: (offset, error) of the record with the highest
-    offset among the producer's earlier sends. Spark sorts both inputs."""
+    offset among the earlier sends of the producer's process. Spark sorts both inputs."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -88,7 +88,7 @@ def _placed(sends: DataFrame, table: DataFrame) -> DataFrame:
         .groupBy(*PARTITION, "value")
         .agg(F.min("offset").alias("at"), (F.count("*") - 1).alias("copies"))
     )
-    own = Window.partitionBy(*PARTITION, "producer").orderBy("number")
+    own = Window.partitionBy(*PARTITION, "producer", "life").orderBy("number")
     before = own.rowsBetween(Window.unboundedPreceding, -1)
     here = F.when(F.col("at").isNotNull(), F.struct(F.col("at").alias("offset"), "error"))
     placed = sends.drop("at").join(places, [*PARTITION, "value"], "left")

@@ -118,6 +118,8 @@ class SendRow(Struct, gc=False):
     at: int = -1
     epoch: int = -1
     anomalies: tuple[SendAnomaly, ...] = ()
+    life: int = 1
+    """The number of its producer's process: 2 after the first restart."""
 
 
 class TransactionRow(Struct, gc=False):

@@ -57,6 +57,7 @@ def send_rows(judged: Judged, recorder: Recorder) -> Iterator[SendRow]:
             at=at,
             epoch=epoch,
             anomalies=tuple(anomalies),
+            life=send.life,
         )
 
 

@@ -20,6 +20,7 @@ from kcluster.clients.ledger import (
     ShareLeadership,
     TransactionOffsets,
     TransactionOutcome,
+    Unowned,
 )
 from kcluster.evidence.history import FinalLog, OpenTransaction
 
@@ -386,7 +387,7 @@ UNSETTLED = "unsettled-group: orders-0: no member of group g owns it"
 
 def test_anomalies__a_group_that_does_not_settle_is_named() -> None:
     ledger = Ledger()
-    ledger.unowned = [("g", P)]
+    ledger.unowned = [Unowned("g", P, 0)]
     assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [UNSETTLED]
 
 

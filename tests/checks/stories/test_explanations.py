@@ -219,6 +219,63 @@ def test_lost__an_unclean_election_drops_records_only_the_old_leader_had() -> No
     )
 
 
+def test_lost__after_a_truncated_first_attempt_the_acked_one_is_explained() -> None:
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    for other in (2, 3, 3_000):
+        stage.cut(1, other)
+    hand.produce(1, [b"a"])
+    stage.run_for(4_000)
+    stage.heal()
+    stage.run_for(2_000)
+    assert stage.leader_id == 2, "broker 1 has dropped the first attempt"
+    stage.kill(1)
+    stage.kill(3)
+    stage.run_for(4_000)
+    hand.produce(2, [b"a"], again=True)
+    stage.run_for(100)
+    stage.kill(2)
+    stage.start(1)
+    stage.run_for(5_000)
+    stage.elect("orders", 0, unclean=True)
+    verdict = repaired_verdict(stage)
+    (lost,) = verdict.anomalies
+    assert (lost.first, lost.allowed) == (0, "an unclean election requested by the operator")
+    assert_explained(
+        verdict,
+        "offset 0 was appended by broker 2, leader in epoch 1, ISR [2]",
+        "acked by broker 2 alone (acks=all, ISR [2])",
+        "broker 1, log end 0, elected unclean",
+        "broker 2 drops offsets 0 to 0 of orders-0",
+    )
+
+
+def test_lost__a_late_attempt_at_a_deposed_leader_is_not_the_lost_one() -> None:
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    for other in (2, 3, 3_000):
+        stage.cut(1, other)
+    stage.kill(3)
+    stage.run_for(5_000)
+    hand.produce(2, [b"a"])
+    stage.run_for(100)
+    hand.produce(1, [b"a"], again=True)
+    stage.run_for(100)
+    stage.kill(2)
+    stage.start(3)
+    stage.run_for(5_000)
+    stage.elect("orders", 0, unclean=True)
+    verdict = repaired_verdict(stage)
+    (lost,) = verdict.anomalies
+    assert lost.allowed == "an unclean election requested by the operator"
+    assert_explained(
+        verdict,
+        "offset 0 was appended by broker 2, leader in epoch 1, ISR [2]",
+        "acked by broker 2 alone (acks=all, ISR [2])",
+        "broker 3, log end 0, elected unclean",
+    )
+
+
 def test_lost__with_the_disk_of_the_only_isr_member() -> None:
     stage, _ = acked_by_a_lone_leader()
     stage.kill(1, "wipe")

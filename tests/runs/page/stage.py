@@ -66,7 +66,7 @@ steps:
 def secured_result() -> RunResult:
     """Broker 1, cut off from +0.5 to +1.5 s, does not know the password that `billing` gets at
     +0.7 s, so it refuses `reader` at +1.03 s; from +1.6 s on `shop` may not write any more."""
-    return run_virtual(Scenario.parse(SECURED), 1, lambda now_ms, of_ms: None)
+    return run_virtual(Scenario.parse(SECURED), 2, lambda now_ms, of_ms: None)
 
 
 @cache

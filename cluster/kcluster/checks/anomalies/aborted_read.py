@@ -28,7 +28,8 @@ from kcluster.evidence.lookups import Facts
 @anomaly("aborted-read", "a record whose send or transaction failed for certain can be read")
 class AbortedRead(LogAnomaly):
     """A record whose send failed for certain, or whose transaction was aborted, is visible to
-    read_committed consumers, or such a consumer has read it.
+    read_committed consumers, or such a consumer has read it.  A late batch of a client with
+    transactions of version 1 may have joined the next one (`allowed`).
 
         aborted-read: orders-0: a, whose send failed for certain, is there at offset 0
     """

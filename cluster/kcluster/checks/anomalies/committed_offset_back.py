@@ -15,7 +15,7 @@ from kcluster.checks.chain.facts import CommitAcked, CommitWritten, OffsetAnswer
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.commits import commit_ms
-from kcluster.checks.stories.groups import group_losses
+from kcluster.checks.stories.groups import deposed_answer, group_losses
 from kcluster.checks.stories.reads import changes_between
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, RecordsLost
@@ -39,7 +39,8 @@ class CommittedOffsetBack(RunAnomaly):
 
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
 
-    A commit that a fault rule held until its client had committed again is accepted (`allowed`).
+    A commit that a fault rule held until its client had committed again is accepted, and a
+    coordinator that was replaced may answer until it knows (`allowed`).
     """
 
     def find(self, run: RunHistory) -> Iterator[Finding]:
@@ -55,6 +56,9 @@ class CommittedOffsetBack(RunAnomaly):
         delayed = _delayed(facts, anomaly, committed_ms, until_ms)
         if delayed is not None:
             return Explanation([link(delayed), *links], Setting.DELAYED_COMMIT)
+        deposed = deposed_answer(facts, group, partition, anomaly.first, committed_ms, until_ms)
+        if deposed:
+            return Explanation([*links, deposed[0]], Setting.DEPOSED_COORDINATOR)
         lost, allowed = group_losses(facts, group, committed_ms, until_ms, partition)
         return Explanation([*links, *lost], allowed)
 

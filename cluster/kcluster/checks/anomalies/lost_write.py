@@ -23,7 +23,8 @@ from kcluster.checks.chain.links import Link, link, with_causes
 from kcluster.checks.settings import ACKS_ALL, acks_setting
 from kcluster.checks.stories.losses import later_elections, losses
 from kcluster.checks.stories.sends import code_of, error_answered, errors_of
-from kcluster.clients.ledger import Outcome, SentRecord
+from kcluster.checks.stories.transactions import joined, joined_later
+from kcluster.clients.ledger import Outcome, Partition, SentRecord
 from kcluster.events.partitions import IsrShrunk, LeaderChange
 from kcluster.evidence.causes import SendCause, Unexplained
 from kcluster.evidence.lookups import Facts
@@ -39,7 +40,8 @@ class LostWrite(LogAnomaly):
     The acks do not matter.  With acks=1 only the leader has acked the record; with acks=0 no broker
     has, but its producer assumes that it was sent; `allowed` names these settings.  A record that
     was deleted on purpose (below the log start, or compacted) is not lost.  Neither is a record of
-    a transaction that was not committed.
+    a transaction that was not committed.  A late batch of a client with transactions of version 1
+    may stand in its place (`allowed`).
 
         lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log
     """
@@ -82,12 +84,12 @@ class LostWrite(LogAnomaly):
         """The election that made the loss final; it is equal for all records of a batch."""
         known: dict[tuple[int, int, int], SendCause] = {}
         for finding in anomaly.findings:
-            places = facts.places(anomaly.partition, finding.value)
-            if not places:
+            place = _final_place(facts, anomaly.partition, finding.value)
+            if place is None:
                 sees = facts.recorder.sees_appends
                 yield Unexplained.NEVER_APPENDED if sees else Unexplained.APPENDS_NOT_SEEN
                 continue
-            observed, append, offset = places[0]
+            observed, append, offset = place
             batch = (append.at_ms, append.epoch, append.base_offset)
             if batch not in known:
                 known[batch] = _final_election(facts, observed, append, offset)
@@ -95,16 +97,37 @@ class LostWrite(LogAnomaly):
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         partition, value = anomaly.partition, anomaly.values[0]
-        places = facts.places(partition, value)
-        if not places:
+        place = _final_place(facts, partition, value)
+        if place is None:
             sees = facts.recorder.sees_appends
-            return Explanation((_never_appended if sees else _not_seen)(facts, anomaly))
-        observed, append, offset = places[0]
+            story = (_never_appended if sees else _not_seen)(facts, anomaly)
+            joining = _taken_for_a_copy(facts, anomaly)
+            return Explanation([*story, *joining.links], joining.allowed)
+        observed, append, offset = place
         links = [*_append_and_ack(facts, observed, append, offset, offset, value)]
         if anomaly.count > 1:
             links = [*_first_and_last(facts, anomaly, observed, append)] or links
         removed, allowed_by = losses(facts, observed, append, offset)
         return Explanation([*links, *removed], allowed_by)
+
+
+def _final_place(
+    facts: Facts, partition: Partition, value: bytes | None
+) -> tuple[ObservedPartition, Append, int] | None:
+    """The place that a record had when it was acked, or else its last one; None if it was never
+    appended.
+
+    It had others before if it was truncated and sent again.  The last one is of the highest epoch:
+    a deposed leader may get a late attempt, in an older epoch.
+    """
+    places, send = facts.places(partition, value), facts.send(partition, value)
+    if send is not None and send.outcome is Outcome.ACKED:
+        acked = [
+            place for place in places if place[2] == send.offset and place[1].at_ms <= send.ended_ms
+        ]
+        places = acked or places
+    newest = [place for place in places if place[0] is places[-1][0]]
+    return max(newest, key=lambda place: place[1].epoch, default=None)
 
 
 def _final_election(
@@ -122,14 +145,14 @@ def _first_and_last(
     """The appends of the first and the last of neighbouring records; a single one for all if one
     batch had them."""
     partition, (first, last) = anomaly.partition, anomaly.values
-    places = facts.places(partition, last)
-    if not places or anomaly.first < 0:
+    place = _final_place(facts, partition, last)
+    if place is None or anomaly.first < 0:
         return
-    if places[0][1] is append:
+    if place[1] is append:
         yield from _append_and_ack(facts, observed, append, anomaly.first, anomaly.last, first)
         return
     yield from _append_and_ack(facts, observed, append, anomaly.first, anomaly.first, first)
-    _, end, offset = places[0]
+    _, end, offset = place
     yield from _append_and_ack(facts, observed, end, offset, offset, last)
 
 
@@ -219,6 +242,20 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     if operation is not None:
         yield link(operation)
     yield from errors_of(facts, send.producer, send.sent_ms - 1_000, send.sent_ms + 1_000)
+
+
+def _taken_for_a_copy(facts: Facts, anomaly: Anomaly) -> Explanation:
+    """The explanation of a record whose batch was answered as a copy of a late batch, which had
+    joined the record's transaction with the same sequence and epoch."""
+    partition, offset = anomaly.partition, anomaly.first
+    lost = facts.send(partition, anomaly.values[0])
+    for _, append in facts.appends_at(partition, offset) if lost is not None else ():
+        for at, name in facts.recorder.contents.of(append.batch):
+            there = facts.send(partition, name) if at == offset else None
+            later = None if there is None else joined_later(facts, there)
+            if lost is not None and later is not None and later is lost.transaction:
+                return joined(later)
+    return Explanation(())
 
 
 def _not_seen(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

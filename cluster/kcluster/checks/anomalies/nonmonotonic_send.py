@@ -34,7 +34,8 @@ MAX_REFUSALS: Final = 4
 @anomaly("nonmonotonic-send", "records of a producer are not in the order of their sending")
 class NonmonotonicSend(LogAnomaly):
     """Records of one producer are not in the order in which it sent them.  Records of aborted
-    transactions do not count.
+    transactions do not count.  A producer that is started again is another one: a request of its
+    dead process may arrive after those of the new process.
 
     With several requests in flight and no idempotence, the second batch may be appended although
     the first was refused; the retry of the first batch comes after it.
@@ -43,12 +44,13 @@ class NonmonotonicSend(LogAnomaly):
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
-        last: dict[str, tuple[int, SentRecord]] = {}
+        last: dict[tuple[str, int], tuple[int, SentRecord]] = {}
         for send in history.sends:
             at = history.visible(send.value)
             if not at:
                 continue
-            before = last.get(send.producer)
+            process = send.producer, send.life
+            before = last.get(process)
             if before is not None and at[0] < before[0]:
                 yield self.about(
                     send,
@@ -58,7 +60,7 @@ class NonmonotonicSend(LogAnomaly):
                     allowed=retry_setting(send.idempotent),
                 )
             else:
-                last[send.producer] = (at[0], send)
+                last[process] = (at[0], send)
 
     def follows(self, finding: Finding, before: Finding) -> bool:
         """Whether two findings are neighbours; records of other producers may stand between

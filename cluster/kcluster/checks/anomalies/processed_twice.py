@@ -18,6 +18,8 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.facts import Finding, OutputsOf
+from kcluster.checks.settings import Setting
+from kcluster.checks.stories.groups import deposed_answer
 from kcluster.checks.stories.transactions import group_of, story_of_record
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.lookups import Facts
@@ -27,7 +29,8 @@ from kcluster.evidence.lookups import Facts
 class ProcessedTwice(RunAnomaly):
     """Two members of a group, or one member after another, processed the same record, and
     read_committed consumers get both outputs: the second transaction did not begin with the offsets
-    of the first.
+    of the first.  A coordinator that was replaced may have answered with older offsets until it
+    knew (`allowed`).
 
         processed-twice: invoices-0: group g processed orders-0 offset 1 twice, by a and a
     """
@@ -48,4 +51,16 @@ class ProcessedTwice(RunAnomaly):
                 yield self.about(send, visible_at, outputs)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return story_of_record(facts, anomaly)
+        story = story_of_record(facts, anomaly)
+        twice = anomaly.fact
+        assert isinstance(twice, OutputsOf)
+        source = twice.input_partition, twice.input_offset
+        sent_ms = [
+            send.sent_ms
+            for send in facts.ledger.sends
+            if send.source == source and send.producer in twice.producers
+        ]
+        deposed = deposed_answer(facts, twice.group, *source, min(sent_ms), max(sent_ms))
+        if deposed and story.allowed is Setting.NONE:
+            return Explanation([*story.links, *deposed], Setting.DEPOSED_COORDINATOR)
+        return story

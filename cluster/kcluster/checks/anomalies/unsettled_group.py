@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
 from kcluster.checks.anomalies.facts import Finding
+from kcluster.checks.settings import Setting
+from kcluster.checks.stories.groups import lost_tasks
 from kcluster.checks.stories.reads import changes_between
 from kcluster.evidence.group_history import group_home
 from kcluster.evidence.lookups import Facts
@@ -19,16 +21,25 @@ from kcluster.evidence.lookups import Facts
 class UnsettledGroup(RunAnomaly):
     """Everything is repaired and the group has members, yet no member ever owns this partition.
 
-    unsettled-group: orders-0: no member of group g owns it
+        unsettled-group: orders-0: no member of group g owns it
+
+    Kafka's coordinator sends a streams member its tasks when they change, and not again if that
+    answer is lost (conversation "streams: a lost answer", 4.4.0).
     """
 
     def find(self, run: RunHistory) -> Iterator[Finding]:
-        for group, partition in run.ledger.unowned:
-            yield Finding(self.NAME, partition, group, -1, None)
+        for unowned in run.ledger.unowned:
+            yield Finding(self.NAME, unowned.partition, unowned.group, -1, None)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         home = group_home(facts.recorder, anomaly.client)
         if home is None:
             return Explanation(())
         now_ms = facts.recorder.dispatcher.now_ms
-        return Explanation(changes_between(facts, home, facts.recorder.began_ms, now_ms))
+        links = changes_between(facts, home, facts.recorder.began_ms, now_ms)
+        subject = anomaly.client, anomaly.partition
+        unowned = next(one for one in facts.ledger.unowned if one[:2] == subject)
+        lost = lost_tasks(facts, unowned)
+        if not lost:
+            return Explanation(links)
+        return Explanation([*links, *lost], Setting.TASKS_SENT_ONCE)

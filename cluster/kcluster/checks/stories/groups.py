@@ -1,20 +1,43 @@
-"""The loss of a group's state: its coordinator's log began without it.
+"""The loss of a group's state, as its coordinator's log began without it; of an assignment; and
+answers of a coordinator that has a successor.
 
-Owns: the choice of the group's record that matters.  Never: guesses: each link is a note. Kafka: no
-counterpart.
+Owns: the choice of the group's record, or of the member's heartbeat, that matters.
+Never: guesses: each link is a note, or an error in a client's ledger.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Final
+
 from kcluster.broker.coordinator.group_log import LogRecord, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
-from kcluster.checks.chain.links import Link
+from kcluster.broker.coordinator.modern.records import (
+    StreamsGroupCurrentMemberAssignment,
+    StreamsGroupTargetAssignmentMember,
+)
+from kcluster.broker.coordinator.streams.tasks import TaskIds
+from kcluster.checks.chain.facts import ErrorOfClient, OffsetAnswered
+from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.losses import losses
-from kcluster.clients.ledger import Partition
-from kcluster.events.partitions import BecameLeader
-from kcluster.evidence.group_history import group_home
-from kcluster.evidence.lookups import Facts
+from kcluster.clients.connections import DISCONNECTED, REQUEST_TIMED_OUT
+from kcluster.clients.ledger import Partition, Unowned
+from kcluster.events.clients import GroupAssigned, GroupMemberJoined
+from kcluster.events.partitions import BecameLeader, LeaderElected
+from kcluster.evidence.client_names import client_name
+from kcluster.evidence.group_history import FetchedOffset, group_home, offset_answers
+from kcluster.evidence.lookups import Facts, of_type
+from kcluster.invariants.observed import Append, ObservedPartition
+from kcluster.protocol.apis import APIS, ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+_HEARTBEAT: Final = APIS[ApiKey.STREAMS_GROUP_HEARTBEAT].name
+_LOST: Final = (
+    *(DISCONNECTED, REQUEST_TIMED_OUT),
+    *(ErrorCode.NOT_COORDINATOR.name, ErrorCode.COORDINATOR_NOT_AVAILABLE.name),
+)
+"""What a client gets in place of an answer: also of a coordinator that resigns after its write."""
 
 
 def group_losses(
@@ -31,19 +54,112 @@ def group_losses(
             if append.at_ms > written_ms:
                 continue
             if any(_is_of(record, group, committed) for record in decode_batch(append.batch)):
-                began_without = any(
-                    began.leader_epoch > append.epoch
-                    and began.start_offset <= append.base_offset
-                    and note.at_ms <= until_ms
-                    for note, began in facts.of_partition(
-                        (observed.topic, observed.partition), BecameLeader
-                    )
-                )
-                if not began_without:
+                if not _is_lost(facts, observed, append, until_ms):
                     break
                 links, allowed = losses(facts, observed, append, append.base_offset)
                 return [one for one in links if one.at_ms <= until_ms], allowed
     return [], Setting.NONE
+
+
+def deposed_answer(
+    facts: Facts, group: str, partition: Partition, offset: int, from_ms: int, until_ms: int
+) -> list[Link]:
+    """The election of a group's new coordinator, and the first answer of the old one between two
+    times to an OffsetFetch, with a committed offset of at most `offset`; none without such an
+    answer.  Kafka: a coordinator learns of its successor from the metadata alone, and has nothing
+    to write before it answers."""
+    home = group_home(facts.recorder, group)
+    elections = [] if home is None else facts.of_partition(home, LeaderElected)
+    for each in offset_answers(facts.recorder) if elections else ():
+        if (
+            isinstance(each, FetchedOffset)
+            and (each.group, each.partition) == (group, partition)
+            and from_ms <= each.at_ms <= until_ms
+            and each.offset <= offset
+        ):
+            before = [one for one in elections if one[0].at_ms <= each.at_ms]
+            if before and before[-1][1].new_leader != each.broker:
+                answered = OffsetAnswered(each.broker, group, each.offset)
+                return [link(before[-1][0]), Link(each.at_ms, answered)]
+    return []
+
+
+def lost_tasks(facts: Facts, unowned: Unowned) -> list[Link]:
+    """The assignment in which the tasks of a streams member changed, and the first heartbeat since
+    then whose answer the member did not get; none without such a member that has the partition, or
+    should have it."""
+    changed_ms = _changed_ms(facts, unowned)
+    clients = {
+        client_name(joined.client_id, facts.recorder.plan.fabric.clients): changed_ms[joined.member]
+        for _, joined in of_type(facts.notes, GroupMemberJoined)
+        if joined.group == unowned.group and joined.member in changed_ms
+    }
+    for error in facts.ledger.errors:
+        since_ms = clients.get(error.client)
+        is_lost = error.api == _HEARTBEAT and error.error in _LOST
+        if since_ms is not None and is_lost and error.at_ms >= since_ms:
+            assigned = [
+                note
+                for note, event in of_type(facts.notes, GroupAssigned)
+                if event.group == unowned.group and note.at_ms <= since_ms
+            ]
+            got = ErrorOfClient(error.error, error.client, error.api)
+            return [*map(link, assigned[-1:]), Link(error.at_ms, got)]
+    return []
+
+
+def _changed_ms(facts: Facts, unowned: Unowned) -> dict[str, int]:
+    """The streams members that have a partition or should have it, by the coordinator's log, with
+    the time at which their tasks last changed.  Task N of clients here is partition N of each
+    topic."""
+    _, task = unowned.partition
+    has: dict[str, set[int]] = {}
+    gives_back: dict[str, set[int]] = {}
+    wanted: dict[str, set[int]] = {}
+    changed_ms: dict[str, int] = {}
+    for at_ms, record in _group_records(facts, unowned.group, unowned.at_ms):
+        match record:
+            case StreamsGroupTargetAssignmentMember(member_id=member, value=value):
+                wanted[member] = _numbers(value and value.active_tasks)
+            case StreamsGroupCurrentMemberAssignment(member_id=member, value=value):
+                before = has.get(member)
+                has[member] = _numbers(value and value.active_tasks)
+                gives_back[member] = _numbers(value and value.active_tasks_pending_revocation)
+                if has[member] != before:
+                    changed_ms[member] = at_ms
+    return {
+        member: at_ms
+        for member, at_ms in changed_ms.items()
+        if any(task in of.get(member, ()) for of in (has, gives_back, wanted))
+    }
+
+
+def _numbers(tasks: Iterable[TaskIds] | None) -> set[int]:
+    return {number for ids in tasks or () for number in ids.partitions}
+
+
+def _group_records(facts: Facts, group: str, until_ms: int) -> Iterator[tuple[int, LogRecord]]:
+    """The records of a group in its coordinator's log before some time, in their order, without
+    those that were lost: (time, record)."""
+    home = group_home(facts.recorder, group)
+    for observed in facts.recorder.of_partition(home) if home is not None else ():
+        for append in observed.appends:
+            if append.at_ms < until_ms and not _is_lost(facts, observed, append):
+                for record in decode_batch(append.batch):
+                    if record.group_id == group:
+                        yield append.at_ms, record
+
+
+def _is_lost(
+    facts: Facts, observed: ObservedPartition, append: Append, until_ms: int | None = None
+) -> bool:
+    """Whether a later leader began without what was appended, until some time."""
+    return any(
+        began.leader_epoch > append.epoch
+        and began.start_offset <= append.base_offset
+        and (until_ms is None or note.at_ms <= until_ms)
+        for note, began in facts.of_partition((observed.topic, observed.partition), BecameLeader)
+    )
 
 
 def _is_of(record: LogRecord, group: str, committed: Partition | None) -> bool:
