@@ -246,14 +246,18 @@ class Reply:
     connection's next request may then come.
 
     `close_reason`: why the connection is closed after the answer; empty: it stays open.
+    `is_of_rule`: whether a fault rule has answered, or has changed the broker's answer.
     """
 
-    __slots__ = ("body", "close_reason", "request")
+    __slots__ = ("body", "close_reason", "is_of_rule", "request")
 
-    def __init__(self, request: Request, body: Any, close_reason: str = "") -> None:
+    def __init__(
+        self, request: Request, body: Any, close_reason: str = "", is_of_rule: bool = False
+    ) -> None:
         self.request = request
         self.body = body
         self.close_reason = close_reason
+        self.is_of_rule = is_of_rule
 
 
 @mypyc_attr(free_list_len=1)

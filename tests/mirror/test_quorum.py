@@ -13,6 +13,7 @@ from kcluster.apache_kafka.installation import Installation
 from kcluster.apache_kafka.processes import KafkaProcesses
 from kcluster.deaths import ProcessState
 from kcluster.mirror.quorum import KafkaQuorum
+from kcluster.operations.states import StateVerb
 
 JAVA = f"#!{sys.executable} -IS\nimport time\ntime.sleep(600)\n"
 ACTIVE = 3001
@@ -52,14 +53,14 @@ def test_quorum__a_paused_controller_is_no_voter(quorum: KafkaQuorum) -> None:
     assert quorum.states() == {3000: "up", ACTIVE: "paused", 3002: "up"}
     quorum.pause()
     assert not quorum.has_majority
-    assert quorum.state_for(starts=False, resumes=True) is ProcessState.PAUSED
+    assert quorum.state_for(StateVerb.RESUME) is ProcessState.PAUSED
     quorum.resume()
     assert quorum.states() == {3000: "up", ACTIVE: "active", 3002: "up"}
 
 
 def test_quorum__a_verb_meets_the_state_that_it_changes(quorum: KafkaQuorum) -> None:
     up = ProcessState.UP
-    assert quorum.state_for(starts=True, resumes=False) is up
+    assert quorum.state_for(StateVerb.START) is up
     quorum.kill()
-    assert quorum.state_for(starts=True, resumes=False) is ProcessState.DOWN
-    assert quorum.state_for(starts=False, resumes=False) is up
+    assert quorum.state_for(StateVerb.START) is ProcessState.DOWN
+    assert quorum.state_for(StateVerb.KILL) is up

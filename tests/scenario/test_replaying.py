@@ -52,7 +52,7 @@ def test_replay__a_shorter_session_shortens_the_gap_by_the_time_until_it_is_noti
     assert (here.noticed_ms, there.noticed_ms) == (11_000, 5_000)
     assert found.text == (
         "With broker.session.timeout.ms=3000, no client can write to orders-0 for"
-        " 3.4 s instead of 9.1 s, and nothing is lost."
+        " 3.5 s instead of 9.3 s, and nothing is lost."
     )
 
 
@@ -74,7 +74,7 @@ def test_replay__min_isr_above_the_rest_keeps_the_partition_from_being_written()
     found = replay(min_isr=3).difference
     assert found.gaps[1] is not None
     assert found.gaps[1].written_ms is None
-    assert "for more than 74.0 s instead of 9.1 s" in found.text
+    assert "for more than 74.0 s instead of 9.3 s" in found.text
 
 
 def test_replay__records_wait_while_the_isr_is_below_its_minimum() -> None:

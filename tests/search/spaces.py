@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kcluster.scenario.language.profiles import shipped_profile
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.search.schedule import Space, space_of
-from kcluster.search.widened import with_moves
+from kcluster.search.schedule import Space
+from kcluster.search.spaces import searched_space
 
 LOSING = """\
 topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}
@@ -41,5 +40,4 @@ steps:
 
 
 def space(text: str) -> Space:
-    scenario = Scenario.parse(text)
-    return space_of(scenario, with_moves(shipped_profile("overlapping_faults"), scenario))
+    return searched_space(Scenario.parse(text))

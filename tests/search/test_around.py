@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kcluster.config.files.tree import Map, from_yaml
+from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 from kcluster.search.around import WORKLOADS, around_topology
@@ -54,5 +57,11 @@ def test_around__records_for_compacted_topics_have_keys() -> None:
         assert run_scenario(scenario, "virtual", 1).verdict.outcome == "valid"
 
 
-def test_around__a_topology_without_topics_gets_one() -> None:
-    assert [*around("{brokers: 1}")[0].topology.topics] == ["orders"]
+@pytest.mark.parametrize("rest", ["", ", topics:", ", topics: null", ", topics: {}"])
+def test_around__a_topology_without_topics_gets_one(rest: str) -> None:
+    assert [*around(f"{{brokers: 1{rest}}}")[0].topology.topics] == ["orders"]
+
+
+def test_around__topics_of_a_wrong_kind_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="topics"):
+        around("{brokers: 1, topics: 3}")

@@ -75,3 +75,10 @@ def test_kafka_python_never_sends_again_after_a_batch_expired_in_flight() -> Non
     figures = counted(findings.expired_in_flight)
     assert figures["waited s"] == findings.WATCHED_FLUSH_S
     assert figures["never done"] > 30
+
+
+def test_kafka_python_never_adds_offsets_after_the_coordinator_has_died() -> None:
+    figures = counted(findings.offsets_never_sent)
+    assert figures["offsets sent"] == 0
+    assert figures["asked for the coordinator"] == 1
+    assert not figures["returned"]

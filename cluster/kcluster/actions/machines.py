@@ -31,7 +31,7 @@ _NO_ADDRESS: Final = "the controller has no address to change"
 
 @action("restart", short="brokers", example="restart: {brokers: 2, how: power, down: 500ms}")
 class Restart(OnBrokers, frozen=True):
-    """Stop brokers and start them again."""
+    """Stop brokers and start them again; a client comes back as a new process."""
 
     how: Annotated[str, _HOW, "How they stop, as in kill."] = "clean"
     down_ms: Annotated[int, duration(), "How long they are down."] = 100
@@ -45,6 +45,8 @@ class Restart(OnBrokers, frozen=True):
         chosen = stage.nodes(self.brokers)
         if self.new_address and stage.verbs.settled.controller_id in chosen:
             raise ClusterError(_NO_ADDRESS)
+        if self.new_address and not stage.verbs.clients.keys().isdisjoint(chosen):
+            raise ClusterError("a client has no address to change")
         death = DeathKind(self.how)
         leaving: set[int] = set()
 
@@ -65,14 +67,16 @@ def _start_when_down(
     new_address: bool = False,
     then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start a broker that is shutting down, once it has been down for `down_ms`; then call
+    """Start a process that is shutting down, once it has been down for `down_ms`; then call
     `then`."""
-    process = stage.dispatcher.processes[broker_id]
+
+    def is_down() -> bool:
+        return stage.verbs.state(broker_id) is ProcessState.DOWN
 
     def start() -> None:
         then()
-        if process.state is not ProcessState.DOWN:
-            return  # another step has started the broker
+        if not is_down():
+            return  # another step has started it
         if new_address:
             stage.verbs.readdress(broker_id)
         stage.verbs.start(broker_id)
@@ -80,7 +84,7 @@ def _start_when_down(
     def wait() -> None:
         stage.at(stage.now_ms + down_ms, lambda: stage.attempt("restart", start))
 
-    stage.when(lambda: process.state is ProcessState.DOWN, wait)
+    stage.when(is_down, wait)
 
 
 @action(

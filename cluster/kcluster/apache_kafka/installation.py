@@ -16,7 +16,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Final
 
@@ -92,12 +94,21 @@ def find_installation(
     key = hashlib.sha256(f"{java_text}\n{class_path}".encode()).hexdigest()[:16]
     archive = cache_directory() / "classes" / f"kafka-{version}-{key}.jsa"
     if not archive.exists():
-        log(f"archiving the classes of Kafka {version} for quicker starts; this once")
-        problem = make_archive(java, class_path, archive)
+        with _alone(archive.parent):
+            problem = _archived(installation, archive, log)
         if problem is not None:
             log(f"no archive, so that each node starts more slowly: {problem}")
             return installation
     return replace(installation, archive=archive)
+
+
+def _archived(installation: Installation, archive: Path, log: Callable[[str], None]) -> str | None:
+    """Make the archive, unless another process has made it meanwhile.  Returns the reason if that
+    fails."""
+    if archive.exists():
+        return None
+    log(f"archiving the classes of Kafka {installation.version} for quicker starts; this once")
+    return make_archive(installation.java, installation.class_path, archive)
 
 
 def version_for(topology: Topology) -> str:
@@ -169,12 +180,23 @@ def fetched_jars(version: str, log: Callable[[str], None]) -> list[Path]:
         raise ClusterError(f"{version} is no version such as {PATCHES[latest().name]}")
     place = cache_directory() / f"kafka-{version}"
     if not place.is_dir():
-        _fetch(version, place, log)
+        with _alone(place.parent):
+            if not place.is_dir():
+                _fetch(version, place, log)
     return sorted(place.glob("*.jar"))
 
 
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """One process at a time: two Mavens at once remove each other's partial files."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / ".lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        yield
+
+
 def _fetch(version: str, place: Path, log: Callable[[str], None]) -> None:
-    """Fetch the jars into a new directory, which appears as a whole: others may do it too."""
+    """Fetch the jars into a new directory, which appears as a whole: others look for it."""
     maven = shutil.which("mvn")
     if maven is None:
         raise ClusterError(
@@ -182,7 +204,6 @@ def _fetch(version: str, place: Path, log: Callable[[str], None]) -> None:
             " unpacked Kafka with --kafka-home DIR"
         )
     log(f"fetching the jars of Kafka {version} with Maven (60 MB); this once")
-    place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetching-") as temporary:
         pom, jars = Path(temporary, "pom.xml"), Path(temporary, "jars")
         pom.write_text(_POM.format(version=version))
@@ -202,11 +223,7 @@ def _fetch(version: str, place: Path, log: Callable[[str], None]) -> None:
         if ended.returncode or not any(jars.glob("kafka_2.*.jar")):
             reason = _first_line(ended.stdout + ended.stderr).removeprefix("[ERROR] ")
             raise ClusterError(f"Maven could not fetch Kafka {version}: {reason}")
-        try:
-            jars.rename(place)
-        except OSError:
-            if not place.is_dir():  # another process was quicker
-                raise
+        jars.rename(place)
 
 
 def _unpacked_jars(home: Path) -> list[Path]:

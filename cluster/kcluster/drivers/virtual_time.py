@@ -401,14 +401,15 @@ def start_client(
     comes in; None: as the topology's first user, if it must be a user."""
     access = plan.default_access if access is None else access
     client_id = FIRST_CLIENT_ID + len(time.clients)
-    rng = Random(f"{plan.seed}/{client_id}")
+    # By its name, so that a client less does not change the luck of the others.
+    name = plan.fabric.add_client(client_id, getattr(client, "name", ""))
+    rng = Random(f"{plan.seed}/client {name}")
     identity = UNAUTHENTICATED if access == OPEN else access.identity
     if identity.protocol.has_tls:
         time.tls_round_trips[access.listener] = plan.tls_round_trips(access)
     wire = ClientWire(time, client_id, plan.brokers_with(access.listener), rng, kafka_id, identity)
     started = with_logins(client, access, lambda: time.now_ms)
     time.clients[client_id] = started
-    plan.fabric.clients[client_id] = getattr(client, "name", "")
     started.start(wire, time.now_ms)
     time.settle()
     return wire

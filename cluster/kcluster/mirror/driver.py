@@ -49,6 +49,7 @@ from kcluster.mirror.nodes import MirrorBroker, MirrorController
 from kcluster.mirror.passing import GroundProxy
 from kcluster.mirror.quorum import KafkaQuorum
 from kcluster.mirror.requests import ControllerRequests, NodeRequests, describe_quorum
+from kcluster.mirror.transactions import TransactionWatch
 from kcluster.operations.admin import create_acls_request
 from kcluster.operations.errors import ClusterError
 from kcluster.partition.disk import Disk
@@ -106,6 +107,10 @@ class KafkaDriver(LiveDriver):
         self.quorum = KafkaQuorum(processes, lambda: self.state.leader)
         self._requests = ControllerRequests(quorum, lambda: self._tail.leader, self._login)
         self._brokers: dict[int, NodeRequests] = {}
+        self.looked_ms = 0
+        """The ends of logs are not older than this time."""
+        self.transactions: TransactionWatch | None = None
+        """What is known of open transactions, if a scenario has some."""
         self._cut_off: set[int] = set()
         """The brokers that a cut keeps from the controller."""
         self._greenlets: list[gevent.Greenlet] = []
@@ -374,25 +379,36 @@ class KafkaDriver(LiveDriver):
     # ------------------------------------------------------------------------- the ends of logs
 
     def _look(self) -> None:
-        """Ask the brokers from time to time where their logs end."""
+        """Ask the brokers from time to time where their logs end, and what is open in them."""
         while True:
             gevent.sleep(ENDS_EVERY_S)
+            began_ms = self.now_ms()
             greenlets = [gevent.spawn(self._look_at, each) for each in self._mirrors()]
             gevent.joinall(greenlets)
+            if all(each.value for each in greenlets):
+                self.looked_ms = began_ms
+            if self.transactions is not None:
+                serving = filter(self._is_serving, self._mirrors())
+                asked = [(self._brokers[each.node_id], each.led) for each in serving]
+                self.transactions.ask(asked, are_all=len(asked) == len(self._brokers))
             self._run_command(lambda: None)  # conditions are tested again
 
-    def _look_at(self, broker: MirrorBroker) -> None:
-        process = self.dispatcher.processes[broker.node_id]
-        if not broker.is_serving or process.state is not ProcessState.UP:
-            return
+    def _is_serving(self, broker: MirrorBroker) -> bool:
+        state = self.dispatcher.processes[broker.node_id].state
+        return broker.is_serving and state is ProcessState.UP
+
+    def _look_at(self, broker: MirrorBroker) -> bool:
+        """Ask a broker where its logs end.  Returns False if it serves, and does not answer."""
+        if not self._is_serving(broker):
+            return True
         replicas = broker.replicas.all()
         hosted = [(each.topic, each.partition) for each in replicas]
-        led = [(each.topic, each.partition) for each in replicas if each.is_leader]
         try:
-            ends = read_ends(self._brokers[broker.node_id], hosted, led)
+            ends = read_ends(self._brokers[broker.node_id], hosted, broker.led)
         except NoAnswer:
-            return
+            return False
         broker.report(ends)
+        return True
 
     # -------------------------------------------------------------------------- users' requests
 

@@ -57,7 +57,7 @@ def _offsets(
                 for number in numbers
             ],
         )
-        for topic, numbers in _by_topic(partitions).items()
+        for topic, numbers in by_topic(partitions).items()
     ]
     answer = node.ask(
         ask(replica_id=replica_id, isolation_level=0, topics=topics), m.ListOffsetsResponse
@@ -117,7 +117,8 @@ def _fetched(
     return found
 
 
-def _by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    """The partition numbers of each topic."""
     found: dict[str, list[int]] = {}
     for topic, number in partitions:
         found.setdefault(topic, []).append(number)

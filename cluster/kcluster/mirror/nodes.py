@@ -39,7 +39,7 @@ from kcluster.controller.node_view import ControllerNodeView
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
-from kcluster.mirror.logs import LogEnds
+from kcluster.mirror.logs import LogEnds, Partition
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.principals import BrokerEndpoint
@@ -240,6 +240,11 @@ class MirrorBroker(BrokerNodeView):
             if replica.topic_id == topic_id:
                 self._replicas.remove(replica)
                 self._disk.remove(topic_id, replica.partition)
+
+    @property
+    def led(self) -> list[Partition]:
+        """The partitions that the broker leads: topic and number."""
+        return [(each.topic, each.partition) for each in self._replicas.all() if each.is_leader]
 
     def report(self, ends: LogEnds) -> None:
         """Take over what Kafka has told of the ends of the logs."""

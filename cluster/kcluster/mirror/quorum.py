@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import Final
 
 from kcluster.apache_kafka.processes import KafkaProcesses
-from kcluster.deaths import ProcessState
+from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.errors import ClusterError
+from kcluster.operations.states import ACTS_ON, StateVerb
 
 ACTIVE: Final = "active"
 
@@ -51,15 +52,11 @@ class KafkaQuorum:
             for each in self.ids
         }
 
-    def state_for(self, starts: bool, resumes: bool) -> ProcessState:
-        """The state that a verb for `controller` meets.  `starts`, `resumes`: whether it is one
-        that acts on controllers that are down, or paused."""
-        states = [self._state(each) for each in self.ids]
-        if starts and ProcessState.DOWN in states:
-            return ProcessState.DOWN
-        if resumes and ProcessState.PAUSED in states:
-            return ProcessState.PAUSED
-        return next((x for x in (ProcessState.UP, ProcessState.PAUSED) if x in states), states[0])
+    def state_for(self, verb: StateVerb) -> ProcessState:
+        """The state that a verb for `controller` meets: one that it changes, if a controller has
+        it."""
+        states = sorted(map(self._state, self.ids), key=list(ProcessState).index)
+        return next((state for state in states if state in ACTS_ON[verb]), states[0])
 
     def kill(self) -> None:
         """Kill the active controller, else one that runs; ClusterError if none does."""
@@ -106,3 +103,37 @@ class KafkaQuorum:
         if not self._processes.is_running(controller):
             return ProcessState.DOWN
         return ProcessState.PAUSED if controller in self._paused else ProcessState.UP
+
+
+class ControllerProcesses:
+    """The processes of several controllers, as the one RunningProcess that verbs know.  `change`:
+    changes them, and what mirrors them."""
+
+    label = "the controller"
+
+    def __init__(self, quorum: KafkaQuorum, change: Callable[[Callable[[], None]], None]) -> None:
+        self._quorum = quorum
+        self._change = change
+
+    @property
+    def state(self) -> ProcessState:
+        return ProcessState.UP if self._quorum.has_majority else ProcessState.DOWN
+
+    def state_for(self, verb: StateVerb) -> ProcessState:
+        return self._quorum.state_for(verb)
+
+    def end(self, how: DeathKind) -> None:
+        self._change(self._quorum.kill)
+
+    def start(self, kafka_version: str | None) -> None:
+        self._change(self._quorum.start)
+
+    def pause(self) -> None:
+        self._change(self._quorum.pause)
+
+    def resume(self) -> None:
+        self._change(self._quorum.resume)
+
+    def restore(self) -> None:
+        self.resume()
+        self.start(None)

@@ -18,7 +18,7 @@ from kcluster.faults.rules import Rule
 from kcluster.mirror import limits
 from kcluster.mirror.driver import KafkaDriver
 from kcluster.mirror.limits import KafkaLimit, RefusedOnKafka
-from kcluster.mirror.quorum import KafkaQuorum
+from kcluster.mirror.quorum import ControllerProcesses
 from kcluster.mirror.settled import KafkaSettled
 from kcluster.network.fabric import Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID
@@ -28,8 +28,8 @@ from kcluster.operations.admin import OnEnd
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.links import Layers, Links
 from kcluster.operations.node_sets import NodeSets
+from kcluster.operations.processes import RunningProcess
 from kcluster.operations.python_values import text_in
-from kcluster.operations.states import Chosen, StateVerb, choose
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
@@ -49,59 +49,21 @@ class KafkaVerbs(Verbs):
         self.links = KafkaLinks(dispatcher, driver.real, driver.note_silence)
         self.network = NodeSets(plan, dispatcher, self.links, self.settled)
 
-    def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
-        starts, resumes = verb is StateVerb.START, verb is StateVerb.RESUME
-        states = [
-            (each, quorum.state_for(starts, resumes) if quorum is not None else self.state(each))
-            for each in nodes
-            for quorum in [self._several(each)]
-        ]
-        return choose(verb, states, can_wait)
-
     def kill(self, broker_id: int, how: DeathKind) -> None:
         if how is DeathKind.POWER:
             raise RefusedOnKafka(limits.POWER_LOSS)
-        quorum = self._several(broker_id)
-        if quorum is None:
-            super().kill(broker_id, how)
-        else:
-            self._driver.change_quorum(quorum.kill)
+        super().kill(broker_id, how)
 
     def start(self, broker_id: int, kafka_version: str | None = None) -> None:
         if kafka_version is not None:
             raise RefusedOnKafka(limits.UPGRADE)
-        quorum = self._several(broker_id)
-        if quorum is None:
-            super().start(broker_id)
-        else:
-            self._driver.change_quorum(quorum.start)
+        super().start(broker_id)
 
-    def pause(self, broker_id: int) -> None:
-        quorum = self._several(broker_id)
-        if quorum is None:
-            super().pause(broker_id)
-        else:
-            self._driver.change_quorum(quorum.pause)
-
-    def resume(self, broker_id: int) -> None:
-        quorum = self._several(broker_id)
-        if quorum is None:
-            super().resume(broker_id)
-        else:
-            self._driver.change_quorum(quorum.resume)
-
-    def restore(self, broker_id: int) -> None:
-        quorum = self._several(broker_id)
-        if quorum is None:
-            super().restore(broker_id)
-            return
-        self._driver.change_quorum(quorum.resume)
-        self._driver.change_quorum(quorum.start)
-
-    def _several(self, node_id: int) -> KafkaQuorum | None:
-        """The quorum, for a node that stands for several controllers."""
+    def _running(self, node_id: int) -> RunningProcess:
         quorum = self._driver.quorum
-        return quorum if node_id == CONTROLLER_ID and not quorum.is_single else None
+        if node_id == CONTROLLER_ID and not quorum.is_single:
+            return ControllerProcesses(quorum, self._driver.change_quorum)
+        return super()._running(node_id)
 
     def readdress(self, broker_id: int) -> None:
         raise RefusedOnKafka(limits.NEW_ADDRESS)

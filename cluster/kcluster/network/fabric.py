@@ -131,6 +131,11 @@ class Fabric:
             rng = self._rngs[link] = self._streams(name)
         return rng
 
+    def add_client(self, node_id: int, name: str) -> str:
+        """List a client's node among the clients.  Returns its `node_name`."""
+        self.clients[node_id] = name
+        return self.node_name(node_id)
+
     def node_name(self, node_id: int) -> str:
         """The name of a node, which does not depend on other clients: `2`, `shop`; `shop#1` for the
         second client of this name."""

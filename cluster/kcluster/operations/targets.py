@@ -35,7 +35,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _ALL_BUT: Final = "all but "
 
 
-OF_PROCESSES: Final = ("kill", "stop", "start", "pause", "resume")
+OF_PROCESSES: Final = ("kill", "stop", "start", "restart", "pause", "resume")
 """The verbs for processes, which take brokers and the workload's clients."""
 
 

@@ -1,7 +1,8 @@
 """The operations of users on a cluster, in either driver: checks, then the change, without waiting.
 
-Owns: the conditions for each operation, the text of a refusal.  Never: waits for the consequences
-(`Cluster` and `VirtualDriver` do).  Kafka: kill, iptables, kafka-leader-election.
+Owns: the conditions for each operation, the text of a refusal, what a verb does to the process of a
+node or of a client.  Never: waits for the consequences (`Cluster` and `VirtualDriver` do).
+Kafka: kill, iptables, kafka-leader-election.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ from kcluster.operations.group_calls import (
 from kcluster.operations.links import Links
 from kcluster.operations.logs import fewest_copies
 from kcluster.operations.node_sets import NodeSets
+from kcluster.operations.processes import RunningClient, RunningProcess
 from kcluster.operations.programs import NoPrograms, RunningPrograms
 from kcluster.operations.python_values import MAX_INT, number_in, text_in, wrong
-from kcluster.operations.running_clients import RunningClient
 from kcluster.operations.settled import Settled
-from kcluster.operations.states import Chosen, StateVerb, WrongState, choose
+from kcluster.operations.states import ACTS_ON, Chosen, StateVerb, WrongState, choose
 from kcluster.principals import USER_TYPE, Principal
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -85,7 +86,8 @@ class Verbs:
 
     def choose(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
         """The nodes on which the verb acts now, and the nodes that it leaves alone."""
-        return choose(verb, [(node, self.state(node)) for node in nodes], can_wait)
+        met = [(node, self._running(node).state_for(verb)) for node in nodes]
+        return choose(verb, met, can_wait)
 
     def chosen(self, verb: StateVerb, nodes: Sequence[int], can_wait: bool = True) -> Chosen:
         """The nodes on which the verb acts now; WrongState if a single node is named and its state
@@ -93,7 +95,7 @@ class Verbs:
         chosen = self.choose(verb, nodes, can_wait)
         if len(nodes) == 1 and not chosen.nodes:
             ((node, state),) = chosen.left_alone
-            raise WrongState(f"{self._name(node)} is {state}", chosen.left_alone)
+            raise WrongState(f"{self._running(node).label} is {state}", chosen.left_alone)
         return chosen
 
     def on_each(
@@ -122,49 +124,16 @@ class Verbs:
         """End a process, or ask it to shut down (`clean`).  The controller's id is allowed here and
         in the other methods: after its next start, another voter is active, with this metadata
         log."""
-        self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
-        client = self.clients.get(broker_id)
-        if client is not None:
-            _end(client, how)
-        elif how is DeathKind.CLEAN and broker_id != self.settled.controller_id:
-            self._dispatcher.shut_down(broker_id, int(SHUT_DOWN_LIMIT_S * 1e6))
-        else:
-            self._dispatcher.take_down(broker_id, how)
+        self._process(broker_id, StateVerb.KILL).end(how)
 
     def start(self, broker_id: int, kafka_version: str | None = None) -> None:
         """Start a process that is down; with a release, it runs as that release from now on."""
-        self._process(broker_id, ProcessState.DOWN)
-        client = self.clients.get(broker_id)
-        if client is not None:
-            if kafka_version is not None:
-                raise ClusterError(f"client {client.name} has no release of Kafka")
-            client.start()
-            return
-        disk = self._plan.disks.get(broker_id)
-        if disk is not None and disk.is_full:
-            raise ClusterError(f"broker {broker_id} cannot start: its disk is full")
-        if kafka_version is not None:
-            self._plan.releases[broker_id] = release(kafka_version)
-        self._dispatcher.start(broker_id)
+        self._process(broker_id, StateVerb.START).start(kafka_version)
 
     def restore(self, broker_id: int) -> None:
         """Undo an operation on a process: resume it if it is paused, start it if it is down, or
         start it as soon as its controlled shutdown is over."""
-        dispatcher = self._dispatcher
-        client = self.clients.get(broker_id)
-        if client is not None:
-            if client.state is ProcessState.PAUSED:
-                client.resume()
-            elif client.state is ProcessState.DOWN:
-                client.start()
-            return
-        process = dispatcher.processes[self.node(broker_id)]
-        if process.state is ProcessState.PAUSED:
-            self.resume(broker_id)
-        if process.state is ProcessState.DOWN:
-            self.start(broker_id)
-        elif dispatcher.is_shutting_down(broker_id):
-            dispatcher.start_after_shutdown(broker_id)
+        self._running(broker_id).restore()
 
     def restore_all(self) -> Iterator[str]:
         """Restore every process; yields the reason for each process that cannot be restored.  A
@@ -180,7 +149,7 @@ class Verbs:
 
     def readdress(self, broker_id: int) -> None:
         """Give a broker that is down another port, which clients learn from metadata."""
-        self._process(broker_id, ProcessState.DOWN)
+        self._check_state(broker_id, ProcessState.DOWN)
         old = self._plan.endpoints[self.broker(broker_id)]
         ports = self._dispatcher.outlet.new_ports(broker_id, len(old))
         moved = tuple(replace(one, port=port) for one, port in zip(old, ports, strict=True))
@@ -225,7 +194,7 @@ class Verbs:
     def remove_broker(self, broker_id: int, on_end: OnEnd) -> None:
         """Unregister a broker that is down, for good.  Its replicas stay assigned to it, as in
         Kafka: reassign them first."""
-        self._process(broker_id, ProcessState.DOWN)
+        self._check_state(broker_id, ProcessState.DOWN)
         self._dispatcher.processes[self.broker(broker_id)].is_removed = True
         del self._plan.endpoints[broker_id]
         self.admin.unregister(broker_id, on_end)
@@ -233,7 +202,7 @@ class Verbs:
     def fill_disk(self, broker_id: int) -> None:
         """Fill a broker's only log directory: the broker halts, and cannot start until space is
         freed.  Kafka: LogDirFailureChannel, "all log dirs have failed"."""
-        self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+        self._check_state(broker_id, ProcessState.UP, ProcessState.PAUSED)
         self._plan.disks[self.broker(broker_id)].is_full = True
         self._dispatcher.note(DiskFull(broker_id))
         self._dispatcher.take_down(broker_id, DeathKind.KILL)
@@ -276,7 +245,7 @@ class Verbs:
                 raise ClusterError(f"broker {broker_id} has no listener with SASL")
         running = [each for each in broker_ids if self.state(each) is not ProcessState.DOWN]
         for broker_id in running or broker_ids:
-            self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+            self._check_state(broker_id, ProcessState.UP, ProcessState.PAUSED)
             self._dispatcher.dispatch(broker_id, EndSessions(user))
 
     def expire_tokens(self, user: str) -> list[bytes]:
@@ -298,21 +267,11 @@ class Verbs:
 
     def pause(self, broker_id: int) -> None:
         """Pause a process, as by SIGSTOP."""
-        self._process(broker_id, ProcessState.UP)
-        client = self.clients.get(broker_id)
-        if client is not None:
-            client.pause()
-        else:
-            self._dispatcher.pause(broker_id)
+        self._process(broker_id, StateVerb.PAUSE).pause()
 
     def resume(self, broker_id: int) -> None:
         """Resume a paused process."""
-        self._process(broker_id, ProcessState.PAUSED)
-        client = self.clients.get(broker_id)
-        if client is not None:
-            client.resume()
-        else:
-            self._dispatcher.resume(broker_id)
+        self._process(broker_id, StateVerb.RESUME).resume()
 
     # -------------------------------------------------------------------------- leaders
 
@@ -529,34 +488,130 @@ class Verbs:
 
     def state(self, node_id: int) -> ProcessState:
         """The state of the process of a broker, of the controller, or of a workload's client."""
+        return self._running(node_id).state
+
+    def _running(self, node_id: int) -> RunningProcess:
+        """The process of a node, whatever its state; ClusterError if it is not ours."""
         client = self.clients.get(node_id)
         if client is not None:
-            return client.state
+            return WorkloadProcess(client)
         name = self._dispatcher.fabric.clients.get(node_id)
         if name is not None:
             text = "is no client of a scenario's workload; only their processes are here"
             raise ClusterError(f"client {name or node_id} {text}")
-        return self._dispatcher.processes[self.node(node_id)].state
-
-    def _process(self, node_id: int, *allowed: ProcessState) -> None:
-        state = self.state(node_id)
-        if state not in allowed:
-            raise ClusterError(f"{self._name(node_id)} is {state}")
-
-    def _name(self, node_id: int) -> str:
-        if node_id in self.clients:
-            return f"client {self.clients[node_id].name}"
         is_controller = node_id == self.settled.controller_id
-        return "the controller" if is_controller else f"broker {node_id}"
+        return NodeProcess(self._plan, self._dispatcher, self.node(node_id), is_controller)
+
+    def _process(self, node_id: int, verb: StateVerb) -> RunningProcess:
+        """A process on which the verb has an effect; ClusterError if its state is another."""
+        process = self._running(node_id)
+        _refuse_unless(process, process.state_for(verb), ACTS_ON[verb])
+        return process
+
+    def _check_state(self, node_id: int, *allowed: ProcessState) -> None:
+        process = self._running(node_id)
+        _refuse_unless(process, process.state, allowed)
 
 
-def _end(client: RunningClient, how: DeathKind) -> None:
-    if how is DeathKind.KILL:
-        client.kill()
-    elif how is DeathKind.CLEAN:
-        client.stop()
-    else:
-        raise ClusterError(f"client {client.name} has no disk: {how} is for brokers")
+class NodeProcess:
+    """The process of a broker or of the controller, as RunningProcess."""
+
+    def __init__(
+        self, plan: Plan, dispatcher: Dispatcher, node_id: int, is_controller: bool
+    ) -> None:
+        self._plan = plan
+        self._dispatcher = dispatcher
+        self._id = node_id
+        self._is_controller = is_controller
+
+    @property
+    def label(self) -> str:
+        return "the controller" if self._is_controller else f"broker {self._id}"
+
+    @property
+    def state(self) -> ProcessState:
+        return self._dispatcher.processes[self._id].state
+
+    def state_for(self, verb: StateVerb) -> ProcessState:
+        return self.state
+
+    def end(self, how: DeathKind) -> None:
+        if how is DeathKind.CLEAN and not self._is_controller:
+            self._dispatcher.shut_down(self._id, int(SHUT_DOWN_LIMIT_S * 1e6))
+        else:
+            self._dispatcher.take_down(self._id, how)
+
+    def start(self, kafka_version: str | None) -> None:
+        disk = self._plan.disks.get(self._id)
+        if disk is not None and disk.is_full:
+            raise ClusterError(f"{self.label} cannot start: its disk is full")
+        if kafka_version is not None:
+            self._plan.releases[self._id] = release(kafka_version)
+        self._dispatcher.start(self._id)
+
+    def pause(self) -> None:
+        self._dispatcher.pause(self._id)
+
+    def resume(self) -> None:
+        self._dispatcher.resume(self._id)
+
+    def restore(self) -> None:
+        if self.state is ProcessState.PAUSED:
+            self.resume()
+        if self.state is ProcessState.DOWN:
+            self.start(None)
+        elif self._dispatcher.is_shutting_down(self._id):
+            self._dispatcher.start_after_shutdown(self._id)
+
+
+class WorkloadProcess:
+    """The process of a workload's client, as RunningProcess."""
+
+    def __init__(self, client: RunningClient) -> None:
+        self._client = client
+
+    @property
+    def label(self) -> str:
+        return f"client {self._client.name}"
+
+    @property
+    def state(self) -> ProcessState:
+        return self._client.state
+
+    def state_for(self, verb: StateVerb) -> ProcessState:
+        return self.state
+
+    def end(self, how: DeathKind) -> None:
+        if how is DeathKind.KILL:
+            self._client.kill()
+        elif how is DeathKind.CLEAN:
+            self._client.stop()
+        else:
+            raise ClusterError(f"{self.label} has no disk: {how} is for brokers")
+
+    def start(self, kafka_version: str | None) -> None:
+        if kafka_version is not None:
+            raise ClusterError(f"{self.label} has no release of Kafka")
+        self._client.start()
+
+    def pause(self) -> None:
+        self._client.pause()
+
+    def resume(self) -> None:
+        self._client.resume()
+
+    def restore(self) -> None:
+        if self.state is ProcessState.PAUSED:
+            self.resume()
+        elif self.state is ProcessState.DOWN:
+            self.start(None)
+
+
+def _refuse_unless(
+    process: RunningProcess, state: ProcessState, allowed: Collection[ProcessState]
+) -> None:
+    if state not in allowed:
+        raise ClusterError(f"{process.label} is {state}")
 
 
 def _no_topic(topic: str, topics: Collection[str], suffix: str = "") -> str:

@@ -293,7 +293,7 @@ class FaultGate:
         delivery = self._delivery
         if delivery.tap is not None:
             delivery.tap(delivery.now_us, node_id, request)
-        delivery.send_reply(node_id, Reply(request, body))
+        delivery.send_reply(node_id, Reply(request, body, is_of_rule=True))
 
     # --------------------------------------------------------------------- replies from brokers
 
@@ -414,4 +414,6 @@ class FaultGate:
 
 
 def _changed(change: AnswerChange, _node_id: int, reply: Reply) -> Reply:
-    return reply if reply.body is None else Reply(reply.request, change(reply.body))
+    if reply.body is None:
+        return reply
+    return Reply(reply.request, change(reply.body), is_of_rule=True)

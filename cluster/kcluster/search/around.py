@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 from kcluster.config.files.problems import Problem
-from kcluster.config.files.tree import Map, MapEntry, from_python
+from kcluster.config.files.tree import Map, MapEntry, Scalar, from_python
 from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.json_types import JsonObject
@@ -36,7 +36,7 @@ def around_topology(
 ) -> list[Scenario]:
     """The scenarios of a topology's tree.  ScenarioError for a topology with problems; `problems`:
     those of its text."""
-    if "topics" not in node.entries:
+    if _has_no_topics(node):
         node = Map({**node.entries, "topics": MapEntry(from_python({"orders": {"partitions": 2}}))})
     root = Map({"topology": MapEntry(node)})
     bare = read_scenario(root, source, {}, [*problems])
@@ -45,6 +45,16 @@ def around_topology(
         read_scenario(root, source, {"workload": workload, "duration": DURATION}, [])
         for workload in (_plain(bare.topology), *drawn)
     ]
+
+
+def _has_no_topics(node: Map) -> bool:
+    topics = node.entries.get("topics")
+    match topics and topics.value:
+        case None | Scalar(text=None):
+            return True
+        case Map() as named:
+            return not named.entries
+    return False
 
 
 def _plain(topology: Topology) -> JsonObject:

@@ -11,6 +11,7 @@ from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
 
 SHOP = "{topic: orders, name: shop, rate: 100/s}"
+KEYED_SHOP = "{topic: orders, name: shop, rate: 100/s, keys: 20}"
 DESK = "{topic: orders, name: desk, rate: 100/s, transactions: {every: 5, timeout: 60s}}"
 READERS = "{topics: orders, name: reader, group: billing, members: 2}"
 
@@ -35,6 +36,9 @@ workload:
 duration: 4s
 steps:
 {lines}{more}"""
+
+
+FAULTS = "{at: 1s, faults: {profile: {kinds: [%s]}}}"
 
 
 def played(*steps: str, clock: str = "virtual", **keys: str) -> RunResult:
@@ -65,6 +69,13 @@ def test_kill__a_producer_that_is_started_again_goes_on_with_its_numbers() -> No
     assert len(values) == pytest.approx(300, abs=5), "what was not sent meanwhile is not made up"
     assert times_of(result, ClientDown) == [1_000]
     assert times_of(result, ClientStarted) == [2_000]
+
+
+def test_restart__of_a_client_is_a_new_process() -> None:
+    result = played("{at: 1s, restart: {brokers: client reader-1, how: kill, down: 500ms}}")
+    assert result.failures == []
+    assert times_of(result, ClientDown) == [1_000]
+    assert times_of(result, ClientStarted) == [1_500]
 
 
 def test_kill__a_group_waits_for_the_session_of_a_dead_member() -> None:
@@ -113,8 +124,7 @@ def test_kill__a_share_group_delivers_again_what_a_dead_member_held() -> None:
 def test_kill__the_run_goes_on_until_a_share_member_has_the_partitions_of_the_dead_one() -> None:
     consumer = "{topics: orders, name: reader, group: billing, share: true}"
     kill = "{at: 3700ms, kill: client reader, for: 200ms}"
-    shop = "{topic: orders, name: shop, rate: 100/s, keys: 20}"
-    one = text(kill, producer=shop, consumer=consumer)
+    one = text(kill, producer=KEYED_SHOP, consumer=consumer)
     one = one.replace("brokers: 3", "brokers: 1").replace("profile: fast", "profile: kafka")
     result = run_scenario(Scenario.parse(one), "virtual", 1)
     assert result.failures == []
@@ -127,7 +137,7 @@ def test_workload__what_is_sent_after_the_last_consumer_has_stopped_is_not_unsee
 
 
 def test_pause__a_member_that_stood_still_joins_again() -> None:
-    result = played("{at: 1s, pause: client reader-1, for: 1s}")
+    result = played("{at: 1s, pause: client reader-1, for: 1s}", producer=KEYED_SHOP)
     assert result.failures == []
     assert times_of(result, GroupMemberExpired)
     assert readers_after(result, 1_010, 2_000) == {"reader-2"}
@@ -141,7 +151,7 @@ def test_pause__a_short_one_costs_nothing() -> None:
 
 
 def test_stop__a_member_leaves_its_group() -> None:
-    result = played("{at: 1s, stop: client reader-1, for: 1s}")
+    result = played("{at: 1s, stop: client reader-1, for: 1s}", producer=KEYED_SHOP)
     assert result.failures == []
     assert times_of(result, GroupMemberLeft)[0] == 1_000
     assert not times_of(result, GroupMemberExpired)
@@ -187,6 +197,7 @@ def test_two_steps_at_once__the_second_finds_the_client_dead() -> None:
         ("{at: 1s, kill: {brokers: client shop, how: power}}", "client shop has no disk"),
         ("{at: 1s, start: client shop}", "client shop is up"),
         ("{at: 1s, resume: client shop}", "client shop is up"),
+        ("{at: 1s, restart: {brokers: client shop, new_address: true}}", "has no address"),
         ("{at: 1s, start: {brokers: client shop, kafka_version: '3.9'}}", "client shop is up"),
     ],
 )
@@ -199,8 +210,9 @@ def test_what_cannot_be_done_is_said(step: str, problem: str) -> None:
     ("step", "problem"),
     [
         ("{at: 1s, kill: client sohp}", "did you mean shop?"),
-        ("{at: 1s, restart: client shop}", "client shop is a client; restart takes brokers"),
         ("{at: 1s, fill_disk: client shop}", "client shop is a client; fill_disk takes brokers"),
+        (FAULTS % "restart: client sohp", "restart: client sohp: no such client; did you mean"),
+        (FAULTS % "move: {partition: orders-9, to: 1}", "orders has 4 partitions, not one"),
     ],
 )
 def test_names_are_checked_before_the_run(step: str, problem: str) -> None:
@@ -218,3 +230,16 @@ def test_the_same_steps_live() -> None:
     )
     assert result.failures == []
     assert len(times_of(result, ClientStarted)) == 2
+
+
+def test_restart__a_late_request_of_a_dead_process_breaks_no_order() -> None:
+    slow = "{at: 900ms, rule: {api: Produce, delay: 800ms, of: request}, for: 150ms}"
+    result = played(slow, "{at: 1s, kill: client shop, for: 300ms}", producer=KEYED_SHOP)
+    lives = {send.value: send.life for send in result.ledger.sends}
+    read = [
+        lives[record.value or b""]
+        for record in result.ledger.reads
+        if record.partition == ("orders", 0)
+    ]
+    assert result.failures == []
+    assert 1 in read[read.index(2) :], "no request of the first process was late"

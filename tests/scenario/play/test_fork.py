@@ -83,7 +83,7 @@ def test_fork__the_difference_is_one_sentence() -> None:
     assert lost > 5
     assert found.difference.text == (
         f"With acks=1, {lost} acknowledged records are lost, the first ack of orders-0"
-        " comes 8.9 s later, and broker 3 leads orders-0 instead of broker 2."
+        " comes 8.3 s later, and broker 3 leads orders-0 instead of broker 2."
     )
     assert futures("isolate: 3").difference.text == "Clients notice no difference."
     fewer = replace(found.difference, lost=InBoth(5, 2), failed=InBoth(0, 3), first_acks=())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.web.api_client import Api
@@ -19,6 +21,18 @@ def test_actions__a_kill_is_answered_when_the_cluster_has_settled(api: Api, clus
     assert undone["is_undone"]
     again = api.ask("DELETE", f"{cluster}/actions/1")
     assert (again.status, again.value["detail"]) == (409, "action 1 (kill) is undone already")
+
+
+def test_actions__what_follows_comes_after_the_answer_that_it_is_performed(
+    api: Api, cluster: str
+) -> None:
+    path, stop = f"{cluster}/actions", {"stop": "leader(orders-0)"}  # its leaders move at once
+    text = api.ask("POST", path, stop, Accept="application/x-ndjson").body
+    parts = [json.loads(line) for line in text.splitlines()]
+    kinds = [part["line"].split()[2] if "line" in part else next(iter(part)) for part in parts]
+    assert kinds[0] == "controlled_shutdown"
+    assert kinds.index("performed") < kinds.index("broker_fenced") < kinds.index("broker_down")
+    assert kinds[-1] == "answer"
 
 
 def test_actions__all_are_undone_at_once(api: Api, cluster: str) -> None:

@@ -241,6 +241,41 @@ def expired_in_flight(cluster: Any) -> Figures:
     }
 
 
+def offsets_never_sent(cluster: Any) -> Figures:
+    """The coordinator of a group dies, and comes back.  A transaction of kafka-python adds the
+    group's offsets meanwhile: are they ever sent, and when does the call return?"""
+    from kafka import KafkaProducer, OffsetAndMetadata, TopicPartition
+    from kafka.consumer.group import ConsumerGroupMetadata
+
+    producer = KafkaProducer(
+        bootstrap_servers=cluster.bootstrap.split(","), transactional_id="biller"
+    )
+    producer.init_transactions()
+    group = ConsumerGroupMetadata("billing")
+
+    def add_offsets(offset: int) -> None:
+        position = OffsetAndMetadata(offset, "", -1)
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction({TopicPartition("orders", 0): position}, group)
+        producer.commit_transaction()
+
+    add_offsets(1)
+    requests = counts_requests(cluster)
+    (dead,) = cluster.kill("coordinator(billing)")
+    adding = threading.Thread(target=add_offsets, args=(2,), daemon=True)
+    began_s = time.monotonic()
+    adding.start()
+    time.sleep(2)
+    cluster.start(dead)
+    adding.join(WATCHED_FLUSH_S)
+    return {
+        "waited s": round(time.monotonic() - began_s, 1),
+        "offsets sent": requests["TXN_OFFSET_COMMIT"],
+        "asked for the coordinator": requests["FIND_COORDINATOR"],
+        "returned": not adding.is_alive(),
+    }
+
+
 FINDINGS: Final[dict[str, Callable[[Any], Figures]]] = {
     finding.__name__: finding
     for finding in (
@@ -252,6 +287,7 @@ FINDINGS: Final[dict[str, Callable[[Any], Figures]]] = {
         stop_without_coordinator,
         lookups_at_an_old_leader,
         expired_in_flight,
+        offsets_never_sent,
     )
 }
 

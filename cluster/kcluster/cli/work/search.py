@@ -30,7 +30,6 @@ from kcluster.collector import collect_after_run, collect_rarely
 from kcluster.config.files.tree import Map, from_yaml
 from kcluster.runs.whole_files import SHARED, replacing
 from kcluster.scenario.language.loader import ScenarioError
-from kcluster.scenario.language.profiles import shipped_profile
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import text_of_scenario
 from kcluster.scenario.library import searched_paths
@@ -40,9 +39,9 @@ from kcluster.search.findings import NAMES
 from kcluster.search.kept import KeptError, read_into, text_of
 from kcluster.search.loop import BATCH, FindingGroup, ScheduleSearch
 from kcluster.search.report import Report, scenario_to_write
-from kcluster.search.schedule import Schedule, Space, space_of
+from kcluster.search.schedule import Schedule, Space
+from kcluster.search.spaces import searched_space
 from kcluster.search.trial import Trial, run_trial
-from kcluster.search.widened import with_moves
 from kcluster.search.words import (
     ANY,
     comment,
@@ -56,7 +55,6 @@ from kcluster.world.seeds import cores
 
 ALL: Final = "all"
 """The name of a search in all scenarios that ship for searches."""
-PROFILE: Final = "overlapping_faults"
 KEPT: Final = "search.json"
 SAVE_EVERY_S: Final = 20
 
@@ -95,7 +93,7 @@ def search(word: str | None, options: SearchOptions, machines: Machines) -> None
     if unknown:
         fail(CommandError(unknown_name(unknown[0]), 2), options.as_json)
     scenarios = _scenarios(word, options)
-    spaces = [space_of(one, with_moves(shipped_profile(PROFILE), one)) for one in scenarios]
+    spaces = [searched_space(one) for one in scenarios]
     found = ScheduleSearch(spaces, options.seed, guided=not options.plain)
     directory = directory_of(scenarios[0].name if word else ALL, options.out)
     if options.out is not None:

@@ -100,10 +100,10 @@ class LiveClients:
         access = self.driver.plan.default_access if access is None else access
         client_id = FIRST_CLIENT_ID + self._client_count
         self._client_count += 1
-        rng = Random(f"{self._seed}/{client_id}")
+        name = self.driver.dispatcher.fabric.add_client(client_id, getattr(client, "name", ""))
+        rng = Random(f"{self._seed}/client {name}")
         wire = self._wires[client_id] = LiveWire(self, client_id, kafka_id, rng, access)
         started = self.clients[client_id] = with_logins(client, access, lambda: self.now_ms)
-        self.driver.dispatcher.fabric.clients[client_id] = getattr(client, "name", "")
         self.enter()
         started.start(wire, self.now_ms)
         self.leave()

@@ -77,6 +77,9 @@ _CAUSE: Final = Explained(
 _ANOMALY: Final = OneOf("anomaly", tuple(ANOMALIES))
 _KNOWN_ANOMALY: Final = _name_of("anomaly", ANOMALIES)
 _GROUP_PROTOCOL: Final = OneOf("group protocol", GROUP_PROTOCOLS)
+_OF_GROUP_PROTOCOL: Final = (
+    "Kafka's group.protocol; streams: as the clients of a Kafka Streams application (KIP-1071)."
+)
 _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
 _ERROR: Final = Words(
     "an error by Kafka's name",
@@ -194,7 +197,7 @@ class ConsumerSpec(Struct, frozen=True):
         str, text(), "Its name in targets, conditions and reports; consumer if none is given."
     ] = ""
     group: Annotated[str | None, text(), "The consumer group (group.id)."] = None
-    group_protocol: Annotated[str, _GROUP_PROTOCOL, "Kafka's group.protocol."] = "classic"
+    group_protocol: Annotated[str, _GROUP_PROTOCOL, _OF_GROUP_PROTOCOL] = "classic"
     share: Annotated[bool, Flag(), "It is a share consumer (KIP-932), and group a share group."] = (
         False
     )
@@ -226,7 +229,10 @@ class ConsumerSpec(Struct, frozen=True):
     ] = {}
     """The configs, by the fields of ConsumerSettings."""
     rack: Annotated[
-        str | None, text(), "Kafka's client.rack: it may read from a follower in its rack."
+        str | None,
+        text(),
+        "Kafka's client.rack: if the brokers have replica.selector.class, it reads from a follower "
+        "in its rack.",
     ] = None
     user: _User = None
     listener: _Listener = None
@@ -253,7 +259,7 @@ class ProcessorSpec(Struct, frozen=True):
         OneOf("transaction protocol", ("1", "2")),
         "The latest transaction protocol that the client speaks, as of a producer.",
     ] = "2"
-    group_protocol: Annotated[str, _GROUP_PROTOCOL, "Kafka's group.protocol."] = "classic"
+    group_protocol: Annotated[str, _GROUP_PROTOCOL, _OF_GROUP_PROTOCOL] = "classic"
     producer_config: Annotated[
         dict[str, object],
         ClientConfigs(ProducerSettings, "producer config"),
@@ -390,7 +396,8 @@ class Checks(Struct, frozen=True):
     comes_to_rest: Annotated[
         bool,
         Flag(),
-        "Whether everything in flight completes after the last step; false: some of it must not.",
+        "Whether everything in flight completes after the last step; false: some of it must not. If"
+        " a group may stay unsettled, and does, nothing more is asked.",
     ] = True
     causes: Annotated[
         tuple[str, ...],

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from kcluster.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.actions.kinds import BROKERS
 from kcluster.config.files.fields import fields_of
@@ -31,6 +33,7 @@ from kcluster.scenario.language.model import (
     Step,
     WorkloadSpec,
 )
+from kcluster.scenario.play.nemesis import Profile
 from kcluster.scenario.play.workload import (
     consumer_plan,
     consumer_settings,
@@ -102,11 +105,20 @@ def check_names(
 def _step_problems(names: Names, step: Step) -> Iterator[str]:
     """The problems with the names of one step.  A client's name is a problem where brokers are
     required."""
-    for part in (step.action, step.trigger, step.options):
+    yield from _named_problems(names, step.verb, (step.action, step.trigger, step.options))
+    for field in fields_of(type(step.action)):
+        profile = getattr(step.action, field.name)
+        for kind in profile.kinds if isinstance(profile, Profile) else ():
+            for problem in _named_problems(names, kind.verb, (kind.action,)):
+                yield f"profile.kinds: {kind.verb}: {problem}"
+
+
+def _named_problems(names: Names, verb: str, parts: tuple[Struct, ...]) -> Iterator[str]:
+    for part in parts:
         for field in fields_of(type(part)):
             for value in _values(getattr(part, field.name)):
                 if field.kind is BROKERS and isinstance(value, Target):
-                    yield from value.problems_as_broker(names, step.verb)
+                    yield from value.problems_as_broker(names, verb)
                 else:
                     yield from _problems(names, value)
 

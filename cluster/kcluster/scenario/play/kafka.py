@@ -6,16 +6,20 @@ runner.py do).  Kafka: the thing itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
 from kcluster.clients.ledger import Ledger
+from kcluster.evidence.history import OpenTransaction
 from kcluster.handle.cluster import Cluster
 from kcluster.mirror.changes import SEEN_KINDS
 from kcluster.mirror.cluster import KafkaCluster
 from kcluster.mirror.coordinators import Coordinated, await_coordinators
+from kcluster.mirror.driver import KafkaDriver
 from kcluster.mirror.recorder import MirrorRecorder
+from kcluster.mirror.transactions import TransactionWatch
 from kcluster.scenario.language.model import Checks, WorkloadSpec
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.live import LiveStage, run_on
@@ -27,7 +31,20 @@ CALM_MS: Final = 120_000
 
 
 class KafkaStage(LiveStage):
-    """A stage on a real Kafka."""
+    """A stage on a real Kafka.  `kafka`: its driver."""
+
+    kafka: KafkaDriver
+
+    def unsettled(self) -> Iterator[str]:
+        """Also that the ends of logs were read before the last ack: on a busy machine it takes
+        seconds until they are read again."""
+        yield from super().unsettled()
+        if self.kafka.looked_ms <= max((send.ended_ms for send in self.ledger.sends), default=0):
+            yield "the ends of logs are older than the last ack"
+
+    def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
+        watch = self.kafka.transactions
+        return [] if watch is None else watch.open_in((topic, partition))
 
     def judged(self, checks: Checks) -> tuple[Checks, tuple[str, ...]]:
         """Without the causes of anomalies, and the events that only brokers could report."""
@@ -57,8 +74,12 @@ def run_kafka(
     recorder = MirrorRecorder(driver, has_all_ledgers=True)
 
     def make_stage(cluster: Cluster, seed: int, ledger: Ledger) -> LiveStage:
-        await_coordinators(driver, coordinated_by(scenario.workload))
+        coordinated = coordinated_by(scenario.workload)
+        await_coordinators(driver, coordinated)
         stage = KafkaStage(cluster, seed, ledger)
+        stage.kafka = driver
+        if coordinated.transactional_ids:
+            driver.transactions = TransactionWatch()
         if chosen is not None:
             chosen.set_on(stage)
         return stage

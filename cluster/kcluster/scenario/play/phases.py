@@ -15,12 +15,13 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from kcluster.checks.anomalies.unsettled_group import UnsettledGroup
 from kcluster.checks.asked import EVERYTHING, Asked
 from kcluster.checks.refusals import SECURITY_ERRORS
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.checks.verdict_facts import UNKNOWN
 from kcluster.clients.consumer.settings import READ_COMMITTED
-from kcluster.clients.ledger import Ledger, Partition
+from kcluster.clients.ledger import Ledger, Partition, Unowned
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.config.files.secrets import text_without_secrets
@@ -30,16 +31,17 @@ from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import library_name
-from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
+from kcluster.scenario.outcome import REST, FailedCheck, failed_checks, may_occur
 from kcluster.scenario.play.client_process import ClientProcess
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import ScenarioStage
 from kcluster.scenario.play.workload import WorkloadConsumer, client_accesses, make_clients
 from kcluster.version import __version__
 
-CALM_LIMIT_MS: Final = 300_000
-"""The longest time in virtual time until everything in flight has completed; live, in profile fast,
-a hundredth of it."""
+CALM_LIMIT_MS: Final = 360_000
+"""The longest time in virtual time until everything in flight has completed: longer than
+max.poll.interval.ms, after which a group goes on without a member that gives nothing back.  Live,
+in profile fast, a hundredth of it."""
 
 ARRIVAL_MS: Final = 1_000
 """The time after which records sent with acks=0 have arrived; no answer shows when."""
@@ -296,25 +298,28 @@ class ScenarioRun:
         return [client for client in running if isinstance(client, ShareConsumer)]
 
     def _unassigned(self, sharing: list[ShareConsumer]) -> Iterator[str]:
-        """A line for each partition that no member of a share group has been assigned: a member
-        that joins again has none for a while."""
+        """A line for each partition that no member of a share group has been assigned, because a
+        member that joins again has none for a while; or that its leader has not loaded."""
         for group in dict.fromkeys(one.settings.group_id for one in sharing):
             members = [one for one in sharing if one.settings.group_id == group]
             topics = dict.fromkeys(topic for one in members for topic in one.plan.topics)
             assigned = {partition for one in members for partition in one.assignment}
             for topic in topics:
-                for name, number in self.stage.partitions(topic):
-                    if self.scenario.heal and (name, number) not in assigned:
-                        yield f"{name}-{number} is assigned to no member of share group {group}"
+                for partition in self.stage.partitions(topic) if self.scenario.heal else ():
+                    name = f"{partition[0]}-{partition[1]}"
+                    if partition not in assigned:
+                        yield f"{name} is assigned to no member of share group {group}"
+                    elif not self.stage.is_shared(group, partition):
+                        yield f"share group {group} has not loaded {name}"
 
-    def _unowned(self) -> Iterator[tuple[str, Partition]]:
+    def _unowned(self) -> Iterator[Unowned]:
         """The partitions that groups with members read and that no member owns."""
         for group, readers in self._readers.items():
             running = [process.client for process in readers if process.is_up]
             present = [reader for reader in running if reader.plan.topics]
             for partition in self._subscribed(present):
                 if not any(partition in reader.assignment for reader in present):
-                    yield group, partition
+                    yield Unowned(group, partition, self.stage.dispatcher.now_ms)
 
     def _subscribed(self, readers: list[WorkloadConsumer]) -> list[Partition]:
         wanted: dict[Partition, None] = {}
@@ -395,7 +400,7 @@ class ScenarioRun:
         if may_be_unknown and checks.verdict is None and verdict.outcome == UNKNOWN:
             checks = structs.replace(checks, verdict=UNKNOWN)
         failed = failed_checks(checks, verdict, stage, notes)
-        failed += _unrest(scenario, unfinished)
+        failed += _unrest(scenario, verdict, unfinished)
         return RunResult(
             scenario=scenario,
             clock=clock,
@@ -416,12 +421,14 @@ class ScenarioRun:
         )
 
 
-def _unrest(scenario: Scenario, unfinished: list[str]) -> list[FailedCheck]:
-    """The failures of a run that did not come to rest; or came to rest, though it must not."""
+def _unrest(scenario: Scenario, verdict: Verdict, unfinished: list[str]) -> list[FailedCheck]:
+    """The failures of a run that did not come to rest; or came to rest, though it must not.  A
+    group that the checks let stay unsettled keeps the run from its rest."""
     if not scenario.checks.comes_to_rest:
         text = "comes_to_rest: everything in flight was completed"
         return [] if unfinished else [FailedCheck("comes_to_rest", text)]
-    if not scenario.heal:
+    unsettled = [one for one in verdict.anomalies if one.name == UnsettledGroup.NAME]
+    if not scenario.heal or any(may_occur(scenario.checks, one) for one in unsettled):
         return []
     shown = [f"it did not come to rest: {text}" for text in unfinished[:MAX_UNFINISHED]]
     more = len(unfinished) - len(shown)

@@ -23,6 +23,7 @@ BUGS: Final = (
     NameError,
     ProtocolError,
     RuntimeError,
+    StopIteration,
     TypeError,
     ValueError,
 )

@@ -158,6 +158,18 @@ class ScenarioStage(ABC, Stage):
         for node in self.dispatcher.brokers():
             yield from node.share_partitions.in_motion()
 
+    def is_shared(self, group: str, partition: Partition) -> bool:
+        """Whether the leader of a partition has loaded the state of a share group; True also for a
+        leader that is down, or on another ground."""
+        (topic, number), image = partition, self.verbs.settled.image
+        found = image.partition(topic, number)
+        node = None if found is None else self.dispatcher.broker(found.leader)
+        if node is None:
+            return True
+        key = SharePartition(group, image.topics[topic].topic_id, number)
+        leader = node.share_partitions.get(key)
+        return leader is not None and leader.is_active
+
     def lock_duration_ms(self) -> int:
         """The longest time for which a member of a share group may keep a record."""
         locks = [

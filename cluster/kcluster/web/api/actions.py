@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import gevent
 import msgspec
@@ -27,7 +27,7 @@ from kcluster.events.render import ECHOES, fold, folded_line, note_values
 from kcluster.handle.cluster import Cluster
 from kcluster.json_types import JsonObject
 from kcluster.operations.errors import ClusterError
-from kcluster.operations.status import offline_partitions
+from kcluster.operations.status import NoteEntry, offline_partitions
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.scenario.language.loader import no_undo, parse_action, read_action
 from kcluster.scenario.language.model import Step
@@ -119,6 +119,9 @@ class ActionProgress(Struct, frozen=True, omit_defaults=True):
     problem: ProblemDocument | None = None
 
 
+_Part: TypeAlias = Note | ActionProgress
+
+
 class ActionList(Struct, frozen=True):
     """The actions of this server on a cluster, oldest first."""
 
@@ -196,16 +199,25 @@ def perform_action(call: ApiCall) -> ActionAnswer | ApiAnswer:
     if call.accepts(JSON, NDJSON) == NDJSON:
         return ApiAnswer(body=streamed(call, step), media_type=NDJSON)
     with noted(held.cluster) as notes:
-        taken = _perform(call, held, step)
+        taken = _perform(call, held, step, lambda: None)
         _wait_for_end(call, held.cluster, taken)
     return action_answer(held, taken, notes)
 
 
-def _perform(call: ApiCall, held: HeldCluster, step: Step) -> _Taken:
+def _perform(
+    call: ApiCall, held: HeldCluster, step: Step, is_performed: Callable[[], None]
+) -> _Taken:
+    """Perform an action.  `is_performed`: called before anything follows from it."""
     options = step.options
+
+    def perform() -> Performed:
+        stage = held.cluster.stage
+        performed = stage.perform(step.action, options.as_, options.undone_after_ms)
+        is_performed()
+        return performed
+
     try:
-        performed = held.cluster.perform_action(step.action, options.as_, options.undone_after_ms)
-        return _actions(held).add(step, performed)
+        return _actions(held).add(step, held.cluster.call(perform))
     finally:
         if call.query.resume:
             held.cluster.resume_clock()
@@ -225,27 +237,58 @@ def _refuse_late(cluster: Cluster) -> None:
         raise ClusterError(problem)
 
 
+class _Order:
+    """The order of a streamed answer: what follows from an action comes after the line that it is
+    performed, however long that line takes to write."""
+
+    def __init__(self, inbox: Inbox[_Part]) -> None:
+        self._inbox = inbox
+        self._held: list[Note] | None = None
+        self._lock = threading.Lock()
+
+    def note(self, entry: NoteEntry) -> None:
+        """Tell an event, or hold it back."""
+        with self._lock:
+            if self._held is None:
+                self._inbox.put(entry.note)
+            else:
+                self._held.append(entry.note)
+
+    def hold_notes(self) -> None:
+        """Hold back what happens until the next `put`."""
+        with self._lock:
+            self._held = []
+
+    def put(self, line: ActionProgress) -> None:
+        """Tell a line, and then what was held back."""
+        with self._lock:
+            for part in (line, *(self._held or ())):
+                self._inbox.put(part)
+            self._held = None
+
+
 def streamed(call: ApiCall, step: Step) -> Iterator[bytes]:
     """The lines of an answer.  Events are sent within GATHER_S, with equal ones folded."""
     held = call.held
     cluster, encode = held.cluster, msgspec.json.Encoder().encode
     # Without a limit: the death of a broker may have 50,000 events at once.
-    inbox: Inbox[Note | ActionProgress] = Inbox(call.server.call_soon, sys.maxsize)
+    inbox: Inbox[_Part] = Inbox(call.server.call_soon, sys.maxsize)
+    order = _Order(inbox)
 
     def act() -> None:
         try:
-            taken = _perform(call, held, step)
+            taken = _perform(call, held, step, order.hold_notes)
             waits_s = waiting_s(call, cluster)
-            inbox.put(ActionProgress(performed=action_answer(held, taken, (), waits_s)))
+            order.put(ActionProgress(performed=action_answer(held, taken, (), waits_s)))
             wait_after(call, cluster, taken)
             _refuse_late(cluster)
-            inbox.put(ActionProgress(answer=action_answer(held, taken, ())))
+            order.put(ActionProgress(answer=action_answer(held, taken, ())))
         except EXPECTED as error:
-            inbox.put(ActionProgress(problem=refusal_of(error).document))
+            order.put(ActionProgress(problem=refusal_of(error).document))
         finally:
             inbox.close()
 
-    end = cluster.subscribe(lambda entry: inbox.put(entry.note))
+    end = cluster.subscribe(order.note)
     acting = gevent.spawn(act)
     try:
         with call.while_client_stays():
@@ -262,7 +305,7 @@ def streamed(call: ApiCall, step: Step) -> Iterator[bytes]:
         acting.kill()
 
 
-def _shown(items: list[Note | ActionProgress], held: HeldCluster) -> Iterator[ActionProgress]:
+def _shown(items: list[_Part], held: HeldCluster) -> Iterator[ActionProgress]:
     """The lines for the notes, in order, with the remaining lines between them."""
     for is_note, group in groupby(items, lambda item: isinstance(item, Note)):
         if is_note:

@@ -1,0 +1,43 @@
+"""When a run is over: nothing in it may still be on its way."""
+
+from __future__ import annotations
+
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import run_scenario
+
+LATE_LOAD = """
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 2, replication_factor: 3, config: {min.insync.replicas: 2}}}
+  config:
+    broker.session.timeout.ms: 3000
+    broker.heartbeat.interval.ms: 700
+    leader.imbalance.check.interval.seconds: 5
+    share.coordinator.state.topic.num.partitions: 1
+    share.coordinator.state.topic.min.isr: 2
+    group.share.min.session.timeout.ms: 1000
+    group.share.session.timeout.ms: 3000
+    group.share.min.heartbeat.interval.ms: 500
+    group.share.heartbeat.interval.ms: 1000
+workload:
+  producers: {topic: orders, name: shop, rate: 5/s, in_flight: 1}
+  consumers:
+    topics: orders
+    name: late
+    group: packing
+    share: true
+    start: 5s
+    config: {fetch.max.wait.ms: 100}
+duration: 11s
+seed: 316
+steps:
+  - {at: 8s, stop: 1, for: 5s}
+  - {at: 8580ms, stop: 2, for: 5s}
+"""
+
+
+def test_rest__waits_until_the_leader_has_loaded_a_share_group() -> None:
+    """Its state cannot be read for a while; then, 20 ms before the run looks whether it is over,
+    another leader is elected, which nobody has asked for records yet."""
+    result = run_scenario(Scenario.parse(LATE_LOAD), "virtual")
+    assert result.failures == []
