@@ -40,6 +40,8 @@ class Ground(StrEnum):
 
 PACES: Final[dict[str, Pace]] = {"tenth": TENTH_OF_KAFKA, "kafka": AS_KAFKA}
 """The brokers' times on both grounds: a tenth of Kafka's defaults, or Kafka's."""
+INCIDENT_TIMES: Final = "kafka"
+RANDOM_TIMES: Final = "tenth"
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
@@ -83,8 +85,8 @@ def refusals(scenario: Scenario) -> tuple[str, ...]:
 
 
 def play(scenario: Scenario, ground: Ground, times: str, seed: int, directory: Path) -> Record:
-    """Play a scenario for `fast` on a ground, with these times.  A run that was not as its file
-    says leaves a run directory below `directory`."""
+    """Play a scenario on a ground, with these times if it is one for `fast`.  A run that was not as
+    its file says leaves a run directory below `directory`."""
     version = __version__
     if ground is Ground.KAFKA:
         version = find_installation(version_for(scenario.topology)).version
@@ -98,7 +100,7 @@ def play(scenario: Scenario, ground: Ground, times: str, seed: int, directory: P
         load=round(os.getloadavg()[0], 1),
     )
     try:
-        result = _run(scenario, ground, PACES[times], seed)
+        result = _run(scenario, ground, _pace(scenario, times), seed)
     except ClusterError as error:
         return replace(record, refused=str(error))
     if result.failures:
@@ -106,10 +108,15 @@ def play(scenario: Scenario, ground: Ground, times: str, seed: int, directory: P
     return _seen(record, result)
 
 
-def _run(scenario: Scenario, ground: Ground, pace: Pace, seed: int) -> RunResult:
+def _pace(scenario: Scenario, times: str) -> Pace | None:
+    """The pace of a scenario for `fast`; None for one that is written with Kafka's own times."""
+    return PACES[times] if scenario.topology.profile == "fast" else None
+
+
+def _run(scenario: Scenario, ground: Ground, pace: Pace | None, seed: int) -> RunResult:
     if ground is Ground.KAFKA:
         return run_kafka(scenario, seed, _no_progress, pace)
-    stretched = pace.stretched(scenario)
+    stretched = scenario if pace is None else pace.stretched(scenario)
     simulated = replace(stretched, topology=with_real_times(stretched.topology))
     return run_virtual(simulated, seed, _no_progress, pace=pace)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from compare.certified.played import Ground, Record, refusals
+from compare.certified.played import INCIDENT_TIMES, RANDOM_TIMES, Ground, Record, refusals
 from compare.certified.reasons import DIFFERENCES, RANDOM_DIFFERENCES
 from compare.certified.schedules import settings_name
 from kcluster.config.files.fields import duration_text
@@ -167,14 +167,10 @@ times. A cell `1.0 s / 1.2 s` has our time, then Kafka's, each the median of the
   JVMs start in seconds, simulated brokers at once. Of an election, a side may have none (`-`):
   whether a fault met a leader was up to chance.
 
-`make certify` plays what has no record yet; `ARGS="--times kafka"` plays it with Kafka's own times,
-which takes ten times as long. The records are in `compare/certified/incidents.jsonl`, and each file
+`make certify` plays what has no record yet, with Kafka's own times: three runs of each incident
+take three hours on two cores. The records are in `compare/certified/incidents.jsonl`, and each file
 has its result as the key `certified`.
 """
-TIMES: Final = {
-    "tenth": "a tenth of Kafka's defaults (a broker's session is 900 ms)",
-    "kafka": "Kafka's defaults (a broker's session is 9 s)",
-}
 
 
 def page(
@@ -188,16 +184,16 @@ def page(
     ]
     blocks = [
         HEAD.format(factor=FACTOR, start=duration_text(START_MS)),
-        *(_section(rows, times) for times in TIMES if (rows := rows_of(records, times))),
+        _section(rows_of(records, INCIDENT_TIMES)),
         "## Not possible on a real Kafka\n",
         *_head("incident", "reason"),
         *refused,
-        *_random_section([row for times in TIMES for row in rows_of(drawn, times)]),
+        *_random_section(rows_of(drawn, RANDOM_TIMES)),
     ]
     return "\n".join([*blocks, ""])
 
 
-def _section(rows: Sequence[Row], times: str) -> str:
+def _section(rows: Sequence[Row]) -> str:
     kafka = [record for row in rows for record in row.kafka.records]
     loads = [record.load for record in kafka]
     versions = ", ".join(sorted({record.version for record in kafka if record.version}))
@@ -207,7 +203,7 @@ def _section(rows: Sequence[Row], times: str) -> str:
     head = ("incident", "runs", "outcome", "equal", "detection", "election", "no writes", "ratio")
     return "\n".join(
         [
-            f"## With {TIMES[times]}\n",
+            "## With Kafka's defaults (a broker's session is 9 s)\n",
             f"Apache Kafka {versions} played {len(rows)} incidents in {len(kafka)} runs.",
             f"{equal} outcomes are equal, and the windows of {within} incidents. The load average",
             f"of the machine, which has two cores, was {min(loads):g} to {max(loads):g} then.",

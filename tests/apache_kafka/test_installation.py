@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,7 +69,28 @@ def test_installation__maven_is_missing(machine: Path) -> None:
 def test_installation__maven_fails(machine: Path) -> None:
     program(machine / "bin", "mvn", "echo '[ERROR] no such artifact'; exit 1")
     assert why_not("4.3.7") == "Maven could not fetch Kafka 4.3.7: no such artifact"
-    assert list((machine / "cache").iterdir()) == []
+    assert [file.name for file in (machine / "cache").iterdir()] == [".lock"]
+
+
+def test_installation__two_processes_fetch_one_after_the_other(machine: Path) -> None:
+    """Maven's local repository is no place for two: each removes the other's partial files."""
+    program(
+        machine / "bin",
+        "mvn",
+        f"mkdir {machine}/busy || exit 1; echo once >> {machine}/times; /bin/sleep 0.2\n"
+        'for last; do :; done; mkdir -p "${last#*=}"; : > "${last#*=}/kafka_2.13-4.3.1.jar"\n'
+        f"rmdir {machine}/busy",
+    )
+    for name in ("mkdir", "rmdir"):
+        (machine / "bin" / name).symlink_to(f"/bin/{name}")
+    fetch = (
+        "from kcluster.apache_kafka.installation import fetched_jars\n"
+        "print(fetched_jars('4.3.1', lambda line: None)[0].name)"
+    )
+    command = [sys.executable, "-c", fetch]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate()[0] for process in both] == ["kafka_2.13-4.3.1.jar\n"] * 2
+    assert (machine / "times").read_text() == "once\n"
 
 
 @pytest.mark.parametrize("version", ["2.8.0", "nonsense", "", "4.4.0/..", "99.1.0"])

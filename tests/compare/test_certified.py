@@ -12,7 +12,7 @@ from compare.certified.__main__ import (
     incidents,
     read_records,
 )
-from compare.certified.played import PACES, Ground, Record
+from compare.certified.played import INCIDENT_TIMES, RANDOM_TIMES, Ground, Record
 from compare.certified.reasons import DIFFERENCES, RANDOM_DIFFERENCES
 from compare.certified.schedules import schedule, schedule_text
 from compare.certified.table import (
@@ -53,7 +53,7 @@ def row(ours: Record, *kafka: Record) -> Row:
 
 def all_rows() -> dict[str, Row]:
     records = read_records(RECORDS)
-    return {found.name: found for times in PACES for found in rows_of(records, times)}
+    return {found.name: found for found in rows_of(records, INCIDENT_TIMES)}
 
 
 # ------------------------------------------------------------------------------ what is shipped
@@ -73,11 +73,9 @@ def test_files__each_incident_has_what_the_records_show() -> None:
 
 
 def test_reasons__each_difference_has_one_and_no_other_is_left() -> None:
-    records = read_records(RECORDS)
-    played = [found for times in PACES for found in rows_of(records, times)]
-    differing = {found.name for found in played if has_difference(found)}
+    differing = {found.name for found in all_rows().values() if has_difference(found)}
     assert differing == set(DIFFERENCES)
-    drawn = [x for times in PACES for x in rows_of(read_records(RANDOM_RECORDS), times)]
+    drawn = rows_of(read_records(RANDOM_RECORDS), RANDOM_TIMES)
     known = anomalies_of_ours(drawn)
     unknown = {settings_of(x) for x in drawn if anomalies(x.kafka) - known[settings_of(x)]}
     assert unknown == set(RANDOM_DIFFERENCES)

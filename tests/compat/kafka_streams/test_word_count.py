@@ -21,7 +21,9 @@ import pytest
 
 from kcluster import Cluster, Topology
 from kcluster.metadata.placement import coordinator_partition
+from kcluster.scenario.perform import do
 from tests.compat.kafka_tools.conftest import JVM, LIBS, LONG, TOOLS, missing
+from tests.compat.programs.processes import wait_until
 
 pytestmark = [
     pytest.mark.clients,
@@ -42,12 +44,21 @@ LIMIT_S = 60
 class Running:
     """One process of the application; `states` are those that it has printed."""
 
-    def __init__(self, cluster: Cluster, protocol: str, classes: Path, state: Path) -> None:
+    def __init__(
+        self, cluster: Cluster, protocol: str, classes: Path, state: Path, threads: int = 2
+    ) -> None:
         self.output: list[str] = []
         self._lines: Queue[str] = Queue()
         words = (cluster.bootstrap, f"{protocol}-words", protocol, f"state.dir={state}")
         self.process = subprocess.Popen(
-            [*JVM, "-cp", f"{classes}:{LIBS}/*", "WordCount", *words, "num.stream.threads=2"],
+            [
+                *JVM,
+                "-cp",
+                f"{classes}:{LIBS}/*",
+                "WordCount",
+                *words,
+                f"num.stream.threads={threads}",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -98,17 +109,24 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
+CONFIG = {
+    "default.replication.factor": 3,
+    "min.insync.replicas": 2,
+    "offsets.topic.num.partitions": PARTITIONS,
+    "transaction.state.log.num.partitions": PARTITIONS,
+}
+
+
+def started(profile: str, **config: object) -> Cluster:
     shape = {"partitions": 3, "replication_factor": 3}
     topics = dict.fromkeys(("lines", "counts-classic", "counts-streams"), shape)
-    config = {
-        "default.replication.factor": 3,
-        "min.insync.replicas": 2,
-        "offsets.topic.num.partitions": PARTITIONS,
-        "transaction.state.log.num.partitions": PARTITIONS,
-    }
-    with Cluster(Topology.of(brokers=3, topics=topics, config=config, profile="fast")) as running:
+    named = {name.replace("_", "."): value for name, value in config.items()}
+    return Cluster(Topology.of(brokers=3, topics=topics, config=CONFIG | named, profile=profile))
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with started("fast") as running:
         yield running
 
 
@@ -205,3 +223,40 @@ def check(cluster: Cluster, applications: dict[str, Running]) -> None:
         assert application.end() == 0, application.output
     groups(cluster, "--delete", "--group", "streams-words")
     assert "streams-words" not in groups(cluster, "--list")
+
+
+def is_assigned(cluster: Cluster) -> bool:
+    events = [entry for entry in cluster.events() if entry.kind == "group_assigned"]
+    return any("streams-words" in str(entry.note.event) for entry in events)
+
+
+def test_word_count__reads_nothing_after_one_lost_answer(classes: Path, tmp_path: Path) -> None:
+    """Kafka's coordinator sends a member its tasks once (incident streams_lost_answer).  The
+    application says RUNNING, the member has all tasks, and the lag stays."""
+    waits = {
+        "group_streams_initial_rebalance_delay_ms": 2_000,
+        "group_streams_min_heartbeat_interval_ms": 500,
+        "group_streams_heartbeat_interval_ms": 500,
+    }
+    heartbeats = "StreamsGroupHeartbeat"
+    with started("kafka", **waits) as cluster, ExitStack() as stack:
+        say(cluster, {})
+        do(cluster, "rule", api=heartbeats, delay="1ms")
+        application = Running(cluster, "streams", classes, tmp_path, threads=1)
+        stack.enter_context(application)
+        # The second heartbeat has come, so the first one has its answer.
+        wait_until(lambda: cluster.rules()[0].hits >= 2, "2 heartbeats", [], LIMIT_S)
+        cluster.clear_rules()
+        do(cluster, "rule", api=heartbeats, drop="reply", close=True)
+        wait_until(lambda: is_assigned(cluster), "an assignment", [], LIMIT_S)
+        lost = cluster.rules()[0].hits
+        wait_until(lambda: cluster.rules()[0].hits > lost + 1, "more heartbeats", [], LIMIT_S)
+        cluster.clear_rules()
+        application.wait_for("state RUNNING")
+        for _ in range(5):
+            assert counts(cluster, "counts-streams", 0) == {}
+        described = groups(cluster, "--describe", "--group", "streams-words", "--members")
+        assert re.search(r"ACTIVE: 0:\[0,1,2\]; 1:\[0,1,2\]", described), described
+        lags = groups(cluster, "--describe", "--group", "streams-words")
+        assert sum(map(int, re.findall(r" lines .* (\d+)$", lags, re.MULTILINE))) == LINES, lags
+        assert application.end() == 0, application.output
