@@ -29,15 +29,12 @@ from kcluster.collector import collect_after_run, collect_rarely
 from kcluster.config.files.tree import from_python
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.runs import play
-from kcluster.scenario.language.profiles import shipped_profile
 from kcluster.scenario.language.scenario import Scenario, read_scenario
 from kcluster.scenario.play.running import run_scenario
 from kcluster.search.loop import ScheduleSearch
-from kcluster.search.schedule import space_of
+from kcluster.search.spaces import searched_space
 from kcluster.search.trial import run_trial
-from kcluster.search.widened import with_moves
 
-PROFILE: Final = "overlapping_faults"
 UNIT_US: Final = 15.7
 UNITS: Final = 20
 """The number of units that are timed before each run."""
@@ -57,7 +54,7 @@ class Case(Struct, frozen=True):
 def searching(file: str) -> Callable[[int], object]:
     """The next run of a guided search of a scenario, with what the search learns from it."""
     scenario = one_scenario(file)
-    space = space_of(scenario, with_moves(shipped_profile(PROFILE), scenario))
+    space = searched_space(scenario)
     search = ScheduleSearch([space], seed=1)
 
     def run(_: int) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from tools.mutants.catalog import MUTATIONS
 from tools.mutants.measure import Limits, measure
 from tools.mutants.mutation import Edit, mutation
+from tools.mutants.workloads import AROUND
 
 pytestmark = pytest.mark.pure_python  # the text of a compiled module cannot be replaced
 
@@ -19,6 +21,13 @@ def test_measure__a_quick_mutation_is_found_by_name(name: str, finding: str) -> 
     assert (found.finding, found.is_right) == (finding, True)
     assert finding in found.names
     assert 1 <= found.run <= 16
+
+
+def test_measure__without_a_scenario() -> None:
+    """The workloads around a topology take turns."""
+    bare = structs.replace(MUTATIONS["hw_counts_non_isr"], workloads=(AROUND,))
+    found = measure(bare, 1, Limits(runs=16), shrinks=False)
+    assert (found.finding, found.around) == ("watermark-above-isr", True)
 
 
 def test_measure__what_changes_nothing_is_not_found() -> None:

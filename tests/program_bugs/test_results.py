@@ -42,7 +42,8 @@ def test_program_results__of_another_search_are_not_taken() -> None:
 def test_program_results__are_taken_for_another_number_of_runs_if_they_would_be_the_same() -> None:
     missed = replace(FOUND, run=0, runs=50)
     assert is_enough(FOUND, replace(SEARCH, runs=4))
-    assert not is_enough(FOUND, replace(SEARCH, runs=3))
+    assert is_enough(FOUND, replace(SEARCH, runs=3)), "a longer search tells more"
+    assert not is_enough(replace(missed, runs=2), replace(SEARCH, runs=3))
     assert is_enough(missed, SEARCH)
     assert not is_enough(missed, replace(SEARCH, runs=60))
     assert not is_enough(replace(FOUND, problem="it does not begin"), SEARCH)

@@ -1,14 +1,15 @@
 """Search for every mutation, and write how many runs that took.
 
     python -m tools.mutants [NAME ...] [--jobs 2] [--runs 300] [--cpu-seconds 60] [--seeds 1,2]
-                            [--plain] [--no-shrink] [--again] [--page docs/reference/mutants.md]
+                            [--plain] [--around] [--no-shrink] [--again]
+                            [--page docs/reference/mutants.md]
 
 Owns: the command line, and the processes.  Never: measures (measure.py), words the page (page.py).
 Kafka: no counterpart.
 
-Without names: all mutations that are not equivalent, and the sample by chance and guided with
-several seeds.  Results are kept in tools/mutants/results.jsonl; the same command goes on where it
-ended.
+Without names: all mutations that are not equivalent, in their own workloads and around a topology,
+and the sample by chance and guided with several seeds.  Results are kept in
+tools/mutants/results.jsonl; the same command goes on where it ended.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from kcluster.collector import collect_rarely
 from kcluster.config.files.problems import unknown
 from tools.mutants.catalog import MUTATIONS
 from tools.mutants.measure import Limits, Measured, measure
+from tools.mutants.mutation import Mutation
 from tools.mutants.page import page_of
 from tools.mutants.results import Results, is_within, judged, key_of
-from tools.mutants.sample import SAMPLE, SAMPLE_LIMITS, SEEDS
+from tools.mutants.sample import AROUND_LIMITS, SAMPLE, SAMPLE_LIMITS, SEEDS
+from tools.mutants.workloads import AROUND
 
 SEED: Final = 1
 
@@ -41,32 +46,35 @@ class Task(NamedTuple):
     guided: bool
     limits: Limits
     shrinks: bool
+    around: bool = False
+    """Whether the workloads are drawn around a topology, in place of the mutation's own."""
+
+    @property
+    def mutation(self) -> Mutation:
+        mutation = MUTATIONS[self.name]
+        return structs.replace(mutation, workloads=(AROUND,)) if self.around else mutation
 
     @property
     def key(self) -> str:
-        return key_of(MUTATIONS[self.name], self.seed, guided=self.guided)
+        return key_of(self.mutation, self.seed, guided=self.guided)
 
 
 def _measure(task: Task) -> Measured:
-    return measure(
-        MUTATIONS[task.name], task.seed, task.limits, guided=task.guided, shrinks=task.shrinks
-    )
+    return measure(task.mutation, task.seed, task.limits, guided=task.guided, shrinks=task.shrinks)
 
 
 def all_tasks(limits: Limits, shrinks: bool) -> list[Task]:
-    """All searches of the page, those of the sample first."""
-    every = [
-        Task(name, SEED, True, limits, shrinks)
-        for name, mutation in MUTATIONS.items()
-        if not mutation.equivalent
-    ]
+    """All searches of the page: of every mutation, then of the sample, then around a topology."""
+    searched = [name for name, mutation in MUTATIONS.items() if not mutation.equivalent]
+    every = [Task(name, SEED, True, limits, shrinks) for name in searched]
     sample = [
         Task(name, seed, guided, SAMPLE_LIMITS, False)
         for name in SAMPLE
         for seed in SEEDS
         for guided in (True, False)
     ]
-    return list(dict.fromkeys((*sample, *every)))
+    around = [Task(name, SEED, True, AROUND_LIMITS, False, around=True) for name in searched]
+    return [*dict.fromkeys((*every, *sample)), *around]
 
 
 def measured(tasks: Sequence[Task], results: Results, jobs: int) -> Iterator[tuple[Task, Measured]]:
@@ -89,7 +97,7 @@ def measured(tasks: Sequence[Task], results: Results, jobs: int) -> Iterator[tup
 
 def line_of(one: Measured) -> str:
     """A result in one line, for a terminal."""
-    way = "" if one.guided else " plain"
+    way = " around" * one.around + " plain" * (not one.guided)
     head = f"{one.name} seed {one.seed}{way}:"
     alarms = f", {one.false_alarms} false alarms" if one.false_alarms else ""
     if not one.run:
@@ -110,6 +118,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--cpu-seconds", type=float, default=Limits().cpu_s)
     parser.add_argument("--seeds", default=str(SEED), help="with names: such as 1,2,3")
     parser.add_argument("--plain", action="store_true", help="with names: by chance")
+    parser.add_argument("--around", action="store_true", help="with names: around a topology")
     parser.add_argument("--no-shrink", action="store_true", help="do not shrink")
     parser.add_argument("--again", action="store_true", help="forget the results that are kept")
     parser.add_argument("--page", type=Path, help="write the page")
@@ -124,7 +133,7 @@ def main(arguments: Sequence[str]) -> None:
     tasks = all_tasks(limits, not options.no_shrink)
     if options.names:
         tasks = [
-            Task(name, int(seed), not options.plain, limits, not options.no_shrink)
+            Task(name, int(seed), not options.plain, limits, not options.no_shrink, options.around)
             for name in options.names
             for seed in options.seeds.split(",")
         ]

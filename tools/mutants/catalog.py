@@ -16,6 +16,7 @@ from tools.mutants.areas import (
     metadata,
     replication,
     share,
+    streams,
     transactions,
 )
 from tools.mutants.mutation import Mutation
@@ -28,6 +29,7 @@ AREAS: Final[Mapping[str, tuple[Mutation, ...]]] = {
     "Transactions": transactions.MUTATIONS,
     "Groups": groups.MUTATIONS,
     "Share groups": share.MUTATIONS,
+    "Streams groups": streams.MUTATIONS,
     "Compaction and moves": compaction.MUTATIONS,
 }
 """The mutations by their area."""

@@ -25,11 +25,11 @@ from kcluster.scenario.language.writing import text_of_scenario
 from kcluster.search.findings import SearchFinding
 from kcluster.search.loop import BATCH, FindingGroup, ScheduleSearch
 from kcluster.search.report import Report
-from kcluster.search.schedule import Schedule, scenario_of
+from kcluster.search.schedule import Schedule, Space, scenario_of
 from kcluster.search.trial import Trial, run_trial
 from kcluster.search.words import sentence
 from tools.mutants.mutation import Mutation, changed_texts
-from tools.mutants.workloads import space
+from tools.mutants.workloads import AROUND, spaces
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FALSE_ALARMS: Final = ROOT / "build" / "false-alarms"
@@ -44,14 +44,16 @@ class Limits(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """The outcome of one search.  `run`: the first run that counts, from 1; 0: none did.  `runs`:
-    how many were played.  `finding`: the name of the leading finding, one with the right cause if
-    there is one.  `names`: of all findings of that run.  `false_alarms`: runs whose schedule has
-    findings on the core as it is, too.  `steps`: after shrinking; -1: not shrunk."""
+    """The outcome of one search.  `around`: whether its workloads were drawn around a topology.
+    `run`: the first run that counts, from 1; 0: none did.  `runs`: how many were played.
+    `finding`: the name of the leading finding, one with the right cause if there is one.  `names`:
+    of all findings of that run.  `false_alarms`: runs whose schedule has findings on the core as it
+    is, too.  `steps`: after shrinking; -1: not shrunk."""
 
     name: str
     guided: bool
     seed: int
+    around: bool = False
     runs: int
     cpu_s: float
     run: int = 0
@@ -103,7 +105,7 @@ def measure(
     """Search for a mutation until a run counts, or a limit is reached.  `shrinks`: whether its
     schedule is shrunk."""
     searches = {
-        name: ScheduleSearch([space(name)], seed, guided=guided) for name in mutation.workloads
+        name: ScheduleSearch(spaces(name), seed, guided=guided) for name in mutation.workloads
     }
     false_alarms = runs = 0
     with worker_of(mutation) as worker:
@@ -116,9 +118,10 @@ def measure(
                     trials.append(trial)
                     if not trial.findings:
                         continue
-                    if alarms := run_trial(space(workload), schedule).findings:
+                    space = search.space_of(schedule)
+                    if alarms := run_trial(space, schedule).findings:
                         false_alarms += 1
-                        _keep(f"{mutation.name}-{seed}-{runs}", workload, schedule, alarms)
+                        _keep(f"{mutation.name}-{seed}-{runs}", space, schedule, alarms)
                         trials[-1] = _without_findings(trial)
                         continue
                     found = _found(mutation, trial, runs)
@@ -134,6 +137,7 @@ def measure(
             name=mutation.name,
             guided=guided,
             seed=seed,
+            around=AROUND in mutation.workloads,
             runs=runs,
             cpu_s=round(worker.cpu_s, 1),
             false_alarms=false_alarms,
@@ -144,11 +148,11 @@ def _without_findings(trial: Trial) -> Trial:
     return Trial(trial.schedule, (), trial.signatures, trial.moments, trial.outcome)
 
 
-def _keep(name: str, workload: str, schedule: Schedule, alarms: Sequence[SearchFinding]) -> None:
+def _keep(name: str, space: Space, schedule: Schedule, alarms: Sequence[SearchFinding]) -> None:
     """Write the scenario of a false alarm to a file."""
     FALSE_ALARMS.mkdir(parents=True, exist_ok=True)
     heads = "".join(f"# {one.name}: {one.detail}\n" for one in alarms)
-    text = text_of_scenario(scenario_of(space(workload), schedule))
+    text = text_of_scenario(scenario_of(space, schedule))
     (FALSE_ALARMS / f"{name}.yaml").write_text(heads + text)
 
 
@@ -173,6 +177,7 @@ def _measured(
         name=mutation.name,
         guided=search.guided,
         seed=search.seed,
+        around=AROUND in mutation.workloads,
         runs=runs,
         cpu_s=round(cpu_s, 1),
         run=runs,

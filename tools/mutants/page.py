@@ -13,7 +13,7 @@ from typing import Final
 from tools.mutants.catalog import AREAS
 from tools.mutants.measure import Limits, Measured
 from tools.mutants.mutation import Mutation
-from tools.mutants.sample import SAMPLE, SAMPLE_LIMITS, SEEDS
+from tools.mutants.sample import AROUND_LIMITS, SAMPLE, SAMPLE_LIMITS, SEEDS
 from tools.mutants.workloads import SHIPPED
 
 _HEAD: Final = """\
@@ -36,15 +36,24 @@ _MAX_SENTENCE: Final = 260
 
 def page_of(found: Sequence[Measured], limits: Limits) -> str:
     """The page, in Markdown."""
-    single = {one.name: one for one in found if one.guided and one.seed == SEEDS[0]}
+    own = [one for one in found if not one.around]
+    guided = [one for one in own if one.guided and one.seed == SEEDS[0]]
+    single = {one.name: one for one in sorted(guided, key=lambda one: one.runs)}
+    around = {one.name: one for one in found if one.around}
     return "\n".join(
         [
             _HEAD,
             *_summary(single, limits),
             "",
-            *_comparison(found),
+            *_around(around),
             "",
-            *(line for area, mutations in AREAS.items() for line in _area(area, mutations, single)),
+            *_comparison(own),
+            "",
+            *(
+                line
+                for area, mutations in AREAS.items()
+                for line in _area(area, mutations, single, around)
+            ),
             *_workloads(),
             "",
         ]
@@ -66,6 +75,13 @@ def _summary(found: Mapping[str, Measured], limits: Limits) -> Iterator[str]:
     total = tuple(sum(column) for column in zip(*(row[1] for row in rows), strict=True))
     for area, counts in [*rows, ("**all**", total)]:
         yield f"| {area} | {' | '.join(map(str, counts))} |"
+    runs = median([one.run or one.runs for one in found.values()] or [0])
+    cpu_s = median([one.cpu_s for one in found.values()] or [0])
+    yield ""
+    yield (
+        f"The median of all searches is {runs:g} runs and {cpu_s:.1f} s of CPU time; one that found"
+        " nothing counts with all of its runs."
+    )
     if total[2]:
         yield ""
         yield f"{total[2]} are not measured yet: `make mutants` goes on with them."
@@ -130,29 +146,55 @@ def _cells(found: Sequence[Measured]) -> list[str]:
     return [f"{'> ' * is_open}{middle:g}", f"{'> ' * missed}{worst}"]
 
 
-def _area(area: str, mutations: Sequence[Mutation], found: Mapping[str, Measured]) -> Iterator[str]:
+def _around(found: Mapping[str, Measured]) -> Iterator[str]:
+    """How many are found without a scenario."""
+    hits = [one for one in found.values() if one.run]
+    yield "## Without a scenario"
+    yield ""
+    yield (
+        f"`kcluster search topology.yaml` draws its workloads by itself, around the topology that"
+        f" ships. {len(found)} mutations were searched for in that way, each in at most"
+        f" {AROUND_LIMITS.runs} runs and {AROUND_LIMITS.cpu_s:g} s: {len(hits)} were found, after"
+        f" {median([one.run for one in hits] or [0]):g} runs in the median. The column *bare* has"
+        " the runs of each."
+    )
+
+
+def _area(
+    area: str,
+    mutations: Sequence[Mutation],
+    found: Mapping[str, Measured],
+    around: Mapping[str, Measured],
+) -> Iterator[str]:
     yield f"## {area}"
     yield ""
-    yield "| mutation | found by | runs | CPU | steps | |"
-    yield "|---|---|---|---|---|---|"
+    yield "| mutation | found by | runs | CPU | steps | bare | |"
+    yield "|---|---|---|---|---|---|---|"
     for mutation in mutations:
-        yield f"| `{mutation.name}` | {' | '.join(_found_cells(mutation, found))} |"
+        cells = _found_cells(mutation, found.get(mutation.name), around.get(mutation.name))
+        yield f"| `{mutation.name}` | {' | '.join(cells)} |"
     yield ""
 
 
-def _found_cells(mutation: Mutation, found: Mapping[str, Measured]) -> list[str]:
+def _found_cells(mutation: Mutation, one: Measured | None, around: Measured | None) -> list[str]:
     history = _cell(mutation.history)
     if mutation.equivalent:
-        return ["–", "", "", "", f"{history}. Nobody can see it: {_cell(mutation.equivalent)}."]
-    one = found.get(mutation.name)
+        why = f"Nobody can see it: {_cell(mutation.equivalent)}."
+        return ["–", "", "", "", "", f"{history}. {why}"]
+    bare = "" if around is None else _runs(around)
     if one is None:
-        return ["not measured", "", "", "", f"{history}."]
+        return ["not measured", "", "", "", bare, f"{history}."]
     if not one.run:
-        return ["**not found**", f"> {one.runs}", f"{one.cpu_s:.0f} s", "", f"{history}."]
+        return ["**not found**", _runs(one), f"{one.cpu_s:.0f} s", "", bare, f"{history}."]
     name = f"`{one.finding}`" if one.is_right else f"`{one.finding}`, another cause"
     steps = "" if one.steps < 0 else f"{one.steps_before} → {one.steps}"
     told = f" *{_cell(_shortened(one.sentence))}*" if one.sentence else ""
-    return [name, str(one.run), f"{one.cpu_s:.1f} s", steps, f"{history}.{told}"]
+    return [name, _runs(one), f"{one.cpu_s:.1f} s", steps, bare, f"{history}.{told}"]
+
+
+def _runs(one: Measured) -> str:
+    """The runs until the find; with > if there was none."""
+    return str(one.run) if one.run else f"> {one.runs}"
 
 
 def _shortened(sentence: str) -> str:

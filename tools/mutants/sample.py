@@ -1,6 +1,7 @@
-"""The sample on which guided search is compared with chance.
+"""The sample on which guided search is compared with chance, and the searches around a topology.
 
-Owns: the mutations of the sample, the seeds, the limits.  Never: measures.  Kafka: no counterpart.
+Owns: the mutations of the sample, the seeds, the limits of both.  Never: measures.  Kafka: no
+counterpart.
 """
 
 from __future__ import annotations
@@ -18,4 +19,6 @@ SAMPLE: Final = (
 """Mutations that chance finds, but not within a few runs."""
 SEEDS: Final = (1, 1_001, 2_001, 3_001, 4_001)
 """Far apart: chance draws its n-th schedule by seed + n, so that neighbours find the same one."""
-SAMPLE_LIMITS: Final = Limits(32, 12.0)
+SAMPLE_LIMITS: Final = Limits(100, 30.0)
+AROUND_LIMITS: Final = Limits(60, 12.0)
+"""Of the searches around a topology."""

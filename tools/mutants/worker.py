@@ -55,7 +55,7 @@ class Commands:
         from kcluster.search.trial import run_trial
 
         signal.setitimer(signal.ITIMER_VIRTUAL, MAX_RUN_CPU_S)
-        trial = run_trial(self._workloads.space(workload), schedule)
+        trial = run_trial(self._workloads.spaces(workload)[schedule.space], schedule)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         collect_after_run()
         return trial
@@ -64,7 +64,8 @@ class Commands:
         """A finding, shrunk."""
         from kcluster.search.examine import examine
 
-        return examine(self._workloads.space(workload), found, TRIES)
+        space = self._workloads.spaces(workload)[found.example.schedule.space]
+        return examine(space, found, TRIES)
 
 
 def main(descriptor: int) -> None:

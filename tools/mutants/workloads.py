@@ -1,8 +1,9 @@
 """The workloads on which mutations are searched for, by name.
 
-Owns: the names, and the space of each.  Never: runs one.  Kafka: no counterpart.
+Owns: the names, and the spaces of each.  Never: runs one.  Kafka: no counterpart.
 
-All are scenarios that ship with kcluster, most of them for searches.
+All but one are scenarios that ship with kcluster, most of them for searches.  The other one stands
+for the workloads that `kcluster search topology.yaml` draws, without any scenario.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from kcluster.scenario.language.profiles import shipped_profile
+from kcluster.config.files.tree import Map, from_yaml
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import LibraryKind, library_files, library_path
-from kcluster.search.schedule import Space, space_of
-from kcluster.search.widened import with_moves
+from kcluster.search.around import around_topology
+from kcluster.search.schedule import Space
+from kcluster.search.spaces import searched_space
 
 SHIPPED: Final = {
     "data": "safe_settings_overlapping",
@@ -26,11 +28,18 @@ SHIPPED: Final = {
     "power": "power_storm",
 }
 """The name of the scenario that ships, by the workload's name."""
+AROUND: Final = "topology"
+"""The name of the workloads around the topology that ships."""
+AROUND_SEED: Final = 1
+"""Draws these workloads, and that search: other seeds are other workloads."""
+TOPOLOGY: Final = Path(__file__).resolve().parents[2] / "topology.yaml"
 NAMES: Final = (*SHIPPED, *(file.name for file in library_files(LibraryKind.SEARCH)))
 
 
 def path_of(workload: str) -> Path:
     """The file of a workload."""
+    if workload == AROUND:
+        return TOPOLOGY
     shipped = SHIPPED.get(workload)
     kind = LibraryKind.SCENARIO if shipped else LibraryKind.SEARCH
     path = library_path(kind, shipped or workload)
@@ -39,7 +48,15 @@ def path_of(workload: str) -> Path:
 
 
 @cache
-def space(workload: str) -> Space:
-    """What may be drawn for a workload."""
-    scenario = Scenario.load(path_of(workload))
-    return space_of(scenario, with_moves(shipped_profile("overlapping_faults"), scenario))
+def spaces(workload: str) -> tuple[Space, ...]:
+    """What may be drawn for a workload: one space for each scenario."""
+    return tuple(map(searched_space, _scenarios(workload)))
+
+
+def _scenarios(workload: str) -> list[Scenario]:
+    path = path_of(workload)
+    if workload != AROUND:
+        return [Scenario.load(path)]
+    tree, problems = from_yaml(path.read_text("utf-8"), str(path))
+    assert isinstance(tree, Map), path
+    return around_topology(tree, path.name, problems, AROUND_SEED)

@@ -55,8 +55,9 @@ def _summary(first: Mapping[tuple[str, str], Measured], runs: int) -> Iterator[s
     counts = [one.run if one in found else one.runs for one in bugs]
     of_review = [one for one in found if one.search.name in OF_THE_REVIEW]
     yield (
-        f"Of {len(CATALOG)} programs {len(bugs)} were searched, with at most {runs} runs each:"
-        f" {len(found)} bugs were found, after {median(counts or [0]):g} runs in the median."
+        f"Of {len(CATALOG)} programs {len(bugs)} were searched: {len(found)} bugs were found,"
+        f" {sum(one.run <= runs for one in found)} of them within {runs} runs; the median is"
+        f" {median(counts or [0]):g} runs."
         f" Of the {len(OF_THE_REVIEW)} programs on which [plain chance](#beside-chance) was tried"
         f" first, {len(of_review)} were found."
     )

@@ -37,10 +37,10 @@ def key_of(program: ProgramBug, search: Search) -> str:
 
 
 def is_enough(measured: Measured, search: Search) -> bool:
-    """Whether a search with another number of runs has this result, too."""
-    if measured.problem:
-        return False
-    return measured.run <= search.runs if measured.run else measured.runs >= search.runs
+    """Whether a search with another number of runs has this result, too; one with more runs tells
+    more."""
+    is_found = 0 < measured.run <= search.runs
+    return not measured.problem and (is_found or measured.runs >= search.runs)
 
 
 class ProgramResults:

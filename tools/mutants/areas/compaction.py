@@ -89,8 +89,8 @@ MUTATIONS: Final = (
         "dirty_part_only_from_newest",
         "KAFKA-6834 in kind: after a truncation the cleaner starts where it had ended before",
         Edit(_LOG, "        self.first_dirty_offset = min(self.first_dirty_offset, offset)\n", ""),
-        on="compaction",
-        expects="newest-compacted crash",
+        on="cleaned compaction",
+        expects="cleaned-above-end newest-compacted older-kept crash",
     ),
     mutation(
         "markers_compacted",
@@ -111,7 +111,7 @@ MUTATIONS: Final = (
             _COMPACTION, "        leader_epoch=batch.leader_epoch,\n", "        leader_epoch=0,\n"
         ),
         on="compaction",
-        expects="committed-differs crash committed-lost",
+        expects="batch-altered epochs-differ committed-differs crash committed-lost",
     ),
     mutation(
         "rebuilt_batch_is_plain",
@@ -180,7 +180,7 @@ MUTATIONS: Final = (
             "    if not any(broker in in_sync for broker in (*adding, *needed)):\n",
         ),
         on="compaction moves",
-        expects="committed-lost lost-write isr-not-replicas joined-lacking",
+        expects="reassigned-early committed-lost lost-write isr-not-replicas joined-lacking",
     ),
     mutation(
         "reassigned_without_sync",
@@ -192,7 +192,8 @@ MUTATIONS: Final = (
             "",
         ),
         on="compaction moves",
-        expects="committed-lost lost-write not-at-rest watermark-stalled isr-not-replicas",
+        expects="reassigned-early committed-lost lost-write not-at-rest watermark-stalled"
+        " isr-not-replicas",
     ),
     mutation(
         "removed_stay_in_isr",
@@ -226,8 +227,8 @@ MUTATIONS: Final = (
             "    excluded = (*target, *newcomers, unclean_shutdown)\n",
             "    excluded = (*target, unclean_shutdown)\n    assert newcomers is not None\n",
         ),
-        on="moves compaction",
-        expects="committed-lost lost-write committed-differs",
+        on="resized moves compaction",
+        expects="eligible-newcomer committed-lost lost-write committed-differs",
     ),
     mutation(
         "new_replica_keeps_old_log",
@@ -238,7 +239,7 @@ MUTATIONS: Final = (
             "        self._replicas.touch(replica)\n",
         ),
         on="moves",
-        expects="committed-differs lost-write truncated-committed",
+        expects="log-left committed-differs lost-write truncated-committed",
     ),
     mutation(
         "cancelled_keeps_added",

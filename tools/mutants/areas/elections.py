@@ -189,8 +189,8 @@ MUTATIONS: Final = (
             "                caught_up = session.metadata_offset >= session.registration_offset\n",
             "                caught_up = session.metadata_offset >= 0\n",
         ),
-        on="data controller",
-        expects="fenced-in-isr not-at-rest joined-lacking committed-lost",
+        on="outlived data controller",
+        expects="unfenced-behind fenced-in-isr not-at-rest joined-lacking committed-lost",
     ),
     mutation(
         "epoch_unchanged_on_leader_change",

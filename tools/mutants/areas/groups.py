@@ -93,8 +93,8 @@ MUTATIONS: Final = (
             "        if error is ErrorCode.NONE and generation != self.generation:\n",
             "        if error is ErrorCode.NONE and generation > self.generation:\n",
         ),
-        on="groups",
-        expects="committed-offset-back owned-twice unsettled-group stale-commit",
+        on="groups late_members",
+        expects="committed-offset-back owned-twice unsettled-group stale-commit stale-member",
     ),
     mutation(
         "unknown_member_commits",
@@ -215,8 +215,8 @@ MUTATIONS: Final = (
             "        if is_over or not silent:\n            return\n",
             "        if is_over or silent:\n            return\n",
         ),
-        on="groups",
-        expects="unsettled-group not-at-rest",
+        on="groups late_members",
+        expects="unsettled-group not-at-rest late-member",
     ),
     mutation(
         "leave_without_rebalance",
@@ -246,8 +246,8 @@ MUTATIONS: Final = (
             "            if all_expired and group.is_unused:\n",
             "            if all_expired:\n",
         ),
-        on="expiry groups",
-        expects="unsettled-group owned-twice crash generation-back",
+        on="expiry late_members",
+        expects="unsettled-group owned-twice crash generation-back lost-member",
     ),
     # ------------------------------------------------------------------- KIP-848
     mutation(
@@ -303,8 +303,8 @@ MUTATIONS: Final = (
             "        return fenced_epoch(epoch, member.epoch, member.previous_epoch)\n",
             "        return member\n",
         ),
-        on="groups",
-        expects="owned-twice unsettled-group",
+        on="groups late_members",
+        expects="owned-twice unsettled-group stale-member",
     ),
     mutation(
         "previous_epoch_unchecked",
@@ -315,8 +315,8 @@ MUTATIONS: Final = (
             " and self.repeats(member):\n",
             "        if epoch < member.epoch and epoch == member.previous_epoch:\n",
         ),
-        on="groups",
-        expects="owned-twice unsettled-group",
+        on="groups late_members",
+        expects="owned-twice unsettled-group stale-member",
     ),
     mutation(
         "target_epoch_lost_on_load",
@@ -327,7 +327,8 @@ MUTATIONS: Final = (
             "                self.target_epoch = max(value.assignment_epoch, self.epoch)\n",
         ),
         on="groups",
-        expects="unsettled-group owned-twice",
+        equivalent="a target is always written with the group's epoch of that moment, so no record of"
+        " a later epoch stands before it in the log",
     ),
     mutation(
         "no_sessions_after_load",
@@ -347,8 +348,8 @@ MUTATIONS: Final = (
         "unrevoked_never_fenced",
         "KIP-848: a member that gives nothing up is not fenced after its rebalance timeout",
         Edit(_MODERN, "            self.remove(member, Departure.NOT_REVOKED, at_ms)\n", ""),
-        on="groups",
-        expects="unsettled-group livelock",
+        on="groups late_members",
+        expects="unsettled-group livelock late-member",
     ),
     mutation(
         "removal_keeps_epoch",
@@ -370,7 +371,7 @@ MUTATIONS: Final = (
             "        return _stale(member) if is_older else ErrorCode.NONE\n",
             "        return _stale(member) if is_older and since is not None else ErrorCode.NONE\n",
         ),
-        on="groups commits",
+        on="groups commits late_members",
         expects="committed-offset-back stale-commit",
     ),
     mutation(
@@ -381,7 +382,7 @@ MUTATIONS: Final = (
             "        return self.is_classic or self.epoch == LEAVE_STATIC_EPOCH\n",
             "        return True\n",
         ),
-        on="groups",
-        expects="owned-twice",
+        on="groups late_members",
+        expects="owned-twice lost-member",
     ),
 )

@@ -85,8 +85,8 @@ MUTATIONS: Final = (
             "        )\n",
             "    elif epoch < known_epoch:\n        pass\n",
         ),
-        on="transactions",
-        expects="torn-transaction hanging-transaction aborted-read swapped-transaction"
+        on="late_answers",
+        expects="producer-epoch-back torn-transaction hanging-transaction aborted-read swapped-transaction"
         " processed-twice",
     ),
     mutation(
@@ -166,8 +166,8 @@ MUTATIONS: Final = (
             "    if coordinator_epoch < state.coordinator_epoch:\n",
             "    if coordinator_epoch < -1:\n",
         ),
-        on="transactions",
-        expects="torn-transaction swapped-transaction aborted-read producers-differ",
+        on="late_markers",
+        expects="coordinator-epoch-back torn-transaction swapped-transaction aborted-read producers-differ",
     ),
     mutation(
         "marker_of_v2_needs_no_epoch",
@@ -177,8 +177,8 @@ MUTATIONS: Final = (
             "        is_valid = producer_epoch > known_epoch or is_repeated\n",
             "        is_valid = producer_epoch >= known_epoch\n",
         ),
-        on="transactions",
-        expects="torn-transaction swapped-transaction aborted-read lost-write",
+        on="late_markers",
+        expects="marker-of-last torn-transaction swapped-transaction aborted-read lost-write",
     ),
     mutation(
         "verification_survives_marker",
@@ -189,8 +189,8 @@ MUTATIONS: Final = (
             "        self._verifications.pop(producer_id, None)\n",
             "        self.states[producer_id] = end_transaction(state, batch, marker)\n",
         ),
-        on="transactions verification",
-        expects="hanging-transaction torn-transaction aborted-read",
+        on="late_markers",
+        expects="batch-unverified hanging-transaction torn-transaction aborted-read",
     ),
     mutation(
         "no_verification",
@@ -207,7 +207,7 @@ MUTATIONS: Final = (
             "    if outcome.has_many_producers or not outcome.verified or not is_v2:\n",
         ),
         on="transactions verification",
-        expects="hanging-transaction torn-transaction aborted-read swapped-transaction",
+        expects="batch-unverified hanging-transaction torn-transaction aborted-read swapped-transaction",
     ),
     mutation(
         "acks_below_min_isr",

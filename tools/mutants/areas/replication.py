@@ -63,7 +63,7 @@ MUTATIONS: Final = (
             "",
         ),
         on="data",
-        expects="livelock committed-differs crash",
+        expects="epochs-differ livelock committed-differs crash",
     ),
     mutation(
         "epochs_not_truncated",
@@ -117,8 +117,9 @@ MUTATIONS: Final = (
             " follower.broker_epoch in (-1, broker.epoch)",
             "broker is not None and broker.is_active",
         ),
-        on="power controller",
-        expects="committed-lost lost-write joined-lacking truncated-committed watermark-above-isr",
+        on="outlived power controller",
+        expects="isr-outdated committed-lost lost-write joined-lacking truncated-committed"
+        " watermark-above-isr",
     ),
     mutation(
         "kip966_hw_below_min_isr",
@@ -187,7 +188,8 @@ MUTATIONS: Final = (
             "        self.is_leader = False\n        return changed",
         ),
         on="data",
-        expects="truncated-committed watermark-above-isr committed-differs committed-lost",
+        expects="progress-outdated truncated-committed watermark-above-isr committed-differs"
+        " committed-lost",
     ),
     mutation(
         "hw_is_log_end_on_restart",
@@ -259,7 +261,9 @@ MUTATIONS: Final = (
             "replica.advance_log_start(min(log_start_offset, replica.log.log_end_offset))",
         ),
         on="retention",
-        expects="watermark-below-start",
+        equivalent="what is deleted is always below a high watermark: a leader refuses any other"
+        " target (delete_records.py), and a follower takes over its leader's high watermark, which"
+        " is at or above the leader's log start, before that log start (fetcher.py, _append)",
     ),
     mutation(
         "kafka9491_full_truncation_hw",
@@ -312,8 +316,8 @@ MUTATIONS: Final = (
             "        return ErrorCode.INVALID_UPDATE_VERSION\n",
             "",
         ),
-        on="data controller",
-        expects="fenced-in-isr joined-lacking committed-lost lost-write",
+        on="outlived data controller",
+        expects="isr-outdated fenced-in-isr joined-lacking committed-lost lost-write",
     ),
     mutation(
         "commit_isr_stale",

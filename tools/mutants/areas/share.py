@@ -39,8 +39,8 @@ MUTATIONS: Final = (
             "            return _refusal(ErrorCode.FENCED_LEADER_EPOCH)\n",
             "            return invalid(WRITE_OF_UNINITIALIZED)\n",
         ),
-        on="share",
-        expects="passed-over delivered-after-ack accepted-twice delivered-too-often",
+        on="share share_moves",
+        expects="passed-over delivered-after-ack accepted-twice delivered-too-often stale-share-write",
     ),
     mutation(
         "reader_does_not_fence",
@@ -50,8 +50,8 @@ MUTATIONS: Final = (
             "        if leader_epoch in (NO_EPOCH, entry.leader_epoch):\n",
             "        if leader_epoch >= NO_EPOCH:\n",
         ),
-        on="share",
-        expects="passed-over delivered-after-ack accepted-twice delivered-too-often",
+        on="share share_moves",
+        expects="passed-over delivered-after-ack accepted-twice delivered-too-often stale-share-write",
     ),
     mutation(
         "progress_goes_back",
@@ -61,8 +61,8 @@ MUTATIONS: Final = (
             "        if old.progress > new.progress:\n",
             "        if old.progress > new.progress and old.delivery_count < 0:\n",
         ),
-        on="share",
-        expects="delivered-after-ack accepted-twice passed-over delivered-too-often",
+        on="share share_moves",
+        expects="delivered-after-ack accepted-twice passed-over delivered-too-often share-state-back",
     ),
     mutation(
         "start_offset_goes_back",
@@ -72,8 +72,8 @@ MUTATIONS: Final = (
             "            start_offset = max(start_offset, known.start_offset)\n",
             "            pass\n",
         ),
-        on="share",
-        expects="delivered-after-ack accepted-twice passed-over",
+        on="share share_moves",
+        expects="delivered-after-ack accepted-twice passed-over share-state-back",
     ),
     mutation(
         "start_moves_past_acquired",
@@ -127,8 +127,8 @@ MUTATIONS: Final = (
             "                if run.state is not ACQUIRED or run.member_id != member_id:\n",
             "                if run.state is not ACQUIRED:\n",
         ),
-        on="share",
-        expects="accepted-twice delivered-after-ack",
+        on="share share_moves",
+        expects="accepted-twice delivered-after-ack foreign-ack acquired-twice",
     ),
     mutation(
         "session_end_keeps_records",
@@ -182,7 +182,7 @@ MUTATIONS: Final = (
             "                    continue  # the member holds it again\n",
             "                if now_ms < run.lock_deadline_ms:\n                    continue\n",
         ),
-        on="share",
+        on="share share_moves",
         expects="passed-over delivered-after-ack accepted-twice",
     ),
     mutation(
@@ -195,7 +195,7 @@ MUTATIONS: Final = (
             "",
         ),
         on="share_committed",
-        expects="aborted-read",
+        expects="aborted-read read-aborted",
     ),
     mutation(
         "snapshot_drops_batches",

@@ -75,8 +75,8 @@ MUTATIONS: Final = (
             "            coordinator_epoch=sending.coordinator_epoch,\n",
             "            coordinator_epoch=0,\n",
         ),
-        on="transactions",
-        expects="hanging-transaction transaction-overdue stuck-transaction not-at-rest",
+        on="transactions late_markers",
+        expects="marker-undecided hanging-transaction transaction-overdue stuck-transaction not-at-rest",
     ),
     mutation(
         "decision_before_commit",
@@ -90,7 +90,7 @@ MUTATIONS: Final = (
             "            self._markers.start(decided, self.coordinator_epoch, now_ms)\n",
         ),
         on="transactions",
-        expects="swapped-transaction torn-transaction aborted-read hanging-transaction lost-write",
+        expects="marker-undecided swapped-transaction torn-transaction aborted-read hanging-transaction lost-write",
     ),
     mutation(
         "answer_before_commit",
@@ -103,7 +103,7 @@ MUTATIONS: Final = (
             "            on_answer(result.response, now_ms)\n",
         ),
         on="transactions",
-        expects="swapped-transaction torn-transaction lost-write aborted-read hanging-transaction",
+        expects="ended-otherwise swapped-transaction torn-transaction lost-write aborted-read hanging-transaction",
     ),
     mutation(
         "timeout_ignores_pending",
@@ -165,7 +165,7 @@ MUTATIONS: Final = (
             "        return RetriedRequest(known.next_identity)\n",
         ),
         on="transactions",
-        expects="swapped-transaction torn-transaction lost-write",
+        expects="ended-otherwise swapped-transaction torn-transaction lost-write",
     ),
     mutation(
         "commit_of_aborted_acked_v1",
@@ -175,8 +175,8 @@ MUTATIONS: Final = (
             "    if known.state is EMPTY or known.is_commit != is_commit:\n",
             "    if known.state is EMPTY:\n",
         ),
-        on="transactions",
-        expects="swapped-transaction torn-transaction lost-write",
+        on="late_markers",
+        expects="ended-otherwise swapped-transaction torn-transaction lost-write",
     ),
     mutation(
         "fenced_producer_ends",
@@ -221,7 +221,7 @@ MUTATIONS: Final = (
             "        return started  # the producer asks again, because the answer was lost\n",
             "        return ErrorCode.PRODUCER_FENCED\n",
         ),
-        on="transactions",
+        on="late_markers",
         expects="fenced-alone",
     ),
     mutation(
@@ -232,8 +232,8 @@ MUTATIONS: Final = (
             "            for partition in topic.partition_ids\n        ),",
             "            for partition in topic.partition_ids[:1]\n        ),",
         ),
-        on="transactions",
-        expects="hanging-transaction torn-transaction transaction-overdue",
+        on="transactions late_answers",
+        expects="coordinator-differs hanging-transaction torn-transaction transaction-overdue",
     ),
     mutation(
         "start_time_lost_in_log",
@@ -244,7 +244,7 @@ MUTATIONS: Final = (
             "        start_ms=value.transaction_last_update_timestamp_ms + 3_600_000,\n",
         ),
         on="transactions",
-        expects="transaction-overdue hanging-transaction not-at-rest",
+        expects="coordinator-differs transaction-overdue hanging-transaction not-at-rest",
     ),
     mutation(
         "concurrent_not_refused",
@@ -258,7 +258,7 @@ MUTATIONS: Final = (
             "    if known.state is ONGOING and partitions <= known.partitions:\n",
         ),
         on="transactions",
-        expects="torn-transaction hanging-transaction swapped-transaction transaction-overdue"
+        expects="coordinator-differs batch-unverified torn-transaction hanging-transaction swapped-transaction transaction-overdue"
         " aborted-read stuck-transaction",
     ),
     mutation(
@@ -266,7 +266,7 @@ MUTATIONS: Final = (
         "the offsets of an aborted transaction are applied",
         Edit(_OFFSETS, "if record is not None and is_commit]", "if record is not None]"),
         on="transactions",
-        expects="never-processed committed-offset-back lost-write",
+        expects="coordinator-differs never-processed committed-offset-back lost-write",
     ),
     mutation(
         "pending_offsets_lost_on_load",
@@ -278,7 +278,7 @@ MUTATIONS: Final = (
             "            if batch.is_transactional:\n                continue\n",
         ),
         on="transactions",
-        expects="processed-twice committed-offset-back",
+        expects="coordinator-differs processed-twice committed-offset-back",
     ),
     mutation(
         "offsets_not_unstable",
@@ -290,8 +290,8 @@ MUTATIONS: Final = (
             "        return frozenset((topic, index) for group, topic, index in keys"
             " if group != group_id)\n",
         ),
-        on="transactions",
-        expects="processed-twice committed-offset-back",
+        on="late_answers",
+        expects="unstable-offset processed-twice committed-offset-back",
     ),
     mutation(
         "stale_txn_member_commits",
@@ -309,8 +309,8 @@ MUTATIONS: Final = (
             "        if error is not ErrorCode.NONE:\n"
             "            return error\n",
         ),
-        on="transactions",
-        expects="processed-twice committed-offset-back never-processed",
+        on="late_answers",
+        expects="stale-commit processed-twice committed-offset-back never-processed",
     ),
     mutation(
         "refused_write_applied",
@@ -323,16 +323,16 @@ MUTATIONS: Final = (
             " if other is not write)\n",
             "        if error not in _MAY_BE_IN_LOG:\n            write.is_refused = True\n",
         ),
-        on="transactions groups",
-        expects="crash torn-transaction committed-offset-back hanging-transaction not-at-rest"
+        on="late_answers",
+        expects="coordinator-differs crash torn-transaction committed-offset-back hanging-transaction not-at-rest"
         " no-reply transaction-overdue livelock",
     ),
     mutation(
         "timed_out_write_dropped",
         "a coordinator's write that was late never takes effect, though its log has it",
         Edit(_LOG_SHARD, "        if error not in _MAY_BE_IN_LOG:\n", "        if error:\n"),
-        on="transactions groups",
-        expects="transaction-overdue hanging-transaction committed-offset-back stuck-transaction"
+        on="late_answers",
+        expects="coordinator-differs transaction-overdue hanging-transaction committed-offset-back stuck-transaction"
         " torn-transaction swapped-transaction processed-twice",
     ),
 )

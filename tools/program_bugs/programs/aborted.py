@@ -5,43 +5,36 @@ Owns: this program, with and without the bug.  Never: knows of the faults that s
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from kafka import OffsetAndMetadata
-from kafka.errors import KafkaError
-from shop import ORDERS, consumer_of, polled, producer_of, read, send_orders, twins
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from shop import ORDERS, async_consumer_of, got, read, send_orders, twins
 
 
-def billing(cluster: Any, has_bug: bool) -> None:
-    consumer = consumer_of(cluster, isolation_level="read_committed")
-    producer = producer_of(
-        cluster,
-        transactional_id="billing",
-        request_timeout_ms=2_000,
-        delivery_timeout_ms=4_000,
-        max_block_ms=30_000,
-    )
-    producer.init_transactions()
-    while True:
-        orders = polled(consumer)
-        if not orders:
-            continue
-        try:
-            producer.begin_transaction()
-            sent = [producer.send("bills", x.value, partition=0) for x in orders]
-            for each in sent:
-                each.get()
-            ends = {x.offset + 1 for x in orders}
+async def billing(cluster: Any, has_bug: bool) -> None:
+    async with (
+        async_consumer_of(cluster) as consumer,
+        AIOKafkaProducer(
+            bootstrap_servers=cluster.bootstrap, transactional_id="billing"
+        ) as producer,
+    ):
+        while True:
+            orders = await got(consumer)
+            if not orders:
+                continue
             (part,) = consumer.assignment()
-            offsets = {part: OffsetAndMetadata(max(ends), "", -1)}
-            producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
-            producer.commit_transaction()
-        except KafkaError:
-            producer.abort_transaction()
-            if not has_bug:
-                for part in consumer.assignment():
-                    consumer.seek(part, consumer.committed(part) or 0)
+            try:
+                async with producer.transaction():
+                    for order in orders:
+                        await asyncio.wait_for(producer.send_and_wait("bills", order.value), 2)
+                    ends = {part: orders[-1].offset + 1}
+                    await producer.send_offsets_to_transaction(ends, "billing")
+            except (KafkaError, TimeoutError):
+                if not has_bug:
+                    consumer.seek(part, await consumer.committed(part) or 0)
 
 
 @pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {}, "bills": {}})

@@ -24,12 +24,14 @@ class Mailer:
     def __init__(self, cluster: Any, has_bug: bool) -> None:
         self.cluster = cluster
         self.producer: KafkaProducer | None = None
+        self.made: list[KafkaProducer] = []  # their metrics are shown
         self.lock: AbstractContextManager[Any] = nullcontext() if has_bug else threading.Lock()
 
     def send(self, mail: bytes) -> None:
         with self.lock:
             if self.producer is None:
                 made = producer_of(self.cluster, linger_ms=600_000, delivery_timeout_ms=1_000_000)
+                self.made.append(made)
                 self.producer = made
         assert self.producer is not None
         self.producer.send("mails", mail)

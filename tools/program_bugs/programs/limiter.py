@@ -6,14 +6,13 @@ Owns: this program, with and without the bug.  Never: knows of the faults that s
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
-from shop import ORDERS, consumer_of, polled, send_orders, twins
+from shop import ORDERS, consumer_of, polled, send_orders, twins, wait_until
 
 
 class Coupons:
@@ -45,6 +44,5 @@ def test_a_customer_gets_one_coupon(kafka_cluster: Any, has_bug: bool) -> None:
     coupons = Coupons(has_bug)
     threading.Thread(target=marketing, args=(kafka_cluster, coupons), daemon=True).start()
     send_orders(kafka_cluster, every_s=0.05)
-    time.sleep(20)
-    assert len(coupons.customers) == ORDERS // 2
+    wait_until(lambda: len(coupons.customers) == ORDERS // 2)
     assert max(coupons.sent.values()) == 1, "a customer has got two coupons"

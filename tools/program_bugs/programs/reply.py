@@ -20,9 +20,11 @@ async def service(cluster: Any) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")
     async with async_consumer_of(cluster) as consumer, producer:
         while True:
-            for order in await got(consumer):
+            orders = await got(consumer)
+            for order in orders:
                 await asyncio.sleep(1)
                 await producer.send_and_wait("replies", order.value)
+            if orders:
                 await consumer.commit()
 
 
