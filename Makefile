@@ -142,7 +142,7 @@ fuzz: $(VENV)/.dev
 compat: $(VENV)/.dev
 	@$(BIN)/python tests/compat/kafka_python/run.py $(ARGS)
 
-# ARGS: --only 'acks*', --budget MINUTES, --random 200, --times kafka, --jobs 6, --page
+# ARGS: --only 'acks*', --budget MINUTES, --random 200, --jobs 6, --page
 certify: $(VENV)/.dev
 	@$(BIN)/python -m compare.certified $(ARGS)
 
