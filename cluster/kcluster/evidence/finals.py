@@ -48,6 +48,7 @@ def read_finals(recorder: Recorder, names: Names) -> Finals:
     finals = Finals({}, [], [], [])
     image = controller_image(recorder.dispatcher)
     owners: dict[int, Transaction] = {}
+    calm_ms = _calm_ms(recorder)
     states = image.topics.get(TRANSACTION_STATE_TOPIC)
     for registration in () if states is None else states.partitions:
         log = _authoritative_log(registration, _logs(recorder, registration))
@@ -57,7 +58,7 @@ def read_finals(recorder: Recorder, names: Names) -> Finals:
         is_brokers_own = has_internal_prefix(topic) or is_dead_letter_queue(image, topic)
         for registration in image.topics[topic].partitions:
             partition = (topic, registration.partition)
-            _read(recorder, finals, partition, registration, names, owners, is_brokers_own)
+            _read(recorder, finals, partition, registration, names, owners, calm_ms, is_brokers_own)
     return finals
 
 
@@ -68,10 +69,11 @@ def _read(
     registration: PartitionRegistration,
     names: Names,
     owners: Owners,
+    calm_ms: int,
     is_brokers_own: bool,
 ) -> None:
-    """Read a partition's final log.  `is_brokers_own`: brokers write the topic, so its records are
-    not judged one by one."""
+    """Read a partition's final log.  `calm_ms`: what `_calm_ms` says; `is_brokers_own`: brokers
+    write the topic, so its records are not judged one by one."""
     key = (registration.topic_id, registration.partition)
     logs = _logs(recorder, registration)
     name = f"{partition[0]}-{partition[1]}"
@@ -104,9 +106,7 @@ def _read(
         for entry, name in zip(contents.of(batch), names[batch], strict=True)
     }
     hidden, first_offsets = hidden_records(log.batches_from(start))
-    waiting = open_transactions(
-        partition, first_offsets, log.log_end_offset, owners, _calm_ms(recorder)
-    )
+    waiting = open_transactions(partition, first_offsets, log.log_end_offset, owners, calm_ms)
     finals.logs[partition] = FinalLog(
         start_offset=start,
         records=records,
