@@ -69,6 +69,23 @@ steps:
   - {at: 10500ms, isolate: {nodes: 1, others: [2, 3]}, for: 3s}
   - {at: 12s, kill: 1}
 """
+NEXT_LIFE_WAITS = """
+# The next process of a killed broker waits for the end of the session before it may register: until
+# then the ISRs have a member that fetches nothing, and no transaction can be aborted.
+topology:
+  brokers: 3
+  topics:
+    orders: {assignment: [[2, 1, 3]], config: {min.insync.replicas: 2}}
+    __transaction_state: {assignment: [[1, 2, 3]]}
+  config:
+    request.timeout.ms: 1200
+    transaction.state.log.min.isr: 2
+    transaction.abort.timed.out.transaction.cleanup.interval.ms: 500
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, stop: 12s, transactions: {every: 10, timeout: 2s}}
+duration: 15s
+steps: [{when: 61st append of orders-0, kill: 3, for: 1s}]
+"""
 SHARE_SLOW_MEMBER = """
 # A member of a share group is 1.5 s away; the leader moves while its answers are under way.
 topology:
@@ -228,6 +245,7 @@ VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
     "LeaveGroup may wait for commits": LEAVE_WAITS_FOR_COMMIT,
+    "a broker that may not register yet holds transactions up": NEXT_LIFE_WAITS,
     "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,
     "a member that looks for a new leader needs time": SHARE_LEADER_UNKNOWN,
     "a member that joins again needs time": SHARE_MEMBER_UNASSIGNED,

@@ -5,8 +5,9 @@ Owns: the definition of an overdue transaction, and the duration of each.  Never
 TransactionMarkerChannelManager; KAFKA-16352 and KAFKA-19999 report such transactions.
 
 An open transaction is aborted by the first scan of its coordinator after its timeout.  A decided
-transaction gets its markers at once.  Both hold while every process runs, no link between processes
-is cut or shaped, and the transaction's partitions have leaders and enough replicas in sync.
+transaction gets its markers at once.  Both hold while every broker is registered and runs, no link
+between processes is cut or shaped, and the transaction's partitions have leaders and enough
+replicas in sync.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 
 from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
+from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.invariants.facts import OverdueTransaction
@@ -69,13 +71,18 @@ class OverdueTransactions:
                 yield home, found
 
     def _is_calm(self, now_ms: int) -> bool:
-        states = tuple((each.state, each.life) for each in self._processes.values())
+        brokers = self._dispatcher.brokers()
+        lives = [(each.state, each.life) for each in self._processes.values()]
+        # A broker that was killed is not replaced in ISRs by its next life, and may not register,
+        # before its session has ended: until then nothing is committed.
+        registered = [broker.state is LifecycleState.RUNNING for broker in brokers]
         gate = self._dispatcher.node_gate
         is_delaying = gate is not None and gate.is_delaying
-        conditions = (self._fabric.changes, states, is_delaying, 0 if gate is None else gate.acts)
+        acts = 0 if gate is None else gate.acts
+        conditions = (self._fabric.changes, lives, registered, is_delaying, acts)
         if conditions != self._conditions:
             self._conditions, self._calm_since_ms = conditions, now_ms
-            are_up = all(state is ProcessState.UP for state, _ in states)
+            are_up = all(state is ProcessState.UP for state, _ in lives) and all(registered)
             self._calm = are_up and not is_delaying and self._are_linked()
         return self._calm
 
