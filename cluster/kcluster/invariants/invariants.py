@@ -58,7 +58,7 @@ from kcluster.invariants.observed import (
     PartitionKey,
 )
 from kcluster.invariants.producers import ProducerRules
-from kcluster.invariants.promises import LeaderEpoch, Promises
+from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, Promises
 from kcluster.invariants.replayed import ReplayedOffsets, ReplayedTransactions
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
@@ -134,6 +134,10 @@ class Invariants:
     ) -> None:
         for name, fact in problems:
             self.violations.append(violation(name, now_ms, subject, fact, broker))
+
+    def _report_promise(self, now_ms: int, broken: BrokenPromise, broker: int) -> None:
+        name, subject, fact = broken
+        self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
 
     def partition(self, topic: str, key: PartitionKey) -> ObservedPartition:
         """A partition in its last observed state."""
@@ -211,19 +215,19 @@ class Invariants:
         self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
     ) -> None:
         """Check a coordinator's answer against its earlier ones."""
-        for name, subject, fact in self.promises.on_reply(broker, reply, leader_epoch, now_ms):
-            self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
+        for broken in self.promises.on_reply(broker, reply, leader_epoch, now_ms):
+            self._report_promise(now_ms, broken, broker)
 
     def check_memberships(self, reply: Reply, now_ms: int) -> None:
         """Check an answer of a coordinator once it is decided, whether its client gets it or
         not."""
-        for broker, (name, subject, fact) in self.memberships.on_decided(reply, now_ms):
-            self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
+        for broker, broken in self.memberships.on_decided(reply, now_ms):
+            self._report_promise(now_ms, broken, broker)
 
     def check_shares(self, reply: Reply, log_start: LogStart, now_ms: int) -> None:
         """Check a leader's answer to a member of a share group once it is decided."""
-        for broker, (name, subject, fact) in self.shares.on_decided(reply, log_start, now_ms):
-            self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
+        for broker, broken in self.shares.on_decided(reply, log_start, now_ms):
+            self._report_promise(now_ms, broken, broker)
 
     def check_shared_read(
         self, now_ms: int, replica: Replica, answer: m.ShareFetchResponse.PartitionData
@@ -235,8 +239,8 @@ class Invariants:
 
     def check_share_states(self, node: int, response: PeerResponse, now_ms: int) -> None:
         """Check an answer of a share coordinator that has arrived at a node."""
-        for name, subject, fact in self.shares.on_peer_response(node, response):
-            self.violations.append(Violation(name, now_ms, subject, fact, broker=response.source))
+        for broken in self.shares.on_peer_response(node, response):
+            self._report_promise(now_ms, broken, response.source)
 
     def _forget_groups(self) -> None:
         """Forget what groups were told, because a disk has lost records."""
@@ -269,8 +273,8 @@ class Invariants:
     def check_fenced(self) -> None:
         """Report producers that were fenced without a rival; called at the end of the run."""
         for at_ms, broker, transactional_id, fact in self.promises.fenced_alone():
-            subject = f"transaction {transactional_id}"
-            self.violations.append(Violation("fenced-alone", at_ms, subject, fact, broker=broker))
+            broken = ("fenced-alone", f"transaction {transactional_id}", fact)
+            self._report_promise(at_ms, broken, broker)
 
     def check_compacted(self, now_ms: int) -> None:
         """Report the newest records of keys that compaction has removed from logs of in-sync
@@ -566,10 +570,8 @@ class Invariants:
             return
         fact = self.coordinators.otherwise_ended(body)
         if fact is not None:
-            subject = f"transaction {body.transactional_id}"
-            self.violations.append(
-                Violation("ended-otherwise", now_ms, subject, fact, broker=broker)
-            )
+            broken = ("ended-otherwise", f"transaction {body.transactional_id}", fact)
+            self._report_promise(now_ms, broken, broker)
 
     # ------------------------------------------------------------------------------- answers
 

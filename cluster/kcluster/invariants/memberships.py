@@ -30,7 +30,7 @@ from msgspec import Struct
 
 from kcluster.contract import Reply, Request
 from kcluster.invariants.facts import Duty, GivenAway, Measure, Overdue, PlaceLost, StaleRequest
-from kcluster.invariants.promises import Broken, LeaderEpoch, forget_oldest
+from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, forget_oldest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -74,8 +74,8 @@ class _Arrival(Struct):
 
     broker: int
     leader_epoch: int
-    broken: Broken | None = None
-    given_away: dict[tuple[bytes, int], Broken] = {}
+    broken: BrokenPromise | None = None
+    given_away: dict[tuple[bytes, int], BrokenPromise] = {}
 
 
 class _Generation(Struct):
@@ -194,7 +194,7 @@ class Memberships:
             for member in request.body.members:
                 self.on_removed(group, member.member_id)
 
-    def on_decided(self, reply: Reply, now_ms: int) -> Iterator[tuple[int, Broken]]:
+    def on_decided(self, reply: Reply, now_ms: int) -> Iterator[tuple[int, BrokenPromise]]:
         """What an answer breaks, with its broker; called once it is decided, and perhaps again when
         it is sent."""
         request, body = reply.request, reply.body
@@ -207,7 +207,7 @@ class Memberships:
             for one in _broken_by_commit(arrival, body):
                 yield arrival.broker, one
             return
-        broken: Broken | None = arrival.broken
+        broken: BrokenPromise | None = arrival.broken
         if body.error_code:
             broken = self._refused(request, body.error_code, arrival)
         elif request.api_key in _OF_EPOCHS:
@@ -222,7 +222,7 @@ class Memberships:
         if broken is not None:
             yield arrival.broker, broken
 
-    def _refused(self, request: Request, error: int, arrival: _Arrival) -> Broken | None:
+    def _refused(self, request: Request, error: int, arrival: _Arrival) -> BrokenPromise | None:
         """Expect nothing more of a member that was refused: it may have to join again."""
         group, member_id = request.body.group_id, getattr(request.body, "member_id", "")
         generation, known = (
@@ -329,7 +329,7 @@ class Memberships:
 
     def _epoch_told(
         self, request: Request, answer: _Told, arrival: _Arrival, now_ms: int
-    ) -> Broken | None:
+    ) -> BrokenPromise | None:
         """Record what a member with an epoch was told."""
         body = request.body
         asked, epoch = body.member_epoch, answer.member_epoch
@@ -395,7 +395,7 @@ def _name(request: Request) -> str:
     return type(request.body).__name__.removesuffix("Request")
 
 
-def _stale(request: Request, own: int, newest: _Generation, name: str) -> Broken | None:
+def _stale(request: Request, own: int, newest: _Generation, name: str) -> BrokenPromise | None:
     """What is broken if a request of this generation is served; None: nothing."""
     member_id: str = request.body.member_id
     has_left = member_id in newest.left
@@ -406,18 +406,18 @@ def _stale(request: Request, own: int, newest: _Generation, name: str) -> Broken
     return name, f"group {request.body.group_id}", fact
 
 
-def _lost(group: str, member_id: str) -> Broken:
+def _lost(group: str, member_id: str) -> BrokenPromise:
     return "lost-member", f"group {group}", PlaceLost(member_id)
 
 
-def _late(request: Request, late: str, duty: Duty, since_ms: int, now_ms: int) -> Broken:
+def _late(request: Request, late: str, duty: Duty, since_ms: int, now_ms: int) -> BrokenPromise:
     fact = Overdue(_name(request), request.body.member_id, late, duty, since_ms, now_ms)
     return "late-member", f"group {request.body.group_id}", fact
 
 
 def _broken_by_commit(
     arrival: _Arrival, answer: m.OffsetCommitResponse | m.TxnOffsetCommitResponse
-) -> Iterator[Broken]:
+) -> Iterator[BrokenPromise]:
     """The first promise that an answer to a commit breaks, if any."""
     for topic in answer.topics:
         for one in topic.partitions:

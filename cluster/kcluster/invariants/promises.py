@@ -44,7 +44,7 @@ _FIRST: Final = 1
 """The first generation, or epoch, of a group."""
 LeaderEpoch = Callable[[int, str], int | None]
 """(broker, group) -> the leader epoch in which a broker coordinates a group; None: it does not."""
-Broken = tuple[str, str, Observed]
+BrokenPromise = tuple[str, str, Observed]
 """(name of the violation, its subject, what was observed)."""
 MAX_KEPT: Final = 10_000
 """The number of transactional ids, and of closed connections, that are remembered."""
@@ -119,7 +119,7 @@ class Promises:
 
     def on_reply(
         self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
-    ) -> Iterator[Broken]:
+    ) -> Iterator[BrokenPromise]:
         """The promises that an answer breaks; `leader_epoch`: see the type."""
         request, body = reply.request, reply.body
         if body is None:
@@ -156,7 +156,7 @@ class Promises:
 
     def _join(
         self, broker: int, request: Request, answer: m.JoinGroupResponse, leader_epoch: LeaderEpoch
-    ) -> Iterator[Broken]:
+    ) -> Iterator[BrokenPromise]:
         group = request.body.group_id
         if answer.generation_id == _FIRST:
             self._forget(group)
@@ -170,7 +170,7 @@ class Promises:
 
     def _sync(
         self, broker: int, request: Request, answer: m.SyncGroupResponse, leader_epoch: LeaderEpoch
-    ) -> Iterator[Broken]:
+    ) -> Iterator[BrokenPromise]:
         if answer.error_code:
             return
         body: m.SyncGroupRequest = request.body
@@ -190,7 +190,7 @@ class Promises:
 
     def _heartbeat(
         self, request: Request, answer: m.ConsumerGroupHeartbeatResponse
-    ) -> Iterator[Broken]:
+    ) -> Iterator[BrokenPromise]:
         asked = request.body.member_epoch
         if answer.member_epoch == _FIRST:
             self._forget(request.body.group_id)
@@ -200,7 +200,7 @@ class Promises:
             )
             yield "member-epoch-back", f"group {request.body.group_id}", back
 
-    def _commit(self, request: Request, answer: m.OffsetCommitResponse) -> Iterator[Broken]:
+    def _commit(self, request: Request, answer: m.OffsetCommitResponse) -> Iterator[BrokenPromise]:
         body: m.OffsetCommitRequest = request.body
         generation, member = body.generation_id_or_member_epoch, body.member_id
         if generation < 0:

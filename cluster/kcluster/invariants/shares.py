@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
 from kcluster.invariants.facts import HeldBy, Measure, OutOfBounds, WentBack
-from kcluster.invariants.promises import Broken, forget_oldest
+from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 
@@ -66,7 +66,7 @@ class SharePromises:
         self._asked: dict[tuple[int, int], tuple[PeerRequest, dict[_ShareKey, _StoredState]]] = {}
         """Each request about states, with what was stored when it arrived, by node and id."""
         self._holds: dict[_ShareKey, dict[int, _Hold]] = {}
-        self._refused: dict[Request, tuple[int, int, dict[tuple[bytes, int], Broken]]] = {}
+        self._refused: dict[Request, tuple[int, int, dict[tuple[bytes, int], BrokenPromise]]] = {}
         """The broker of each request of a member, the time of its arrival, and what is broken if
         its acknowledgements for a partition are accepted."""
 
@@ -105,7 +105,7 @@ class SharePromises:
             self._asked[request.source, request.request_id] = (request, known)
             forget_oldest(self._asked)
 
-    def on_peer_response(self, node: int, response: PeerResponse) -> Iterator[Broken]:
+    def on_peer_response(self, node: int, response: PeerResponse) -> Iterator[BrokenPromise]:
         """What an answer of a coordinator breaks, when it arrives at a node."""
         answer = response.body
         if not isinstance(answer, m.WriteShareGroupStateResponse | m.ReadShareGroupStateResponse):
@@ -133,7 +133,7 @@ class SharePromises:
         key: _ShareKey,
         row: m.WriteShareGroupStateRequest.PartitionData,
         before: _StoredState | None,
-    ) -> Iterator[Broken]:
+    ) -> Iterator[BrokenPromise]:
         if before is not None and row.leader_epoch < before.leader_epoch:
             bound = (Measure.LEADER_EPOCH, before.leader_epoch)
             fact = OutOfBounds(Measure.LEADER_EPOCH, row.leader_epoch, *bound)
@@ -155,7 +155,7 @@ class SharePromises:
         asked: m.ReadShareGroupStateRequest.PartitionData,
         row: m.ReadShareGroupStateResponse.PartitionResult,
         before: _StoredState | None,
-    ) -> Iterator[Broken]:
+    ) -> Iterator[BrokenPromise]:
         now = self._stored.setdefault(key, _StoredState())
         now.leader_epoch = max(now.leader_epoch, asked.leader_epoch)
         if before is None:
@@ -185,7 +185,7 @@ class SharePromises:
         group, member = body.group_id or "", body.member_id or ""
         if body.share_session_epoch <= _OPENS:
             self.on_closed(request.connection_id)
-        refused: dict[tuple[bytes, int], Broken] = {}
+        refused: dict[tuple[bytes, int], BrokenPromise] = {}
         for topic in body.topics:
             for row in topic.partitions:
                 key = (group, topic.topic_id, row.partition_index)
@@ -205,7 +205,7 @@ class SharePromises:
 
     def on_decided(
         self, reply: Reply, log_start: LogStart, now_ms: int
-    ) -> Iterator[tuple[int, Broken]]:
+    ) -> Iterator[tuple[int, BrokenPromise]]:
         """What an answer breaks, with its broker; called once it is decided, and perhaps again when
         it is sent."""
         request, answer = reply.request, reply.body

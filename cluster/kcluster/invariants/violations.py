@@ -31,7 +31,7 @@ VIOLATIONS: Final = {
     "fenced-in-isr": "a fenced broker is in the ISR",
     "elr-overlaps-isr": "a broker is in the ISR and in the ELR at once",
     "unclean-forbidden": "an unclean election, though unclean.leader.election.enable was false and"
-    " nobody requested it",
+    " no operator requested it",
     "joined-lacking": "a replica joined the ISR without having all committed records",
     "cleaned-above-end": "compaction counts offsets as cleaned that a log no longer has",
     "epochs-differ": "a log's cache of leader epochs is not the one that its records give",
@@ -74,7 +74,7 @@ VIOLATIONS: Final = {
     " group held",
     "acquired-twice": "a member of a share group got a record that another one held",
     "read-aborted": "a share group with read_committed got a record of an aborted transaction",
-    "fenced-alone": "a transactional producer was fenced, though nobody took its place",
+    "fenced-alone": "a transactional producer was fenced, though no other took its place",
     "producer-epoch-back": "a leader appended a batch of an older epoch of its producer",
     "coordinator-epoch-back": "a leader appended a marker of a coordinator that was replaced",
     "marker-undecided": "a marker says what no coordinator has decided",
