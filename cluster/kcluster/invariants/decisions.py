@@ -87,10 +87,7 @@ def ended_early(new: PartitionRegistration, old: PartitionRegistration) -> Itera
 
 def eligible_newcomers(new: PartitionRegistration, old: PartitionRegistration) -> Iterator[Problem]:
     """Members of the ISR or the ELR that have just become replicas: their logs are empty."""
-    found = tuple(
-        broker
-        for broker in new.replicas
-        if broker not in old.replicas and broker in (*new.isr, *new.elr)
-    )
+    newcomers = [broker for broker in new.replicas if broker not in old.replicas]
+    found = tuple(broker for broker in newcomers if broker in new.isr or broker in new.elr)
     if found:
         yield "eligible-newcomer", f.Misplaced(found, f.Fault.NEWCOMER, tuple(old.replicas))
