@@ -136,7 +136,7 @@ def _check_selector(definition: ConfigDef, value: Value) -> str | None:
     """Check the replica selector.  Kafka loads any class; it has one of its own."""
     if value == RACK_AWARE_SELECTOR:
         return None
-    return invalid(definition.name, value, f"the one selector here is {RACK_AWARE_SELECTOR}")
+    return invalid(definition.name, value, f"the only selector here is {RACK_AWARE_SELECTOR}")
 
 
 def _check_super_users(definition: ConfigDef, value: Value) -> str | None:
