@@ -264,6 +264,17 @@ class Facts:
                         known.setdefault(name, []).append((observed, append, offset))
         return known.get(value, [])
 
+    def place(
+        self, partition: Partition, value: bytes | None, offset: int
+    ) -> tuple[ObservedPartition, Append, int] | None:
+        """The append of a value that the log has at this offset; None if none was observed.
+
+        The value may have been there before, and have been truncated; and a deposed leader may have
+        appended it there later, in an older epoch."""
+        places = self.places(partition, value)
+        there = [each for each in places if each[0] is places[-1][0] and each[2] == offset]
+        return max(there, key=lambda each: each[1].epoch, default=None)
+
     def send(self, partition: Partition, value: bytes | None) -> SentRecord | None:
         """The send of a value."""
         if self._sends is None:

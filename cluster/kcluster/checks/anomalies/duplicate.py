@@ -54,9 +54,9 @@ class Duplicate(LogAnomaly):
 
     def causes(self, facts: Facts, anomaly: Anomaly) -> Iterator[SendCause]:
         for finding in anomaly.findings:
-            copied = None
-            for _, append, _ in facts.places(anomaly.partition, finding.value)[:1]:
-                copied = facts.rule_hit(append.request) if append.request is not None else None
+            place = facts.place(anomaly.partition, finding.value, finding.offset)
+            request = None if place is None else place[1].request
+            copied = None if request is None else facts.rule_hit(request)
             if copied is not None and isinstance(copied.event, RuleHit) and _copies(copied.event):
                 yield copied.event
             else:
@@ -70,11 +70,8 @@ class Duplicate(LogAnomaly):
 
 def _both_appends(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     partition, value = anomaly.partition, anomaly.values[0]
-    places = [
-        entry
-        for entry in facts.places(partition, value)
-        if entry[2] in (anomaly.first, anomaly.other)
-    ]
+    of_both = (facts.place(partition, value, at) for at in (anomaly.first, anomaly.other))
+    places = [place for place in of_both if place is not None]
     for number, (_, append, offset) in enumerate(places):
         appended = RecordAppended(
             value=value,

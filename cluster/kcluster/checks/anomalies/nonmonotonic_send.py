@@ -17,7 +17,7 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.facts import Finding
-from kcluster.checks.chain.facts import UNKNOWN, RecordAppended, RecordSent, RequestFailed
+from kcluster.checks.chain.facts import RecordAppended, RecordSent, RequestFailed
 from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import retry_setting
 from kcluster.checks.stories.sends import error_met, errors_of, meanwhile, request_of
@@ -82,23 +82,19 @@ class NonmonotonicSend(LogAnomaly):
 def _overtaken(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     """The failed attempts of the record that was sent first, and the appends of both records."""
     partition, value = anomaly.partition, anomaly.values[0]
-    late = facts.appends_at(partition, anomaly.other)
-    early = facts.places(partition, value)
-    if not late or not early:
+    first = anomaly.other_value
+    late = facts.place(partition, first, anomaly.other)
+    early = facts.place(partition, value, anomaly.first)
+    if late is None or early is None:
         return
-    append = late[-1][1]
-    names = [
-        own for offset, own in facts.recorder.contents.of(append.batch) if offset == anomaly.other
-    ]
-    first = names[0] if names else UNKNOWN
-    send = facts.send(partition, names[0]) if names else None
-    from_ms = send.sent_ms if send is not None and send.sent_ms >= 0 else early[0][1].at_ms
+    append, before = late[1], early[1]
+    send = facts.send(partition, first)
+    from_ms = send.sent_ms if send is not None and send.sent_ms >= 0 else before.at_ms
     yield Link(from_ms, RecordSent(first))
     yield from errors_of(facts, anomaly.client, from_ms, append.at_ms, partition)
     yield from _refusals(facts, append, from_ms, partition)
-    _, before, offset = early[0]
     overtaking = RecordAppended(
-        value, offset, before.broker, request=request_of(before), is_overtaking=True
+        value, anomaly.first, before.broker, request=request_of(before), is_overtaking=True
     )
     yield Link(before.at_ms, overtaking)
     overtaken = RecordAppended(first, anomaly.other, append.broker, request=request_of(append))
