@@ -30,6 +30,7 @@ class Setting(StrEnum):
     UNVERIFIED = "transaction.partition.verification.enable=false"
     BEFORE_KIP_101 = "before KIP-101"
     TRANSACTIONS_V1 = "a client with transactions of version 1"
+    EPOCH_BUMP = "an idempotent producer's new epoch"
     SHARE_RESET = "share.auto.offset.reset=latest"
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
     TASKS_SENT_ONCE = "a lost answer with a streams member's tasks"
@@ -50,6 +51,7 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.UNVERIFIED: Cause.UNVERIFIED,
     Setting.BEFORE_KIP_101: Cause.BEFORE_KIP_101,
     Setting.TRANSACTIONS_V1: Cause.TRANSACTIONS_V1,
+    Setting.EPOCH_BUMP: Cause.EPOCH_BUMP,
     Setting.SHARE_RESET: Cause.SHARE_RESET,
     Setting.DELIVERY_LIMIT: Cause.DELIVERY_LIMIT,
     Setting.TASKS_SENT_ONCE: Cause.TASKS_SENT_ONCE,

@@ -84,6 +84,7 @@ class Cause(StrEnum):
     UNVERIFIED = "transaction.partition.verification.enable=false"
     BEFORE_KIP_101 = "before KIP-101"
     TRANSACTIONS_V1 = "transactions-v1"
+    EPOCH_BUMP = "producer-epoch-bump"
     SHARE_RESET = "share.auto.offset.reset=latest"
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
     TASKS_SENT_ONCE = "streams-tasks-sent-once"
@@ -123,6 +124,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.UNVERIFIED: "leaders appended a batch without asking its coordinator for the transaction",
     Cause.BEFORE_KIP_101: "followers truncated to their own high watermarks",
     Cause.TRANSACTIONS_V1: "the client's epoch was the same in one transaction and the next",
+    Cause.EPOCH_BUMP: "a producer sent a batch again in a new epoch, as if it were another batch",
     Cause.SHARE_RESET: "a share group had stored nothing, and began at the end of the log again",
     Cause.DELIVERY_LIMIT: "a record was delivered as often as it may be; answers with it were lost",
     Cause.TASKS_SENT_ONCE: "the answer with a streams member's tasks was lost; it is not repeated",

@@ -20,6 +20,7 @@ from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import AckLost, NeverAnswered, RecordAppended, RequestFailed
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting, retry_setting
+from kcluster.checks.stories.epoch_bumps import explained_by_bump
 from kcluster.checks.stories.sends import code_of, error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition
 from kcluster.events.network import RuleHit
@@ -37,7 +38,9 @@ class Duplicate(LogAnomaly):
 
     A producer that is not idempotent must expect duplicates, and `allowed` names that setting: the
     answer to the first attempt was lost, the producer retried, and the leader cannot recognise the
-    batch.  A fault rule can copy the records of any producer, and `allowed` then names the rule.
+    batch.  Nor can it recognise one that an idempotent producer sends again in a new epoch, after
+    it has bumped its own (`allowed`, stories/epoch_bumps.py).  A fault rule can copy the records of
+    any producer, and `allowed` then names the rule.
 
         duplicate: orders-0: a is at offsets 0 and 3
     """
@@ -64,8 +67,9 @@ class Duplicate(LogAnomaly):
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         links = [*_both_appends(facts, anomaly)]
-        is_copy = any(_copies(entry.fact) for entry in links)
-        return Explanation(links, Setting.COPIED if is_copy else Setting.NONE)
+        if any(_copies(entry.fact) for entry in links):
+            return Explanation(links, Setting.COPIED)
+        return explained_by_bump(facts, anomaly, links)
 
 
 def _both_appends(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

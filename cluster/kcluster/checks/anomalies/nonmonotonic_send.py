@@ -20,6 +20,7 @@ from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import RecordAppended, RecordSent, RequestFailed
 from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import retry_setting
+from kcluster.checks.stories.epoch_bumps import explained_by_bump
 from kcluster.checks.stories.sends import error_met, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition, SentRecord
 from kcluster.evidence.causes import SendCause
@@ -38,7 +39,8 @@ class NonmonotonicSend(LogAnomaly):
     dead process may arrive after those of the new process.
 
     With several requests in flight and no idempotence, the second batch may be appended although
-    the first was refused; the retry of the first batch comes after it.
+    the first was refused; the retry of the first batch comes after it.  An idempotent producer does
+    so if it bumps its epoch by itself (`allowed`, stories/epoch_bumps.py).
 
         nonmonotonic-send: orders-0: b, sent after a, is at offset 0, before 1
     """
@@ -76,7 +78,7 @@ class NonmonotonicSend(LogAnomaly):
             )
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return Explanation(_overtaken(facts, anomaly))
+        return explained_by_bump(facts, anomaly, _overtaken(facts, anomaly))
 
 
 def _overtaken(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

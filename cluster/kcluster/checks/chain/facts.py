@@ -242,6 +242,24 @@ class AckLost(ChainFact, frozen=True):
     correlation_id: int
 
 
+class FirstTaken(ChainFact, frozen=True):
+    """A log had no batch of a producer, so its leader took one that does not begin with sequence
+    0."""
+
+    broker: int
+    client: str
+    sequence: int
+
+
+class SentInNewEpoch(ChainFact, frozen=True):
+    """A producer had bumped its epoch, and sent in the new one what it had sent in an older one."""
+
+    CAUSES = (Cause.EPOCH_BUMP,)
+    client: str
+    older: int
+    newer: int
+
+
 class ErrorOfClient(ClientGot, frozen=True):
     """By its own ledger a client got this error for its requests of one API: `times`, the last
     `span_ms` after the first."""

@@ -110,6 +110,12 @@ def _of_producer(fact: f.ChainFact) -> str:
         case f.AckLost():
             acked = f"broker {fact.broker} acked request {fact.correlation_id}"
             return f"{acked}; its producer did not get the answer"
+        case f.FirstTaken():
+            took = f"broker {fact.broker} took sequence {fact.sequence} of {fact.client}"
+            return f"{took} as its first, as the log had no record of this producer"
+        case f.SentInNewEpoch():
+            again = f"{fact.client} sent its batches of producer epoch {fact.older} again"
+            return f"{again} in epoch {fact.newer}: to a leader they are other batches"
         case f.ErrorOfClient():
             got = f"{fact.client} got {fact.error} for its {fact.api}"
             times = f" ({fact.times} times in {fact.span_ms:,} ms)"
