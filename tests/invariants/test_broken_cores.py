@@ -10,6 +10,7 @@ from kcluster.broker.coordinator.transactions.coordinator import TransactionCoor
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.share import share_partition
+from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.alter_partition import IsrProposals
 from kcluster.controller.partitions.partitions import Partitions
@@ -267,3 +268,25 @@ def test_share_group__with_read_committed_gets_aborted_records(
     assert run(SHARED_TRANSACTIONS).passed
     monkeypatch.setattr(share_partition, "without_aborted", lambda _, acquired, *__: acquired)
     assert names(run(SHARED_TRANSACTIONS)) == {"read-aborted"}
+
+
+SHARED = """\
+topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload:
+  producers: {topic: orders, rate: 20/s, start: 1s}
+  consumers: {topics: orders, group: packing, share: true}
+duration: 10s
+steps:
+  - {at: 5s, move: {partition: orders-0, to: 2}}
+  - {at: 7s, move: {partition: orders-0, to: 1}}
+"""
+
+
+def test_share_group__whose_leader_goes_on_from_its_last_leadership(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Broker 1 delivers again what the group has accepted from broker 2, until a write of its state
+    is refused."""
+    assert run(SHARED).passed
+    monkeypatch.setattr(SharePartitions, "on_resigned", lambda *_: None)
+    assert names(run(SHARED)) == {"stale-share-leader"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
-from kcluster.invariants.shares import SharePromises
+from kcluster.invariants.shares import Led, SharePromises
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 
 TOPIC = b"t" * 16
+TOPIC_NAME = "orders"
 COORDINATOR = 9
 ACQUIRED, ACKNOWLEDGED = 1, 2
 LOCK_MS = 1_000
@@ -98,8 +99,8 @@ class Group:
         found = self.shares.on_decided(Reply(asked, body), self.led, self.now_ms)
         self.broken += [name for _, (name, _, _) in found]
 
-    def led(self, broker: int, _topic_id: bytes, _partition: int) -> tuple[int, int] | None:
-        return self.epochs[broker], self.log_start
+    def led(self, broker: int, _topic_id: bytes, _partition: int) -> Led | None:
+        return Led(TOPIC_NAME, self.epochs[broker], self.log_start)
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_acknowledgement__of_a_record_that_nobody_holds_any_more(group: Group, e
     elif end == "closed":
         group.shares.on_closed(ord("b"))
     elif end == "loaded":
-        group.shares.on_loaded("g", 0)
+        group.shares.on_loaded(1, "g", TOPIC_NAME, 0)
     elif end == "deleted":
         group.log_start = 7
     else:
@@ -180,3 +181,21 @@ def test_record__is_given_to_two_members(group: Group) -> None:
     assert group.broken == []
     group.fetch("c", (6, 6))
     assert group.broken == ["acquired-twice"]
+
+
+def test_records__of_a_leader_that_has_not_loaded_the_state_again(group: Group) -> None:
+    under_way = group.ask("a")
+    group.shares.on_resigned(1, TOPIC_NAME, 0)
+    group.answer_fetch(under_way, (1, 2))  # they were acquired before
+    group.fetch("a", (3, 4), broker=2)
+    group.shares.on_resigned(1, "another", 0)
+    group.fetch("a", None)
+    assert group.broken == []
+    group.fetch("a", (5, 6))
+    assert group.broken == ["stale-share-leader"]
+    group.shares.on_loaded(1, "another group", TOPIC_NAME, 0)
+    group.fetch("a", (7, 8))
+    assert group.broken == ["stale-share-leader"] * 2
+    group.shares.on_loaded(1, "g", TOPIC_NAME, 0)
+    group.fetch("a", (9, 9))
+    assert group.broken == ["stale-share-leader"] * 2

@@ -71,6 +71,10 @@ TEXTS = [
     ),
     (f.ReadOfAborted(4, 8, 9), "offset 4 was delivered, which producer 8 aborted at 9"),
     (f.HeldBy("a-1", "b-1", 7), "a-1 had offset 7, while b-1 held it"),
+    (
+        f.NotLoaded(3, 7),
+        "offset 7 was delivered by a leader that has not loaded the state since epoch 3 began",
+    ),
     (f.PlaceLost("a-1"), "a-1 lost its place, though it had not left and was not removed"),
     (
         f.Overdue("Heartbeat", "a-1", "b-1", f.Duty.SYNC, 100, 900),

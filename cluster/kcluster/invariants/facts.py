@@ -270,6 +270,14 @@ class HeldBy(Observed, frozen=True):
     offset: int
 
 
+class NotLoaded(Observed, frozen=True):
+    """Records of a share partition from an offset on were delivered by a leader that had lost the
+    partition before, and has not loaded its state since."""
+
+    leader_epoch: int
+    offset: int
+
+
 class ReadOfAborted(Observed, frozen=True):
     """A record of a transaction that the marker at an offset has aborted was delivered."""
 

@@ -23,7 +23,7 @@ from kcluster.broker.coordinator.transactions.transaction_shard import Transacti
 from kcluster.contract import Note, NoteId, PeerResponse, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
-from kcluster.events.partitions import LeaderChange
+from kcluster.events.partitions import BecameFollower, LeaderChange
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
@@ -82,7 +82,7 @@ from kcluster.invariants.rules import (
     step_violations,
     truncated_committed,
 )
-from kcluster.invariants.shares import LogStart, SharePromises
+from kcluster.invariants.shares import LedBy, SharePromises
 from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
@@ -170,7 +170,10 @@ class Invariants:
             if getattr(event, "departure", None) is not Departure.REPLACED:
                 self.memberships.on_removed(event.group, event.member)
         elif isinstance(event, SharePartitionLoaded):
-            self.shares.on_loaded(event.group, event.partition)
+            loaded = (event.broker, event.group, event.topic, event.partition)
+            self.shares.on_loaded(*loaded)
+        elif isinstance(event, BecameFollower):
+            self.shares.on_resigned(event.broker, event.topic, event.partition)
         elif isinstance(event, TransactionEvent):
             self.promises.on_transaction(event)
         elif isinstance(event, BrokerPaused):
@@ -224,9 +227,9 @@ class Invariants:
         for broker, broken in self.memberships.on_decided(reply, now_ms):
             self._report_promise(now_ms, broken, broker)
 
-    def check_shares(self, reply: Reply, log_start: LogStart, now_ms: int) -> None:
+    def check_shares(self, reply: Reply, led_by: LedBy, now_ms: int) -> None:
         """Check a leader's answer to a member of a share group once it is decided."""
-        for broker, broken in self.shares.on_decided(reply, log_start, now_ms):
+        for broker, broken in self.shares.on_decided(reply, led_by, now_ms):
             self._report_promise(now_ms, broken, broker)
 
     def check_shared_read(

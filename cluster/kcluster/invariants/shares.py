@@ -8,6 +8,8 @@ Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
     share-state-back    a leader reads a state that is older than what was stored
     foreign-ack         a member's acknowledgement is accepted for a record that another one holds
     acquired-twice      a member gets a record while another one holds it
+    stale-share-leader  a broker that has lost the partition, and leads it again, delivers records
+                        without having loaded the state
 
 A member holds a record from the answer that delivers it, until it acknowledges it, its lock or its
 session ends, or the leader loads the state again.
@@ -16,12 +18,12 @@ session ends, or the leader loads the state again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
-from kcluster.invariants.facts import HeldBy, Measure, OutOfBounds, WentBack
+from kcluster.invariants.facts import HeldBy, Measure, NotLoaded, OutOfBounds, WentBack
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -29,9 +31,18 @@ from kcluster.protocol.apis import ApiKey
 SHARE_APIS: Final = (int(ApiKey.SHARE_FETCH), int(ApiKey.SHARE_ACKNOWLEDGE))
 MAX_HELD: Final = 10_000
 """The number of records of a share partition that are remembered."""
-LogStart = Callable[[int, bytes, int], tuple[int, int] | None]
-"""(broker, topic id, partition) -> (leader epoch, log start) of the partition that a broker leads;
-None: it does not."""
+
+
+class Led(NamedTuple):
+    """A partition that a broker leads: the topic's name, the leader epoch, the log start."""
+
+    topic: str
+    leader_epoch: int
+    log_start: int
+
+
+LedBy = Callable[[int, bytes, int], Led | None]
+"""(broker, topic id, partition) -> the partition, if the broker leads it."""
 _ShareKey = tuple[str, bytes, int]
 """(group, topic id, partition)."""
 _Progress = tuple[int, int]
@@ -58,6 +69,24 @@ class _Hold(Struct):
     until_ms: int
 
 
+class _Loss(Struct):
+    """The end of a broker's leadership.  `arrivals`: the number of requests that had arrived by
+    then; `loaded`: the groups whose state the broker has loaded since."""
+
+    arrivals: int
+    loaded: dict[str, None] = {}
+
+
+class _Arrived(Struct):
+    """A request of a member.  `number`: it grows from one to the next; `refused`: what is broken if
+    its acknowledgements for a partition are accepted."""
+
+    number: int
+    broker: int
+    at_ms: int
+    refused: dict[tuple[bytes, int], BrokenPromise]
+
+
 class SharePromises:
     """The promises to all share groups of one cluster."""
 
@@ -66,17 +95,24 @@ class SharePromises:
         self._asked: dict[tuple[int, int], tuple[PeerRequest, dict[_ShareKey, _StoredState]]] = {}
         """Each request about states, with what was stored when it arrived, by node and id."""
         self._holds: dict[_ShareKey, dict[int, _Hold]] = {}
-        self._refused: dict[Request, tuple[int, int, dict[tuple[bytes, int], BrokenPromise]]] = {}
-        """The broker of each request of a member, the time of its arrival, and what is broken if
-        its acknowledgements for a partition are accepted."""
+        self._arrived: dict[Request, _Arrived] = {}
+        self._arrivals = 0
+        self._losses: dict[tuple[int, str, int], _Loss] = {}
+        """The last loss of each partition by each broker that has led it."""
 
     def forget(self) -> None:
         """Forget what was stored, because a disk has lost records."""
         self._stored = {}
         self._asked = {}
 
-    def on_loaded(self, group: str, partition: int) -> None:
+    def on_resigned(self, broker: int, topic: str, partition: int) -> None:
+        """Record that a broker knows that it does not lead a partition any more."""
+        self._losses[broker, topic, partition] = _Loss(self._arrivals)
+
+    def on_loaded(self, broker: int, group: str, topic: str, partition: int) -> None:
         """Record that a leader has loaded the state, so that no record is held."""
+        if (loss := self._losses.get((broker, topic, partition))) is not None:
+            loss.loaded[group] = None
         for key in [key for key in self._holds if (key[0], key[2]) == (group, partition)]:
             del self._holds[key]
 
@@ -178,7 +214,7 @@ class SharePromises:
 
     # --------------------------------------------------------------------------- members
 
-    def on_request(self, broker: int, request: Request, log_start: LogStart, now_ms: int) -> None:
+    def on_request(self, broker: int, request: Request, led_by: LedBy, now_ms: int) -> None:
         """Record a member's request when it arrives at a leader: which of its acknowledgements must
         be refused.  The records that it acknowledges itself it does not hold any more."""
         body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
@@ -189,7 +225,7 @@ class SharePromises:
         for topic in body.topics:
             for row in topic.partitions:
                 key = (group, topic.topic_id, row.partition_index)
-                held, led = self._holds.get(key, {}), log_start(broker, *key[1:])
+                held, led = self._holds.get(key, {}), led_by(broker, *key[1:])
                 for batch in row.acknowledgement_batches if held and led else ():
                     for offset in range(batch.first_offset, batch.last_offset + 1):
                         hold = held.get(offset)
@@ -200,18 +236,18 @@ class SharePromises:
                         elif led is not None and _is_valid(hold, broker, led, offset, now_ms):
                             fact = HeldBy(member, hold.member, offset)
                             refused[key[1:]] = ("foreign-ack", _subject(key), fact)
-        self._refused[request] = (broker, now_ms, refused)
-        forget_oldest(self._refused)
+        self._arrivals += 1
+        self._arrived[request] = _Arrived(self._arrivals, broker, now_ms, refused)
+        forget_oldest(self._arrived)
 
-    def on_decided(
-        self, reply: Reply, log_start: LogStart, now_ms: int
-    ) -> Iterator[tuple[int, BrokenPromise]]:
+    def on_decided(self, reply: Reply, led_by: LedBy, now_ms: int) -> Iterator[tuple[int, BrokenPromise]]:
         """What an answer breaks, with its broker; called once it is decided, and perhaps again when
         it is sent."""
         request, answer = reply.request, reply.body
-        broker, asked_ms, refused = self._refused.pop(request, (-1, -1, {}))
-        if broker < 0 or answer is None or answer.error_code:
+        arrived = self._arrived.pop(request, None)
+        if arrived is None or answer is None or answer.error_code:
             return
+        broker, refused = arrived.broker, arrived.refused
         body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
         for topic in answer.responses:
             for row in topic.partitions:
@@ -220,13 +256,18 @@ class SharePromises:
                 error = row.acknowledge_error_code if is_fetched else row.error_code
                 if at in refused and not error:
                     yield broker, refused[at]
-                led = log_start(broker, *at) if is_fetched and row.acquired_records else None
+                led = led_by(broker, *at) if is_fetched and row.acquired_records else None
                 if led is None:
                     continue
                 key = (body.group_id or "", *at)
+                loss = self._losses.get((broker, led.topic, at[1]))
+                if loss and loss.arrivals < arrived.number and key[0] not in loss.loaded:
+                    unread = NotLoaded(led.leader_epoch, row.acquired_records[0].first_offset)
+                    yield broker, ("stale-share-leader", _subject(key), unread)
                 # An answer may have waited for acknowledgements to be stored, and the lock not.
-                until_ms = asked_ms + answer.acquisition_lock_timeout_ms
-                own = _Hold(body.member_id or "", request.connection_id, broker, led[0], until_ms)
+                until_ms = arrived.at_ms + answer.acquisition_lock_timeout_ms
+                held_in = (request.connection_id, broker, led.leader_epoch)
+                own = _Hold(body.member_id or "", *held_in, until_ms)
                 held = self._holds.setdefault(key, {})
                 for some in row.acquired_records:
                     for offset in range(some.first_offset, some.last_offset + 1):
@@ -242,10 +283,10 @@ class SharePromises:
                     del held[next(iter(held))]
 
 
-def _is_valid(hold: _Hold, broker: int, led: tuple[int, int], offset: int, now_ms: int) -> bool:
+def _is_valid(hold: _Hold, broker: int, led: Led, offset: int, now_ms: int) -> bool:
     """Whether a member still holds a record, as far as its leader knows."""
-    is_same = (hold.broker, hold.leader_epoch) == (broker, led[0])
-    return is_same and now_ms < hold.until_ms and offset >= led[1]
+    is_same = (hold.broker, hold.leader_epoch) == (broker, led.leader_epoch)
+    return is_same and now_ms < hold.until_ms and offset >= led.log_start
 
 
 def _subject(key: _ShareKey) -> str:

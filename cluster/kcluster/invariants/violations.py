@@ -73,6 +73,8 @@ VIOLATIONS: Final = {
     "foreign-ack": "an acknowledgement was accepted for a record that another member of the share"
     " group held",
     "acquired-twice": "a member of a share group got a record that another one held",
+    "stale-share-leader": "a broker that leads a share partition again delivered records without"
+    " having loaded its state",
     "read-aborted": "a share group with read_committed got a record of an aborted transaction",
     "fenced-alone": "a transactional producer was fenced, though no other took its place",
     "producer-epoch-back": "a leader appended a batch of an older epoch of its producer",

@@ -32,7 +32,7 @@ from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.observed import NO_EPOCH
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.promises import forget_oldest
-from kcluster.invariants.shares import SHARE_APIS
+from kcluster.invariants.shares import SHARE_APIS, Led
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.metadata.delta import MetadataFetchResponse
 from kcluster.metadata.placement import coordinator_partition
@@ -273,7 +273,7 @@ class Watch:
                 self.invariants.appended.on_forced(marker.producer_id)
         self.invariants.memberships.on_request(node_id, request, self._leader_epoch, now_ms)
         if request.api_key in SHARE_APIS:
-            self.invariants.shares.on_request(node_id, request, self._log_start, now_ms)
+            self.invariants.shares.on_request(node_id, request, self._led_by, now_ms)
             if request.api_key == _SHARE_FETCH and self._is_committed(node_id, request):
                 self._committed_reads[request] = node_id
                 forget_oldest(self._committed_reads)
@@ -333,7 +333,7 @@ class Watch:
     def _check_decided(self, reply: Reply, now_ms: int) -> None:
         if reply.request.api_key in SHARE_APIS:
             self._check_shared_reads(reply, now_ms)
-            self.invariants.check_shares(reply, self._log_start, now_ms)
+            self.invariants.check_shares(reply, self._led_by, now_ms)
         else:
             self.invariants.check_memberships(reply, now_ms)
 
@@ -401,13 +401,13 @@ class Watch:
                 if replica is not None and row.acquired_records:
                     self.invariants.check_shared_read(now_ms, replica, row)
 
-    def _log_start(self, broker: int, topic_id: bytes, partition: int) -> tuple[int, int] | None:
-        """The leader epoch and the log start of a partition that a broker leads; else None."""
+    def _led_by(self, broker: int, topic_id: bytes, partition: int) -> Led | None:
+        """A partition that a broker leads; None if it does not."""
         node = self._processes[broker].last_broker
         replica = None if node is None else node.replicas.get(topic_id, partition)
         if replica is None or not replica.is_leader:
             return None
-        return replica.leader_epoch, replica.log.log_start_offset
+        return Led(replica.topic, replica.leader_epoch, replica.log.log_start_offset)
 
 
 def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:

@@ -50,7 +50,7 @@ def observed_text(fact: f.Observed) -> str:
             return _appended_text(fact)
         case f.StaleRequest() | f.GivenAway() | f.PlaceLost() | f.Overdue():
             return _membership_text(fact)
-        case f.ReadOfAborted() | f.HeldBy():
+        case f.ReadOfAborted() | f.HeldBy() | f.NotLoaded():
             return _share_text(fact)
         case f.AnsweredTwice() | f.Unanswered() | f.Stall() | f.OverdueTransaction():
             return _progress_text(fact)
@@ -161,13 +161,16 @@ def _membership_text(fact: f.StaleRequest | f.GivenAway | f.PlaceLost | f.Overdu
             return f"{served}, though {fact.late} {fact.duty} for {fact.at_ms - fact.since_ms} ms"
 
 
-def _share_text(fact: f.ReadOfAborted | f.HeldBy) -> str:
+def _share_text(fact: f.ReadOfAborted | f.HeldBy | f.NotLoaded) -> str:
     match fact:
         case f.ReadOfAborted():
             aborted = f"producer {fact.producer_id} aborted at {fact.marker_offset}"
             return f"offset {fact.offset} was delivered, which {aborted}"
         case f.HeldBy():
             return f"{fact.member} had offset {fact.offset}, while {fact.holder} held it"
+        case f.NotLoaded():
+            led = f"a leader that has not loaded the state since epoch {fact.leader_epoch} began"
+            return f"offset {fact.offset} was delivered by {led}"
 
 
 def _progress_text(fact: f.AnsweredTwice | f.Unanswered | f.Stall | f.OverdueTransaction) -> str:

@@ -69,7 +69,8 @@ MUTATIONS: Final = (
             "    def _remove_topic",
         ),
         on="share",
-        expects="delivered-after-ack accepted-twice delivered-too-often passed-over crash",
+        expects="stale-share-leader delivered-after-ack accepted-twice delivered-too-often"
+        " passed-over crash",
     ),
     mutation(
         "waiting_acks_not_failed",
