@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from kcluster.broker.coordinator.share_state import state as share_state
+from kcluster.broker.coordinator.share_state.share_states import ShareStates
+from kcluster.broker.coordinator.share_state.state import StateBatch
 from kcluster.broker.coordinator.transactions.coordinator import TransactionCoordinator
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.share import share_partition
+from kcluster.broker.share.in_flight import ACQUIRED
 from kcluster.broker.share.share_partitions import SharePartitions
+from kcluster.broker.share.window import InFlightWindow
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.alter_partition import IsrProposals
 from kcluster.controller.partitions.partitions import Partitions
@@ -290,3 +296,114 @@ def test_share_group__whose_leader_goes_on_from_its_last_leadership(
     assert run(SHARED).passed
     monkeypatch.setattr(SharePartitions, "on_resigned", lambda *_: None)
     assert names(run(SHARED)) == {"stale-share-leader"}
+
+
+LATE_WRITE = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  config: {request.timeout.ms: 500, share.coordinator.state.topic.num.partitions: 1}
+workload:
+  producers: {topic: orders, rate: 10/s, stop: 11s}
+  consumers:
+    - topics: orders
+      name: packer
+      group: packing
+      members: 2
+      share: true
+      release: 50%
+      config: {max.poll.records: 3}
+duration: 17s
+steps:
+  - {at: 1s, move: {partition: __share_group_state-0, to: 2}}
+  - {at: 10s, node_rule: {api: WriteShareGroupState, from: 1, to: 2, delay: 3s, times: 1}}
+  - {at: 10300ms, move: {partition: __share_group_state-0, to: 3}}
+  - {at: 12s, move: {partition: __share_group_state-0, to: 2}}
+  - {at: 14s, move: {partition: orders-0, to: 3}}
+"""
+"""A write of the state is sent again to coordinator 3, and later ones after it; it arrives at
+coordinator 2 when that has the state back."""
+ONE_MEMBER_HOLDS = LATE_WRITE.replace(
+    "  - {at: 10s,", "  - {at: 9500ms, isolate: {nodes: packer-2}, for: 8s}\n  - {at: 10s,"
+)
+"""Its records keep the start offset from moving past those that the late write is about."""
+
+
+def test_share_state__start_offset_that_a_late_write_moves_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(LATE_WRITE).passed
+    sound = ShareStates._changed
+
+    def changed(self: ShareStates, partition: Any, entry: Any, *rest: Any) -> Any:
+        record = sound(self, partition, entry, *rest)
+        return structs.replace(record, start_offset=rest[1])
+
+    monkeypatch.setattr(ShareStates, "_changed", changed)
+    result = run(LATE_WRITE)
+    assert names(result) == {"share-state-back"}
+    assert [one.topic for one in result.verdict.violations] == ["__share_group_state", ""]
+    assert "delivered-after-ack" in result.verdict.counts()
+
+
+def test_share_state__progress_that_a_late_write_takes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(ONE_MEMBER_HOLDS).passed
+
+    def put(batches: list[StateBatch], new: StateBatch) -> None:
+        kept = [new]
+        for old in batches:
+            if old.first_offset < new.first_offset:
+                end = min(old.last_offset, new.first_offset - 1)
+                kept.append(old.part(old.first_offset, end))
+            if old.last_offset > new.last_offset:
+                begin = max(old.first_offset, new.last_offset + 1)
+                kept.append(old.part(begin, old.last_offset))
+        batches[:] = sorted(kept)
+
+    monkeypatch.setattr(share_state, "_put", put)
+    result = run(ONE_MEMBER_HOLDS)
+    assert names(result) == {"coordinator-differs", "share-state-back"}
+    assert "delivered-after-ack" in result.verdict.counts()
+
+
+NOT_STORED = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  config:
+    request.timeout.ms: 1500
+    share.coordinator.state.topic.num.partitions: 1
+    group.share.min.record.lock.duration.ms: 1000
+    group.share.record.lock.duration.ms: 4000
+workload:
+  producers: {topic: orders, rate: 10/s, stop: 8100ms}
+  consumers: {topics: orders, group: packing, share: true, release: 50%}
+duration: 12s
+steps:
+  - {at: 1s, move: {partition: __share_group_state-0, to: 2}}
+  - {at: 7900ms, node_rule: {from: 1, topic: __cluster_metadata, delay: 2s}, for: 2s}
+  - {at: 8s, move: {partition: __share_group_state-0, to: 3}}
+"""
+"""Leader 1 asks the last coordinator five times, in 750 ms, and gives up."""
+
+
+def test_share_group__whose_releases_count_though_they_were_not_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(NOT_STORED).passed
+    sound = InFlightWindow.complete
+
+    def complete(self: InFlightWindow, transition: Any, is_stored: bool, *rest: Any) -> bool:
+        before = [(run, run.state) for run in transition.runs]
+        is_moved = sound(self, transition, is_stored, *rest)
+        for run, state in before:
+            if run.state is ACQUIRED:
+                run.state = state
+        return is_moved
+
+    monkeypatch.setattr(InFlightWindow, "complete", complete)
+    result = run(NOT_STORED)
+    assert names(result) == set()
+    assert set(result.verdict.counts()) == {"passed-over"}

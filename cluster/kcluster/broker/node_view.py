@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kcluster.broker.access import Access
 from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
 from kcluster.broker.coordinator.transactions import TransactionCoordinator
 from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.ports import BrokerView
@@ -75,6 +76,10 @@ class BrokerNodeView(Protocol):
     @property
     def transactions(self) -> TransactionCoordinator:
         """The transactional ids that the broker coordinates."""
+
+    @property
+    def share_state(self) -> ShareCoordinator:
+        """The states of share partitions that the broker keeps."""
 
     @property
     def share_partitions(self) -> SharePartitions:

@@ -11,16 +11,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.coordinator.share_state.share_state_shard import ShareStateShard
+from kcluster.broker.coordinator.share_state.share_states import FIRST_WITHOUT_MISSING_EPOCHS
 from kcluster.broker.coordinator.transactions.transaction import COMPLETE_ABORT, COMPLETE_COMMIT
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
-from kcluster.invariants.facts import HeldDiffers, OtherwiseEnded, UnstableRead
+from kcluster.invariants.facts import Observed, OtherwiseEnded, UnstableRead
 from kcluster.invariants.observed import ObservedPartition
 from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTransactions
+from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.invariants.rules import Problem, is_behind_unclean
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 
 _COMPLETE: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
+Shard = TransactionShard | GroupShard | ShareStateShard
 
 
 class Coordinators:
@@ -28,15 +32,11 @@ class Coordinators:
 
     def __init__(self) -> None:
         self.decisions = Decisions()
-        self._differing: dict[HeldDiffers, None] = {}
+        self._differing: dict[Observed, None] = {}
         """What was found already."""
 
     def differing(
-        self,
-        observed: ObservedPartition,
-        replica: Replica,
-        held: TransactionShard | GroupShard,
-        is_asked: bool,
+        self, observed: ObservedPartition, replica: Replica, held: Shard, is_asked: bool
     ) -> Iterator[Problem]:
         """What a coordinator holds otherwise than its log has it, each once, if it has applied all
         that is committed and knows of it.  `is_asked`: see Invariants.check_coordinator."""
@@ -45,12 +45,19 @@ class Coordinators:
             return
         if not knows_all(observed, replica) or not held.has_applied_all:
             return
+        if isinstance(held, ShareStateShard) and replica.log.log_end_offset > replayed.end:
+            return  # its records take effect before they are committed
         replayed.compared_end = replayed.end
-        found: Iterator[HeldDiffers] = iter(())
+        found: Iterator[Observed] = iter(())
         if isinstance(replayed, ReplayedTransactions) and isinstance(held, TransactionShard):
             found = replayed.differing(held.transactions)
         elif isinstance(replayed, ReplayedOffsets) and isinstance(held, GroupShard):
             found = replayed.differing(held.offsets)
+        elif isinstance(replayed, ReplayedShares) and isinstance(held, ShareStateShard):
+            went_back = replayed.start_offsets_back()
+            if held.broker.release.number >= FIRST_WITHOUT_MISSING_EPOCHS:
+                yield from (("share-state-back", one) for one in went_back)
+            found = replayed.differing(held.states.state)
         for differs in found:
             if differs not in self._differing:
                 self._differing[differs] = None

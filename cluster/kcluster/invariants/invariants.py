@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from kcluster.broker.coordinator.shard import GroupShard
-from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
 from kcluster.contract import Note, NoteId, PeerResponse, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
@@ -28,7 +26,7 @@ from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
 from kcluster.invariants.compacted import altered, newest_removed, older_kept
-from kcluster.invariants.coordinators import Coordinators, knows_all, unstable_offsets
+from kcluster.invariants.coordinators import Coordinators, Shard, knows_all, unstable_offsets
 from kcluster.invariants.decisions import (
     eligible_newcomers,
     ended_early,
@@ -60,6 +58,7 @@ from kcluster.invariants.observed import (
 from kcluster.invariants.producers import ProducerRules
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, Promises
 from kcluster.invariants.replayed import ReplayedOffsets, ReplayedTransactions
+from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
     Broken,
@@ -149,6 +148,8 @@ class Invariants:
                 observed.replayed = ReplayedTransactions(self.coordinators.decisions)
             elif topic == GROUP_METADATA_TOPIC:
                 observed.replayed = ReplayedOffsets()
+            elif topic == SHARE_GROUP_STATE_TOPIC:
+                observed.replayed = ReplayedShares()
         return observed
 
     # ------------------------------------------------------------------------- inputs
@@ -539,9 +540,7 @@ class Invariants:
 
     # -------------------------------------------------------------------------- coordinators
 
-    def check_coordinator(
-        self, now_ms: int, replica: Replica, held: TransactionShard | GroupShard, is_asked: bool
-    ) -> None:
+    def check_coordinator(self, now_ms: int, replica: Replica, held: Shard, is_asked: bool) -> None:
         """Compare what a coordinator holds with its log.  `is_asked`: a client has just asked it
         for something; if not, it is compared after a commit only."""
         old = self._replicas.get(replica)

@@ -5,7 +5,8 @@ hold, and each answer that contradicts these.  Never: looks into a coordinator o
 Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
 
     stale-share-write   a leader's write is stored, though a later leader has read the state
-    share-state-back    a leader reads a state that is older than what was stored
+    share-state-back    a leader reads a state that is older than what was stored (see also
+                        replayed_shares.py)
     foreign-ack         a member's acknowledgement is accepted for a record that another one holds
     acquired-twice      a member gets a record while another one holds it
     stale-share-leader  a broker that has lost the partition, and leads it again, delivers records

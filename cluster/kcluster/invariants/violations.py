@@ -69,7 +69,8 @@ VIOLATIONS: Final = {
     " rebalance timeout, or a member of its generation had not synced",
     "stale-share-write": "the state of a share partition was taken from a leader after a later one"
     " had read it",
-    "share-state-back": "a share-partition leader read a state that was older than the stored one",
+    "share-state-back": "the stored state of a share partition went back, in its log, or in what a"
+    " leader read",
     "foreign-ack": "an acknowledgement was accepted for a record that another member of the share"
     " group held",
     "acquired-twice": "a member of a share group got a record that another one held",

@@ -25,6 +25,7 @@ from kcluster.contract import (
 )
 from kcluster.controller.node_view import ControllerNodeView
 from kcluster.events.brokers import BrokerDown
+from kcluster.invariants.coordinators import Shard
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.facts import UnstableRead
 from kcluster.invariants.invariants import Invariants
@@ -46,14 +47,14 @@ from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from kcluster.runtime.dispatch import Dispatcher
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
 _SHARE_FETCH: Final = int(ApiKey.SHARE_FETCH)
 _OF_DATA: Final = (_FETCH, _PRODUCE)
-_OF_COORDINATORS: Final = (TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC)
+_OF_COORDINATORS: Final = INTERNAL_TOPICS
 _READ_ONLY: Final = frozenset(
     map(int, (ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.HEARTBEAT))
 )
@@ -170,12 +171,7 @@ class Watch:
         is_asked = isinstance(self._event, Request)
         for replica in concerned:
             if replica.topic in _OF_COORDINATORS and replica.is_leader:
-                shards = (
-                    node.transactions.shards
-                    if replica.topic == TRANSACTION_STATE_TOPIC
-                    else node.coordinator.shards
-                )
-                shard = shards.get(replica.partition)
+                shard = _shard(node, replica)
                 if shard is not None:
                     invariants.check_coordinator(now_ms, replica, shard, is_asked)
 
@@ -408,6 +404,15 @@ class Watch:
         if replica is None or not replica.is_leader:
             return None
         return Led(replica.topic, replica.leader_epoch, replica.log.log_start_offset)
+
+
+def _shard(node: BrokerNodeView, replica: Replica) -> Shard | None:
+    """The coordinator whose log a replica is; None if it has not loaded the log."""
+    if replica.topic == TRANSACTION_STATE_TOPIC:
+        return node.transactions.shards.get(replica.partition)
+    if replica.topic == GROUP_METADATA_TOPIC:
+        return node.coordinator.shards.get(replica.partition)
+    return node.share_state.shards.get(replica.partition)
 
 
 def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kcluster.broker.access import Access
 from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.coordinator.share_state.coordinator import ShareCoordinator
 from kcluster.broker.coordinator.transactions import TransactionCoordinator
 from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.node_view import BrokerNodeView
@@ -178,6 +179,10 @@ class MirrorBroker(BrokerNodeView):
     @property
     def transactions(self) -> TransactionCoordinator:
         return self._blank.transactions
+
+    @property
+    def share_state(self) -> ShareCoordinator:
+        return self._blank.share_state
 
     @property
     def share_partitions(self) -> SharePartitions:

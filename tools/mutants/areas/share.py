@@ -61,8 +61,9 @@ MUTATIONS: Final = (
             "        if old.progress > new.progress:\n",
             "        if old.progress > new.progress and old.delivery_count < 0:\n",
         ),
-        on="share share_moves",
-        expects="delivered-after-ack accepted-twice passed-over delivered-too-often share-state-back",
+        on="share_writes",
+        expects="delivered-after-ack accepted-twice passed-over delivered-too-often share-state-back"
+        " coordinator-differs",
     ),
     mutation(
         "start_offset_goes_back",
@@ -72,7 +73,7 @@ MUTATIONS: Final = (
             "            start_offset = max(start_offset, known.start_offset)\n",
             "            pass\n",
         ),
-        on="share share_moves",
+        on="share_writes",
         expects="delivered-after-ack accepted-twice passed-over share-state-back",
     ),
     mutation(
@@ -182,7 +183,7 @@ MUTATIONS: Final = (
             "                    continue  # the member holds it again\n",
             "                if now_ms < run.lock_deadline_ms:\n                    continue\n",
         ),
-        on="share share_moves",
+        on="share_writes",
         expects="passed-over delivered-after-ack accepted-twice",
     ),
     mutation(

@@ -1,0 +1,134 @@
+"""The log of a share coordinator, replayed apart from it: the states of share partitions.
+
+Owns: what the committed records of __share_group_state say of each record in flight, where a
+coordinator's memory says something else, and the updates that move a start offset back.  Never:
+uses the state of a coordinator, or its code that puts batches together, to build its own.  Kafka:
+ShareCoordinatorShard.replay, PersisterStateBatchCombiner.
+
+A coordinator that has written nothing beyond what is committed holds, for each record, the greatest
+progress (delivery count, delivery state) that its log has.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.share_state.share_state_log import (
+    SnapshotRecord,
+    StateRecord,
+    decode_states,
+)
+from kcluster.broker.coordinator.share_state.state import (
+    UNINITIALIZED,
+    SharePartition,
+    ShareState,
+    StateBatch,
+)
+from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
+from kcluster.invariants.replayed import ReplayedLog
+from kcluster.protocol.records.batches import Batch
+
+Progress = tuple[int, int]
+"""(delivery count, delivery state): the greater one is the later one."""
+_NONE: Final[Progress] = (-1, -1)
+
+
+class LoggedState(Struct):
+    """The state of a share partition by the log.  `progress`: by offset, from the start offset
+    on."""
+
+    start_offset: int
+    progress: dict[int, Progress]
+
+
+class ReplayedShares(ReplayedLog):
+    """The log of one share coordinator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: dict[SharePartition, LoggedState] = {}
+        self._changed: dict[SharePartition, dict[int, None]] = {}
+        """The share partitions with records since the last comparison, and the offsets in these."""
+        self._went_back: list[WentBack] = []
+
+    def _replay(self, batch: Batch) -> None:
+        for _, record in decode_states(batch):
+            self._put(record)
+
+    def _put(self, record: StateRecord) -> None:
+        changed = self._changed.setdefault(record.partition, {})
+        state = self.states.get(record.partition)
+        start = UNINITIALIZED if state is None else state.start_offset
+        if isinstance(record, SnapshotRecord):
+            self.states.pop(record.partition, None)
+            if record.state is None:
+                return
+            state = self.states[record.partition] = LoggedState(record.state.start_offset, {})
+        elif state is None:
+            return  # its snapshot was deleted
+        elif record.start_offset != UNINITIALIZED:
+            if record.start_offset < start:
+                went_back = WentBack(Measure.SHARE_START, start, record.start_offset)
+                self._went_back.append(went_back)
+            state.start_offset = record.start_offset
+        for one in record.stored_batches:
+            for offset in range(max(one.first_offset, state.start_offset), one.last_offset + 1):
+                state.progress[offset] = max(one.progress, state.progress.get(offset, _NONE))
+                changed[offset] = None
+        if state.start_offset > start:
+            _drop_before(state.start_offset, state.progress)
+            _drop_before(state.start_offset, changed)
+
+    def _forget(self) -> None:
+        self.states = {}
+        self._changed = {}
+        self._went_back = []
+
+    def start_offsets_back(self) -> list[WentBack]:
+        """The updates since the last call that moved a start offset back."""
+        went_back, self._went_back = self._went_back, []
+        return went_back
+
+    def differing(self, held: Callable[[SharePartition], ShareState | None]) -> Iterator[Observed]:
+        """The first difference of each changed share partition whose state a coordinator holds
+        otherwise."""
+        changed, self._changed = self._changed, {}
+        for partition, offsets in changed.items():
+            mine, its = held(partition), self.states.get(partition)
+            of = f"partition {partition.partition} of share group {partition.group_id}"
+            if mine is None or its is None:
+                if mine is not None or its is not None:
+                    yield HeldDiffers(of, "", _start(mine), _start(its))
+            elif mine.start_offset != its.start_offset:
+                yield HeldDiffers(of, "start offset", _start(mine), _start(its))
+            else:
+                yield from _progress_differs(of, offsets, mine.batches, its)
+
+
+def _progress_differs(
+    of: str, offsets: Iterable[int], batches: tuple[StateBatch, ...], its: LoggedState
+) -> Iterator[HeldDiffers]:
+    for offset in offsets:
+        at = bisect_left(batches, offset, key=lambda one: one.last_offset)
+        has_one = at < len(batches) and batches[at].first_offset <= offset
+        mine, logged = batches[at].progress if has_one else _NONE, its.progress.get(offset, _NONE)
+        if mine != logged:
+            yield HeldDiffers(of, f"offset {offset}", _shown(mine), _shown(logged))
+            return
+
+
+def _drop_before(start_offset: int, offsets: dict[int, Any]) -> None:
+    for offset in [one for one in offsets if one < start_offset]:
+        del offsets[offset]
+
+
+def _start(state: ShareState | LoggedState | None) -> str:
+    return "" if state is None else str(state.start_offset)
+
+
+def _shown(progress: Progress) -> str:
+    return "" if progress == _NONE else f"delivery count {progress[0]}, state {progress[1]}"

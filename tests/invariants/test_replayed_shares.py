@@ -1,0 +1,86 @@
+"""What a share coordinator holds, beside what its log says."""
+
+from __future__ import annotations
+
+from kcluster.broker.coordinator.records import encode_records
+from kcluster.broker.coordinator.share_state.share_state_log import (
+    SnapshotRecord,
+    StateRecord,
+    UpdateRecord,
+)
+from kcluster.broker.coordinator.share_state.state import SharePartition, ShareState, StateBatch
+from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
+from kcluster.invariants.replayed_shares import ReplayedShares
+from kcluster.partition.log.log import Log
+from kcluster.protocol.records.batches import parse_batches
+
+PARTITION = SharePartition("packing", bytes(16), 0)
+AVAILABLE, ACKNOWLEDGED = 0, 2
+NAME = "partition 0 of share group packing"
+
+
+def state(start_offset: int, *batches: StateBatch) -> ShareState:
+    return ShareState(0, 1, 0, start_offset, 0, batches, 0, 0)
+
+
+class Coordinator:
+    """A log of states, and what is held beside it."""
+
+    def __init__(self) -> None:
+        self.replayed = ReplayedShares()
+        self._log = Log(bytes(16), 0)
+
+    def log(self, record: StateRecord) -> None:
+        (batch,) = parse_batches(encode_records([record], 0))
+        batch.base_offset = batch.last_offset = self._log.log_end_offset
+        batch.leader_epoch = 0
+        self._log.append_as_follower([batch])
+        self.replayed.follow(self._log, self._log.log_end_offset)
+
+    def update(self, start_offset: int, *batches: StateBatch) -> None:
+        self.log(UpdateRecord(PARTITION, 0, -1, start_offset, 0, batches))
+
+    def differing(self, held: ShareState | None) -> list[Observed]:
+        return list(self.replayed.differing({PARTITION: held}.get))
+
+
+def test_progress__the_greatest_counts() -> None:
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    coordinator.update(-1, StateBatch(5, 6, ACKNOWLEDGED, 2), StateBatch(8, 9, AVAILABLE, 1))
+    coordinator.update(6, StateBatch(6, 7, AVAILABLE, 1))
+    held = (StateBatch(6, 6, ACKNOWLEDGED, 2), StateBatch(7, 9, AVAILABLE, 1))
+    assert coordinator.differing(state(6, *held)) == []
+    coordinator.update(6, StateBatch(6, 7, AVAILABLE, 1))
+    assert coordinator.differing(state(6, StateBatch(6, 9, AVAILABLE, 1))) == [
+        HeldDiffers(NAME, "offset 6", "delivery count 1, state 0", "delivery count 2, state 2")
+    ]
+    assert coordinator.differing(None) == []  # it was compared since the last record
+
+
+def test_state__that_is_missing_or_should_be() -> None:
+    coordinator = Coordinator()
+    coordinator.update(3)  # its snapshot is gone
+    assert coordinator.differing(None) == []
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    assert coordinator.differing(None) == [HeldDiffers(NAME, "", "", "5")]
+    coordinator.update(7, StateBatch(8, 8, ACKNOWLEDGED, 1))
+    assert coordinator.differing(state(6)) == [HeldDiffers(NAME, "start offset", "6", "7")]
+    coordinator.update(-1, StateBatch(8, 8, ACKNOWLEDGED, 1))
+    lacking = HeldDiffers(NAME, "offset 8", "", "delivery count 1, state 2")
+    assert coordinator.differing(state(7)) == [lacking]
+    coordinator.log(SnapshotRecord(PARTITION, None))
+    assert coordinator.differing(state(7)) == [HeldDiffers(NAME, "", "7", "")]
+
+
+def test_start_offset__of_an_update_goes_back_and_that_of_a_new_state_may() -> None:
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    coordinator.update(9)
+    coordinator.log(SnapshotRecord(PARTITION, state(2)))
+    coordinator.update(4)
+    assert coordinator.replayed.start_offsets_back() == []
+    coordinator.update(3)
+    back = [WentBack(Measure.SHARE_START, 4, 3)]
+    assert coordinator.replayed.start_offsets_back() == back
+    assert coordinator.replayed.start_offsets_back() == []
