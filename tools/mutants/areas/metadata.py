@@ -68,7 +68,7 @@ MUTATIONS: Final = (
             "replica.partition, now_ms)\n\n"
             "    def _remove_topic",
         ),
-        on="share",
+        on="share share_moves",
         expects="stale-share-leader delivered-after-ack accepted-twice delivered-too-often"
         " passed-over crash",
     ),
