@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -32,6 +32,7 @@ from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
 from kcluster.invariants.replayed import ReplayedLog
 from kcluster.protocol.records.batches import Batch
 
+T = TypeVar("T")
 Progress = tuple[int, int]
 """(delivery count, delivery state): the greater one is the later one."""
 _NONE: Final[Progress] = (-1, -1)
@@ -121,7 +122,7 @@ def _progress_differs(
             return
 
 
-def _drop_before(start_offset: int, offsets: dict[int, Any]) -> None:
+def _drop_before(start_offset: int, offsets: dict[int, T]) -> None:
     for offset in [one for one in offsets if one < start_offset]:
         del offsets[offset]
 
