@@ -82,7 +82,8 @@ topology:
     transaction.state.log.min.isr: 2
     transaction.abort.timed.out.transaction.cleanup.interval.ms: 500
 workload:
-  producers: {topic: orders, name: shop, rate: 50/s, stop: 12s, transactions: {every: 10, timeout: 2s}}
+  producers:
+    - {topic: orders, name: shop, rate: 50/s, stop: 12s, transactions: {every: 10, timeout: 2s}}
 duration: 15s
 steps: [{when: 61st append of orders-0, kill: 3, for: 1s}]
 """

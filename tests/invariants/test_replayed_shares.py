@@ -84,3 +84,15 @@ def test_start_offset__of_an_update_goes_back_and_that_of_a_new_state_may() -> N
     back = [WentBack(Measure.SHARE_START, 4, 3)]
     assert coordinator.replayed.start_offsets_back() == back
     assert coordinator.replayed.start_offsets_back() == []
+
+
+def test_state__of_a_stranger_is_not_followed_up_to_the_next_snapshot() -> None:
+    """Any client may write states, of any size: nothing is counted one by one then."""
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    coordinator.update(-1, StateBatch(5, 1 << 62, AVAILABLE, 1))
+    assert coordinator.differing(state(5)) == []
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    coordinator.update(-1, StateBatch(6, 6, AVAILABLE, 1))
+    lacking = HeldDiffers(NAME, "offset 6", "", "delivery count 1, state 0")
+    assert coordinator.differing(state(5)) == [lacking]

@@ -80,8 +80,11 @@ class Group:
         self.answer_fetch(self.ask(member, *acks, broker=broker), acquired, error)
 
     def ask(self, member: str, *acks: int, broker: int = 1) -> Request:
+        return self.ask_with(member, [(one, one) for one in acks], broker)
+
+    def ask_with(self, member: str, acks: list[tuple[int, int]], broker: int = 1) -> Request:
         kind = m.ShareFetchRequest
-        batches = [kind.AcknowledgementBatch(one, one, [ACCEPT]) for one in acks]
+        batches = [kind.AcknowledgementBatch(*one, [ACCEPT]) for one in acks]
         row = kind.FetchPartition(0, acknowledgement_batches=batches)
         body = kind("g", member, 1, topics=[kind.FetchTopic(TOPIC, [row])])
         request = Request(ord(member), int(ApiKey.SHARE_FETCH), 0, 0, member, body)
@@ -154,6 +157,18 @@ def test_acknowledgement__of_a_record_that_another_member_holds(group: Group) ->
     assert group.broken == ["foreign-ack"]
 
 
+def test_acknowledgement__of_more_records_than_there_are(group: Group) -> None:
+    """A client may name any range, and any number of them."""
+    group.fetch("b", (5, 6))
+    everything = [(0, 1 << 62), *((one, one) for one in range(10_000))]
+    group.answer_fetch(group.ask_with("a", everything), None)
+    assert group.broken == ["foreign-ack"]
+    group.fetch("a", None, 4, 7)
+    group.write(1, 3, 0, (0, 1 << 62, ACKNOWLEDGED, 1))
+    group.read(2, 4, 0, (0, 1 << 62, ACKNOWLEDGED, 1))
+    assert group.broken == ["foreign-ack"]
+
+
 @pytest.mark.parametrize("end", ["acknowledged", "lock", "closed", "loaded", "deleted", "leader"])
 def test_acknowledgement__of_a_record_that_nobody_holds_any_more(group: Group, end: str) -> None:
     group.fetch("b", (5, 6))
@@ -184,6 +199,7 @@ def test_record__is_given_to_two_members(group: Group) -> None:
 
 
 def test_records__of_a_leader_that_has_not_loaded_the_state_again(group: Group) -> None:
+    group.shares.on_loaded(1, "g", TOPIC_NAME, 0)
     under_way = group.ask("a")
     group.shares.on_resigned(1, TOPIC_NAME, 0)
     group.answer_fetch(under_way, (1, 2))  # they were acquired before

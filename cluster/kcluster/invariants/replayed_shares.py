@@ -11,7 +11,6 @@ progress (delivery count, delivery state) that its log has.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
@@ -30,20 +29,21 @@ from kcluster.broker.coordinator.share_state.state import (
 )
 from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
 from kcluster.invariants.replayed import ReplayedLog
+from kcluster.invariants.shares import NO_PROGRESS, Progress, progress_at
 from kcluster.protocol.records.batches import Batch
 
 T = TypeVar("T")
-Progress = tuple[int, int]
-"""(delivery count, delivery state): the greater one is the later one."""
-_NONE: Final[Progress] = (-1, -1)
+MAX_FOLLOWED: Final = 10_000
+"""The number of records of a share partition that are followed; more are never in flight."""
 
 
 class LoggedState(Struct):
-    """The state of a share partition by the log.  `progress`: by offset, from the start offset
-    on."""
+    """The state of a share partition by the log.  `progress`: by offset, from the start offset on;
+    `is_followed`: whether it has all of them.  Any client may write a state of any size."""
 
     start_offset: int
     progress: dict[int, Progress]
+    is_followed: bool = True
 
 
 class ReplayedShares(ReplayedLog):
@@ -76,9 +76,12 @@ class ReplayedShares(ReplayedLog):
                 went_back = WentBack(Measure.SHARE_START, start, record.start_offset)
                 self._went_back.append(went_back)
             state.start_offset = record.start_offset
-        for one in record.stored_batches:
+        for one in record.stored_batches if state.is_followed else ():
+            if one.last_offset - state.start_offset >= MAX_FOLLOWED:
+                state.is_followed = False
+                break
             for offset in range(max(one.first_offset, state.start_offset), one.last_offset + 1):
-                state.progress[offset] = max(one.progress, state.progress.get(offset, _NONE))
+                state.progress[offset] = max(one.progress, state.progress.get(offset, NO_PROGRESS))
                 changed[offset] = None
         if state.start_offset > start:
             _drop_before(state.start_offset, state.progress)
@@ -106,7 +109,7 @@ class ReplayedShares(ReplayedLog):
                     yield HeldDiffers(of, "", _start(mine), _start(its))
             elif mine.start_offset != its.start_offset:
                 yield HeldDiffers(of, "start offset", _start(mine), _start(its))
-            else:
+            elif its.is_followed:
                 yield from _progress_differs(of, offsets, mine.batches, its)
 
 
@@ -114,9 +117,7 @@ def _progress_differs(
     of: str, offsets: Iterable[int], batches: tuple[StateBatch, ...], its: LoggedState
 ) -> Iterator[HeldDiffers]:
     for offset in offsets:
-        at = bisect_left(batches, offset, key=lambda one: one.last_offset)
-        has_one = at < len(batches) and batches[at].first_offset <= offset
-        mine, logged = batches[at].progress if has_one else _NONE, its.progress.get(offset, _NONE)
+        mine, logged = progress_at(batches, offset), its.progress.get(offset, NO_PROGRESS)
         if mine != logged:
             yield HeldDiffers(of, f"offset {offset}", _shown(mine), _shown(logged))
             return
@@ -132,4 +133,4 @@ def _start(state: ShareState | LoggedState | None) -> str:
 
 
 def _shown(progress: Progress) -> str:
-    return "" if progress == _NONE else f"delivery count {progress[0]}, state {progress[1]}"
+    return "" if progress == NO_PROGRESS else f"delivery count {progress[0]}, state {progress[1]}"

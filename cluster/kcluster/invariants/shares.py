@@ -18,8 +18,10 @@ session ends, or the leader loads the state again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -46,10 +48,29 @@ LedBy = Callable[[int, bytes, int], Led | None]
 """(broker, topic id, partition) -> the partition, if the broker leads it."""
 _ShareKey = tuple[str, bytes, int]
 """(group, topic id, partition)."""
-_Progress = tuple[int, int]
+Progress = tuple[int, int]
 """(delivery count, delivery state): the greater one is the later one."""
+NO_PROGRESS: Final[Progress] = (-1, -1)
 _OPENS: Final = 0
 """The epoch of a share session that begins; a final one is below it."""
+
+
+class Range(Protocol):
+    """A range of offsets in a message, with the last one: perhaps a stranger's, of any size."""
+
+    @property
+    def first_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
+
+
+class StoredBatch(Range, Protocol):
+    """The state of a range of records, in a message or a log."""
+
+    @property
+    def delivery_count(self) -> int: ...
+    @property
+    def delivery_state(self) -> int: ...
 
 
 class _StoredState(Struct):
@@ -57,7 +78,7 @@ class _StoredState(Struct):
 
     leader_epoch: int = -1
     start_offset: int = -1
-    progress: dict[int, _Progress] = {}
+    progress: dict[int, Progress] = {}
 
 
 class _Hold(Struct):
@@ -98,8 +119,8 @@ class SharePromises:
         self._holds: dict[_ShareKey, dict[int, _Hold]] = {}
         self._arrived: dict[Request, _Arrived] = {}
         self._arrivals = 0
-        self._losses: dict[tuple[int, str, int], _Loss] = {}
-        """The last loss of each partition by each broker that has led it."""
+        self._losses: dict[tuple[int, str, int], _Loss | None] = {}
+        """The last loss of each partition by each broker that has loaded its state."""
 
     def forget(self) -> None:
         """Forget what was stored, because a disk has lost records."""
@@ -108,11 +129,13 @@ class SharePromises:
 
     def on_resigned(self, broker: int, topic: str, partition: int) -> None:
         """Record that a broker knows that it does not lead a partition any more."""
-        self._losses[broker, topic, partition] = _Loss(self._arrivals)
+        if (broker, topic, partition) in self._losses:
+            self._losses[broker, topic, partition] = _Loss(self._arrivals)
 
     def on_loaded(self, broker: int, group: str, topic: str, partition: int) -> None:
         """Record that a leader has loaded the state, so that no record is held."""
-        if (loss := self._losses.get((broker, topic, partition))) is not None:
+        loss = self._losses.setdefault((broker, topic, partition), None)
+        if loss is not None:
             loss.loaded[group] = None
         for key in [key for key in self._holds if (key[0], key[2]) == (group, partition)]:
             del self._holds[key]
@@ -181,8 +204,8 @@ class SharePromises:
         now.start_offset = max(now.start_offset, row.start_offset)
         for batch in row.state_batches:
             progress = (batch.delivery_count, batch.delivery_state)
-            for offset in range(max(batch.first_offset, now.start_offset), batch.last_offset + 1):
-                now.progress[offset] = max(progress, now.progress.get(offset, (-1, -1)))
+            for offset in offsets_of(batch, now.start_offset):
+                now.progress[offset] = max(progress, now.progress.get(offset, NO_PROGRESS))
         for offset in [one for one in now.progress if one < now.start_offset]:
             del now.progress[offset]
 
@@ -201,15 +224,10 @@ class SharePromises:
             back = WentBack(Measure.SHARE_START, before.start_offset, row.start_offset)
             yield "share-state-back", _subject(key), back
             return
-        read = {
-            offset: (batch.delivery_count, batch.delivery_state)
-            for batch in row.state_batches
-            for offset in range(batch.first_offset, batch.last_offset + 1)
-        }
         for offset, progress in before.progress.items():
-            if offset >= row.start_offset and read.get(offset, (-1, -1)) < progress:
-                count = read.get(offset, (-1, -1))[0]
-                back = WentBack(Measure.DELIVERIES, progress[0], count)
+            read = progress_at(row.state_batches, offset)
+            if offset >= row.start_offset and read < progress:
+                back = WentBack(Measure.DELIVERIES, progress[0], read[0])
                 yield "share-state-back", f"{_subject(key)}, offset {offset}", back
                 return
 
@@ -227,21 +245,20 @@ class SharePromises:
             for row in topic.partitions:
                 key = (group, topic.topic_id, row.partition_index)
                 held, led = self._holds.get(key, {}), led_by(broker, *key[1:])
-                for batch in row.acknowledgement_batches if held and led else ():
-                    for offset in range(batch.first_offset, batch.last_offset + 1):
-                        hold = held.get(offset)
-                        if hold is None:
-                            continue
-                        if hold.member == member:
-                            del held[offset]
-                        elif led is not None and _is_valid(hold, broker, led, offset, now_ms):
-                            fact = HeldBy(member, hold.member, offset)
-                            refused[key[1:]] = ("foreign-ack", _subject(key), fact)
+                for offset in _named(held, row.acknowledgement_batches) if led else ():
+                    hold = held[offset]
+                    if hold.member == member:
+                        del held[offset]
+                    elif led is not None and _is_valid(hold, broker, led, offset, now_ms):
+                        fact = HeldBy(member, hold.member, offset)
+                        refused[key[1:]] = ("foreign-ack", _subject(key), fact)
         self._arrivals += 1
         self._arrived[request] = _Arrived(self._arrivals, broker, now_ms, refused)
         forget_oldest(self._arrived)
 
-    def on_decided(self, reply: Reply, led_by: LedBy, now_ms: int) -> Iterator[tuple[int, BrokenPromise]]:
+    def on_decided(
+        self, reply: Reply, led_by: LedBy, now_ms: int
+    ) -> Iterator[tuple[int, BrokenPromise]]:
         """What an answer breaks, with its broker; called once it is decided, and perhaps again when
         it is sent."""
         request, answer = reply.request, reply.body
@@ -282,6 +299,32 @@ class SharePromises:
                         held[offset] = max(own, other, key=lambda one: one.until_ms)
                 for _ in range(len(held) - MAX_HELD):
                     del held[next(iter(held))]
+
+
+def offsets_of(batch: Range, from_offset: int) -> range:
+    """The offsets of a stored batch, from one on; none if they are more than may be in flight: then
+    no leader has written it, but a stranger."""
+    first = max(batch.first_offset, from_offset)
+    return range(first, batch.last_offset + 1 if batch.last_offset - first < MAX_HELD else first)
+
+
+def progress_at(batches: Sequence[StoredBatch], offset: int) -> Progress:
+    """The progress of a record by the stored batches, which are in order."""
+    at = bisect_left(batches, offset, key=lambda one: one.last_offset)
+    if at == len(batches) or batches[at].first_offset > offset:
+        return NO_PROGRESS
+    return (batches[at].delivery_count, batches[at].delivery_state)
+
+
+def _named(held: Iterable[int], batches: Sequence[Range]) -> list[int]:
+    """The held offsets that are in one of the batches, which may overlap and be of any size."""
+    if not batches:
+        return []
+    ranges = sorted((one.first_offset, one.last_offset) for one in batches)
+    ends = list(accumulate((last for _, last in ranges), max))
+    firsts = [first for first, _ in ranges]
+    at = ((offset, bisect_right(firsts, offset)) for offset in held)
+    return [offset for offset, number in at if number and ends[number - 1] >= offset]
 
 
 def _is_valid(hold: _Hold, broker: int, led: Led, offset: int, now_ms: int) -> bool:
