@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.log_shard import LogShard
 from kcluster.broker.coordinator.share_state import state as share_state
 from kcluster.broker.coordinator.share_state.share_states import ShareStates
 from kcluster.broker.coordinator.share_state.state import StateBatch
@@ -22,7 +24,9 @@ from kcluster.controller.partitions.alter_partition import IsrProposals
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.partitions.reassigning import Assignment, Completed
 from kcluster.partition.disk import Disk
+from kcluster.partition.log import compaction
 from kcluster.partition.replica import FollowerProgress, Replica
+from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
@@ -407,3 +411,125 @@ def test_share_group__whose_releases_count_though_they_were_not_stored(
     result = run(NOT_STORED)
     assert names(result) == set()
     assert set(result.verdict.counts()) == {"passed-over"}
+
+
+PAUSED_IN_A_TRANSACTION = """\
+topology:
+  brokers: 3
+  profile: fast
+  topics: {orders: {assignment: [[1, 2, 3]]}, bills: {assignment: [[2, 3, 1]]}}
+workload:
+  producers: {topic: orders, rate: 50/s}
+  processors:
+    - topic: orders
+      to: bills
+      name: first
+      group: billing
+      timeout: 10s
+      version: 1
+      producer_config: {max.block.ms: 10000}
+    - {topic: orders, to: bills, name: second, group: billing, timeout: 10s, start: 500ms}
+duration: 2500ms
+steps:
+  - {at: 900ms, slow: {nodes: first, latency: 20ms}, for: 1500ms}
+  - {at: 950ms, pause: client first, for: 900ms}
+"""
+"""The first processor has a transaction open, and is paused for longer than its session.  It goes
+on where it was, with its offsets, and the second one has processed the same orders."""
+
+
+def test_group__that_takes_the_offsets_of_a_processor_it_has_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(PAUSED_IN_A_TRANSACTION).passed
+    sound = ClassicGroup.admit_commit
+
+    def admit_commit(self: ClassicGroup, committer: Any, now_ms: int) -> ErrorCode:
+        error = sound(self, committer, now_ms)
+        return ErrorCode.NONE if committer.is_in_transaction else error
+
+    monkeypatch.setattr(ClassicGroup, "admit_commit", admit_commit)
+    result = run(PAUSED_IN_A_TRANSACTION)
+    assert names(result) == {"stale-commit"}
+    assert set(result.verdict.counts()) == {"processed-twice"}
+
+
+COMMITS_REFUSED = """\
+topology:
+  brokers: 3
+  profile: fast
+  topics:
+    orders: {assignment: [[3]]}
+    __consumer_offsets: {assignment: [[1, 2]], config: {min.insync.replicas: 2}}
+workload:
+  producers: {topic: orders, rate: 50/s}
+  consumers:
+    - {topics: orders, name: early, group: billing, commit: after_poll, stop: 2s}
+    - {topics: orders, name: other, group: audit, commit: after_poll}
+duration: 4s
+steps: [{at: 1500ms, stop: 2, for: 1500ms}]
+"""
+"""The last commits of one group are refused, for want of replicas; those of the other go on."""
+
+
+def test_coordinator__that_applies_a_write_that_its_log_has_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(COMMITS_REFUSED).passed
+    sound = LogShard._on_append
+
+    def on_append(self: LogShard[Any], write: Any, error: ErrorCode, now_ms: int) -> None:
+        writes = self._writes
+        sound(self, write, error, now_ms)
+        if write.is_refused:
+            self._writes = writes
+
+    monkeypatch.setattr(LogShard, "_on_append", on_append)
+    result = run(COMMITS_REFUSED)
+    assert names(result) == {"coordinator-differs"}
+    (found,) = result.verdict.violations
+    assert "of group billing" in found.text
+
+
+QUIET = """\
+topology:
+  brokers: 3
+  topics:
+    table:
+      assignment: [[1, 2]]
+      config: {cleanup.policy: compact, segment.ms: 200, min.cleanable.dirty.ratio: 0.01}
+  config: {log.cleaner.backoff.ms: 100}
+workload:
+  producers:
+    - {topic: table, name: quiet, rate: 10/s, keys: 1, stop: 1s, in_flight: 1}
+    - {topic: table, name: brisk, rate: 20/s, keys: 1}
+  consumers: {partitions: table-0, name: reader}
+duration: 6s
+steps:
+  - {at: 850ms, rule: {api: Produce, client: quiet, drop: reply}, for: 3s}
+  - {at: 2500ms, reassign: {partition: table-0, to: [3]}}
+"""
+"""A producer waits for the answer to its last record, until another one has overwritten that, the
+log has been cleaned, and a broker leads that has copied what was left.  Then it sends again."""
+
+
+def test_compaction__that_drops_the_last_batch_of_a_producer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def places(result: RunResult) -> list[int]:
+        reads = result.ledger.reads
+        return [one.offset for one in reads if one.value and one.value.startswith(b"quiet:9")]
+
+    result = run(QUIET)
+    assert result.passed
+    assert len(places(result)) == 1
+    sound = compaction._clean_batch
+
+    def clean_batch(batch: Any, work: Any) -> Any:
+        left = sound(batch, work)
+        return left if left is not None and (left.is_control or left.record_count) else None
+
+    monkeypatch.setattr(compaction, "_clean_batch", clean_batch)
+    result = run(QUIET)
+    assert names(result) == {"sequence-compacted"}
+    assert len(places(result)) == 2, "nobody knows the batch that is sent again"

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.invariants.compacted import altered, newest_of_keys, newest_removed, older_kept
-from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept
-from kcluster.invariants.observed import Committed
+from kcluster.invariants.compacted import (
+    altered,
+    last_of_producers,
+    newest_of_keys,
+    newest_removed,
+    older_kept,
+    sequence_removed,
+)
+from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept, SequenceRemoved
+from kcluster.invariants.observed import Append, Committed
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches
 from kcluster.protocol.records.markers import Marker, build_marker
@@ -89,6 +96,54 @@ def test_older_kept__in_the_part_that_was_cleaned() -> None:
     log = log_of(found, 1, 2)
     log.first_dirty_offset = 3
     assert older_kept(log) is None
+
+
+def appends(found: Committed) -> list[Append]:
+    """The appends of these records, all by one leader."""
+    return [
+        Append(0, 1, 0, at, at, batch, None, (1,), 0) for at, batch in sorted(found.batches.items())
+    ]
+
+
+def cleaned(found: Committed, *gone: int) -> Log:
+    """A log that had all these records, without those that compaction has removed."""
+    log = log_of(found, *found.batches)
+    (segment,) = log.segments
+    segment.replace([one for one in segment.batches if one.base_offset not in gone])
+    return log
+
+
+def sequenced(key: bytes, sequence: int) -> bytes | bytearray:
+    one = Record(0, 5_000, key, b"v", ())
+    return build_batch([one], producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence)
+
+
+def test_sequence__of_a_producer_goes_with_its_last_batch_alone() -> None:
+    found = committed(sequenced(b"a", 0), sequenced(b"a", 1), record(b"a", b"2"))
+    last = last_of_producers(appends(found), found)
+    assert last == {PRODUCER: found.batches[1]}
+    assert sequence_removed(last, cleaned(found), 0) is None
+    assert sequence_removed(last, cleaned(found, 0), 0) is None
+    assert sequence_removed(last, cleaned(found, 0, 1), 0) == SequenceRemoved(PRODUCER, 1, 1)
+
+
+def test_sequence__that_nobody_has_to_know() -> None:
+    found = committed(sequenced(b"a", 0), record(b"a", b"1"))
+    last = last_of_producers(appends(found), found)
+    without = cleaned(found, 0)
+    assert sequence_removed(last, without, 4_999) is not None
+    assert sequence_removed(last, without, 5_000) is None, "the producer was silent for so long"
+    assert sequence_removed(last, log_of(found, 1), 0) is None, "a copy of the log has no table"
+    without.log_start_offset = 1
+    assert sequence_removed(last, without, 0) is None, "deleted, not compacted"
+
+
+def test_sequence__when_a_later_batch_was_lost() -> None:
+    """Compaction went by the later one."""
+    found = committed(sequenced(b"a", 0), record(b"a", b"1"), sequenced(b"a", 1))
+    appended = appends(found)
+    del found.batches[2]
+    assert last_of_producers(appended, found) == {}
 
 
 def test_altered__a_batch_may_lose_records_and_nothing_else() -> None:

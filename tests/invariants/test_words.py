@@ -49,6 +49,7 @@ TEXTS = [
     (f.BatchAltered(4, "leader epoch"), "the batch at offset 4 has another leader epoch"),
     (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),
     (f.NewestRemoved(4, 3), "the newest record of its key is gone: offset 4 and 2 more"),
+    (f.SequenceRemoved(7, 3, 4), "the last batch of producer 7 is gone: sequence 3 at offset 4"),
     (f.OlderKept(4, 2), "an older record of its key is still there: offset 4 and 1 more"),
     (f.GroupWentBack(f.Measure.GENERATION, 5, 4), "generation 5 -> 4"),
     (f.GroupWentBack(f.Measure.MEMBER_EPOCH, 5, 4, "a-1"), "member epoch of a-1 5 -> 4"),

@@ -1,5 +1,6 @@
 """What compaction must leave in every log: the newest committed record of each key, and no older
-one in the part that was cleaned.  Of a batch it drops records only.
+one in the part that was cleaned; and the last batch of each producer, if only an empty one.  Of a
+batch it drops records only.
 
 Owns: which records these are, which of them a log lacks, which it has kept too long, and what else
 was changed.  Never: cleans a log (partition/log/compaction.py does), looks how that is done.
@@ -7,15 +8,16 @@ Kafka: no counterpart; the promise of cleanup.policy=compact.
 
 Records of aborted and of open transactions do not count: they make no older record of their key
 superfluous.  A tombstone may go when it is older than delete.retention.ms, and so may everything
-below the log start.
+below the log start.  A replica that copies the log later knows of a producer what its batches say.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept
-from kcluster.invariants.observed import Committed
+from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept, SequenceRemoved
+from kcluster.invariants.observed import Append, Committed
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import Batch, InvalidRecords
 from kcluster.protocol.records.markers import read_marker
@@ -64,6 +66,43 @@ def older_kept(log: Log) -> OlderKept | None:
     except InvalidRecords:
         return None
     return OlderKept(min(older), len(older)) if older else None
+
+
+def last_of_producers(appends: Iterable[Append], committed: Committed) -> dict[int, Batch]:
+    """The last batch of each producer, by its id, where it is committed.  While it is not, or is
+    lost, compaction goes by one that no log may have any more."""
+    last = {
+        one.batch.producer_id: one.batch
+        for one in appends
+        if one.batch.producer_id >= 0 and not one.batch.is_control
+    }
+    return {
+        producer_id: batch
+        for producer_id, batch in last.items()
+        if committed.batches.get(batch.base_offset) is batch
+    }
+
+
+def sequence_removed(last: Mapping[int, Batch], log: Log, since_ms: int) -> SequenceRemoved | None:
+    """The first last batch of a producer that a log lacks, though its own table of producers has
+    it; None if there is none.  `since_ms`: producers that were silent since then may be forgotten
+    at any time."""
+    table = log.producer_table
+    if table is None:
+        return None
+    held = {batch.last_offset for batch in log.batches_from(log.log_start_offset)}
+    for producer_id, batch in sorted(last.items()):
+        state = table.states.get(producer_id)
+        if (
+            state is not None
+            and state.batches
+            and state.batches[-1].last_offset == batch.last_offset
+            and state.last_timestamp > since_ms
+            and log.log_start_offset <= batch.base_offset
+            and batch.last_offset not in held
+        ):
+            return SequenceRemoved(producer_id, batch.base_sequence, batch.base_offset)
+    return None
 
 
 def altered(committed: Committed, log: Log) -> BatchAltered | None:

@@ -213,6 +213,15 @@ class OlderKept(Observed, frozen=True):
     count: int
 
 
+class SequenceRemoved(Observed, frozen=True):
+    """The last batch of a producer, which a log's table has and the log has not; `sequence`: its
+    first one."""
+
+    producer_id: int
+    sequence: int
+    offset: int
+
+
 class GroupWentBack(Observed, frozen=True):
     """A group's generation, or the epoch of its `member`, became smaller."""
 

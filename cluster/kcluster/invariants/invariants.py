@@ -25,7 +25,13 @@ from kcluster.events.partitions import BecameFollower, LeaderChange
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
-from kcluster.invariants.compacted import altered, newest_removed, older_kept
+from kcluster.invariants.compacted import (
+    altered,
+    last_of_producers,
+    newest_removed,
+    older_kept,
+    sequence_removed,
+)
 from kcluster.invariants.coordinators import Coordinators, Shard, knows_all, unstable_offsets
 from kcluster.invariants.decisions import (
     eligible_newcomers,
@@ -281,13 +287,15 @@ class Invariants:
             self._report_promise(at_ms, broken, broker)
 
     def check_compacted(self, now_ms: int) -> None:
-        """Report the newest records of keys that compaction has removed from logs of in-sync
-        replicas, older ones that it has kept, and batches that it has altered; called at the end of
-        the run."""
+        """Report the newest records of keys and the last batches of producers that compaction has
+        removed from logs of in-sync replicas, older records that it has kept, and batches that it
+        has altered; called at the end of the run."""
+        forgotten_ms = now_ms - self.producer_expiration_ms
         for observed in self.partitions.values():
             registration = observed.registration
             if registration is None or observed.deleted_ms >= 0 or not observed.clean_offset():
                 continue
+            last = last_of_producers(observed.appends, observed.committed)
             for broker in registration.isr:
                 replica = observed.replicas.get(broker)
                 if replica is None:
@@ -305,6 +313,9 @@ class Invariants:
                 changed = altered(observed.committed, replica.log)
                 if changed is not None:
                     self._report(now_ms, replica, [("batch-altered", changed)])
+                sequence = sequence_removed(last, replica.log, forgotten_ms)
+                if sequence is not None:
+                    self._report(now_ms, replica, [("sequence-compacted", sequence)])
 
     def check_epochs(self, now_ms: int) -> None:
         """Compare the epoch caches of in-sync replicas with their logs; called at the end of the

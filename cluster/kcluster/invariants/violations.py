@@ -51,6 +51,8 @@ VIOLATIONS: Final = {
     " before delete.retention.ms",
     "older-kept": "compaction left a record in the part that it has cleaned, beside a newer one of"
     " its key",
+    "sequence-compacted": "compaction removed the last batch of a producer, and its sequence with"
+    " it",
     "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
     " of them, had more and could fetch",
     "transaction-overdue": "a transaction was not aborted after its timeout, or got no markers"

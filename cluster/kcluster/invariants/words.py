@@ -40,7 +40,7 @@ def observed_text(fact: f.Observed) -> str:
             return f"{known}, but it has not fetched in this epoch"
         case f.LogLeft():
             return f"partition {fact.partition} of topic id {fact.topic_id.hex()[:8]}"
-        case f.BatchAltered() | f.NewestRemoved() | f.OlderKept():
+        case f.BatchAltered() | f.NewestRemoved() | f.OlderKept() | f.SequenceRemoved():
             return _compaction_text(fact)
         case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit() | f.FencedAlone():
             return _promise_text(fact)
@@ -78,7 +78,9 @@ def _difference_text(
             return f"producer {own}: the table has {in_table}, the log {in_log}"
 
 
-def _compaction_text(fact: f.BatchAltered | f.NewestRemoved | f.OlderKept) -> str:
+def _compaction_text(
+    fact: f.BatchAltered | f.NewestRemoved | f.OlderKept | f.SequenceRemoved,
+) -> str:
     match fact:
         case f.BatchAltered():
             return f"the batch at offset {fact.offset} has another {fact.what}"
@@ -86,6 +88,9 @@ def _compaction_text(fact: f.BatchAltered | f.NewestRemoved | f.OlderKept) -> st
             return f"the newest record of its key is gone: {_some(fact)}"
         case f.OlderKept():
             return f"an older record of its key is still there: {_some(fact)}"
+        case f.SequenceRemoved():
+            gone = f"sequence {fact.sequence} at offset {fact.offset}"
+            return f"the last batch of producer {fact.producer_id} is gone: {gone}"
 
 
 def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit | f.FencedAlone) -> str:

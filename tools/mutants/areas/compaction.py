@@ -83,7 +83,7 @@ MUTATIONS: Final = (
             " == batch.last_offset\n",
         ),
         on="compaction",
-        expects="producers-differ duplicate lost-write",
+        expects="sequence-compacted producers-differ duplicate lost-write",
     ),
     mutation(
         "dirty_part_only_from_newest",
