@@ -180,6 +180,24 @@ def test_transactions__whose_markers_come_late_are_found(monkeypatch: pytest.Mon
     assert "stuck-transaction" not in result.verdict.counts()
 
 
+SHORT_RULE = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}, __transaction_state: {assignment: [[2, 3, 1]]}}
+  config: {request.timeout.ms: 500, replica.fetch.backoff.ms: 1400}
+workload:
+  producers: {topic: orders, name: shop, rate: 50/s, transactions: {every: 5}}
+duration: 4s
+steps: [{at: 1100ms, node_rule: {api: WriteTxnMarkers, drop: reply}, for: 100ms}]
+"""
+"""A rule that comes and goes between two looks at transactions.  Its end breaks a connection, and
+the follower behind it fetches again after its backoff."""
+
+
+def test_transactions__that_wait_for_what_a_short_rule_has_dropped_are_not_overdue() -> None:
+    assert names(run(SHORT_RULE)) == set()
+
+
 def test_run__that_does_not_come_to_rest_names_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

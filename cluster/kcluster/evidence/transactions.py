@@ -94,23 +94,26 @@ def open_transactions(
 def open_in(
     dispatcher: Dispatcher, replica: Replica, partition: Partition
 ) -> list[OpenTransaction]:
-    """The transactions that are open at a leader, in order of their first offsets."""
-    table = replica.log.producer_table
-    if table is None or not table.has_unstable:
-        return []
-    open_here = [
-        (state.transaction_first_offset, producer_id)
-        for producer_id, state in table.states.items()
-        if state.transaction_first_offset is not None
-    ]
-    owned = {
-        transaction.producer_id
+    """The transactions that are open at a leader, in order of their first offsets, and those that
+    their coordinators have decided and not completed there, with or without a record."""
+    unfinished = {
+        transaction.producer_id: transaction
         for transaction in _unfinished(dispatcher)
         if partition in transaction.partitions
     }
+    table, end = replica.log.producer_table, replica.log.log_end_offset
+    open_here = {
+        producer_id: end
+        for producer_id, transaction in unfinished.items()
+        if transaction.is_prepared
+    }
+    if table is not None and table.has_unstable:
+        open_here |= dict(table.ongoing)
     return [
-        OpenTransaction(producer_id, first_offset, producer_id in owned)
-        for first_offset, producer_id in sorted(open_here)
+        OpenTransaction(producer_id, first_offset, producer_id in unfinished)
+        for producer_id, first_offset in sorted(
+            open_here.items(), key=lambda found: (found[1], found[0])
+        )
     ]
 
 

@@ -78,7 +78,7 @@ class OverdueTransactions:
         registered = [broker.state is LifecycleState.RUNNING for broker in brokers]
         gate = self._dispatcher.node_gate
         is_delaying = gate is not None and gate.is_delaying
-        acts = 0 if gate is None else gate.acts
+        acts = self._dispatcher.past_node_acts + (0 if gate is None else gate.acts)
         conditions = (self._fabric.changes, lives, registered, is_delaying, acts)
         if conditions != self._conditions:
             self._conditions, self._calm_since_ms = conditions, now_ms

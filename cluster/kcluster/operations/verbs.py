@@ -427,6 +427,7 @@ class Verbs:
         if node_gate is not None and name in node_gate.book.entries:
             node_gate.remove(name)
             if node_gate.is_idle:
+                dispatcher.past_node_acts += node_gate.acts
                 dispatcher.node_gate = None
             return
         if gate is None or name not in gate.book.entries:

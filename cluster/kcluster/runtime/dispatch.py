@@ -114,6 +114,7 @@ class Dispatcher:
         self.outlet = outlet
         self.gate: FaultGate | None = None  # while there are rules on requests of clients
         self.node_gate: NodeGate | None = None  # while there are rules between nodes
+        self.past_node_acts = 0  # of the gates between nodes that are gone
         self._callbacks: list[tuple[int, int, Callable[[], object]]] = []
         self._pending: list[tuple[Process, int, Input]] = []
         self._in_flight: list[tuple[int, int, int, Process, int, Input]] = []
