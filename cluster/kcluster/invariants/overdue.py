@@ -48,6 +48,10 @@ class OverdueTransactions:
         self._calm_since_ms = -1
         self._elected: dict[int, tuple[int, int, int]] = {}
         """(coordinator, its epoch, the latest time of its election), by partition."""
+        self._short_ms: dict[int | _Key, int] = {}
+        """The last look at which a partition of __transaction_state, or one that a decided
+        transaction must mark, had too few replicas in sync or no leader; by partition, or
+        transaction."""
         self._longest: dict[_Key, tuple[PartitionKey, OverdueTransaction]] = {}
 
     def look(self, now_ms: int, image: MetadataImage) -> None:
@@ -57,7 +61,9 @@ class OverdueTransactions:
             return
         for registration in topic.partitions:
             node = self._dispatcher.broker(registration.leader)
-            if node is not None and _can_append(node, registration):
+            if node is None or not _can_append(node, registration):
+                self._short_ms[registration.partition] = now_ms
+            else:
                 shard = node.transactions.shards.get(registration.partition)
                 if shard is not None and shard.check_loaded() is ErrorCode.NONE:
                     self._look_at(node, shard, registration, image, now_ms)
@@ -110,22 +116,27 @@ class OverdueTransactions:
             elected = self._elected[shard.partition] = (node.node_id, epoch, now_ms)
         config = node.config
         # A request that was lost earlier is repeated after its timeout.
-        began_ms = max(elected[2], self._calm_since_ms) + config.request_timeout_ms
+        short_ms = self._short_ms.get(shard.partition, -1)
+        began_ms = max(elected[2], self._calm_since_ms, short_ms) + config.request_timeout_ms
         scan_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         for transaction in shard.transactions.values():
             if transaction.state is ONGOING:
                 due_ms = max(transaction.start_ms + transaction.timeout_ms, began_ms) + scan_ms
-            elif transaction.is_prepared and self._can_be_marked(transaction, image):
-                due_ms = max(transaction.last_update_ms, began_ms)
-            else:
+            elif not transaction.is_prepared:
                 continue
+            elif not self._can_be_marked(transaction, image):
+                self._short_ms[_key(transaction)] = now_ms
+                continue
+            else:
+                short_ms = self._short_ms.get(_key(transaction), -1) + config.request_timeout_ms
+                due_ms = max(transaction.last_update_ms, began_ms, short_ms)
             if due_ms < now_ms:
                 self._note(transaction, registration, due_ms, now_ms)
 
     def _note(
         self, found: Transaction, home: PartitionRegistration, due_ms: int, now_ms: int
     ) -> None:
-        key = (found.transactional_id, found.producer_id, found.producer_epoch)
+        key = _key(found)
         longest = self._longest.get(key)
         if longest is None or longest[1].duration_ms < now_ms - due_ms:
             overdue = OverdueTransaction(*key, home.leader, found.is_prepared, due_ms, now_ms)
@@ -140,6 +151,10 @@ class OverdueTransactions:
                 if node is None or not _can_append(node, registration):
                     return False
         return True
+
+
+def _key(transaction: Transaction) -> _Key:
+    return transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
 
 
 def _can_append(node: BrokerNodeView, registration: PartitionRegistration) -> bool:
