@@ -7,6 +7,7 @@ import pytest
 from kcluster.events.transactions import AbortReason, TransactionCompleted, TransactionEnded
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from tests.broker.coordinator.transactions.transaction_rig import RawProducer, TransactionRig
+from tests.rig.cluster import TOPIC
 
 BOTH = pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
 
@@ -101,6 +102,19 @@ def test_transactions__without_verification_a_late_batch_is_appended() -> None:
     producer.init()
     assert producer.write(b"one") == "NONE"
     assert rig.fetched().last_stable_offset == 0  # and nobody will end it (KAFKA-14402)
+
+
+def test_transactions__whose_change_timed_out_wait_until_it_counts() -> None:
+    """The change is in the log; one that was decided without it would take it back."""
+    rig = TransactionRig(of_brokers={"request.timeout.ms": 1_000})
+    producer = rig.producer()
+    producer.init()
+    rig.cut_off(3)
+    assert producer.add() == "COORDINATOR_NOT_AVAILABLE"
+    assert producer.add_offsets() == "CONCURRENT_TRANSACTIONS"
+    rig.run_for(10_000)
+    assert producer.add_offsets() == "NONE"
+    assert {one.topic for one in rig.described().topics} == {TOPIC, GROUP_METADATA_TOPIC}
 
 
 @BOTH

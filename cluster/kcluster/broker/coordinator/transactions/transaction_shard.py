@@ -71,16 +71,17 @@ class TransactionShard(LogShard[TransactionRecord]):
         now_ms: int,
         at_once: bool = False,
     ) -> bool:
-        """Append a record, which is its transaction's pending transition until it is settled."""
+        """Append a record, which is its transaction's pending transition until it takes effect.
+
+        DIFFERS: also if the write has timed out.  Kafka's coordinator then forgets it, decides the
+        next transition without it, and writes over what its log has."""
         (record,) = records
         assert record.transactional_id not in self.pending, record
         self.pending[record.transactional_id] = record
-
-        def settled(error: ErrorCode, at_ms: int) -> None:
+        is_in_log = super().append([record], on_settled, now_ms)
+        if not is_in_log:
             self._no_longer_pending(record)
-            on_settled(error, at_ms)
-
-        return super().append([record], settled, now_ms)
+        return is_in_log
 
     def _no_longer_pending(self, record: TransactionRecord) -> None:
         if self.pending.get(record.transactional_id) is record:
