@@ -39,7 +39,7 @@ MAX_FOLLOWED: Final = 10_000
 
 class LoggedState(Struct):
     """The state of a share partition by the log.  `progress`: by offset, from the start offset on;
-    `is_followed`: whether it has all of them.  Any client may write a state of any size."""
+    `is_followed`: whether it has all of them, as a client may write a state of any size."""
 
     start_offset: int
     progress: dict[int, Progress]

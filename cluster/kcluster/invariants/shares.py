@@ -55,7 +55,7 @@ _OPENS: Final = 0
 """The epoch of a share session that begins; a final one is below it."""
 
 
-class Range(Protocol):
+class OffsetRange(Protocol):
     """A range of offsets in a message, with the last one: perhaps a stranger's, of any size."""
 
     @property
@@ -64,7 +64,7 @@ class Range(Protocol):
     def last_offset(self) -> int: ...
 
 
-class StoredBatch(Range, Protocol):
+class StoredBatch(OffsetRange, Protocol):
     """The state of a range of records, in a message or a log."""
 
     @property
@@ -301,7 +301,7 @@ class SharePromises:
                     del held[next(iter(held))]
 
 
-def offsets_of(batch: Range, from_offset: int) -> range:
+def offsets_of(batch: OffsetRange, from_offset: int) -> range:
     """The offsets of a stored batch, from one on; none if they are more than may be in flight: then
     no leader has written it, but a stranger."""
     first = max(batch.first_offset, from_offset)
@@ -316,7 +316,7 @@ def progress_at(batches: Sequence[StoredBatch], offset: int) -> Progress:
     return (batches[at].delivery_count, batches[at].delivery_state)
 
 
-def _named(held: Iterable[int], batches: Sequence[Range]) -> list[int]:
+def _named(held: Iterable[int], batches: Sequence[OffsetRange]) -> list[int]:
     """The held offsets that are in one of the batches, which may overlap and be of any size."""
     if not batches:
         return []
