@@ -30,7 +30,7 @@ from kcluster.events.share_groups import (
     SharePartitionLoaded,
 )
 from kcluster.evidence.group_history import archived_records
-from kcluster.evidence.lookups import Facts, between
+from kcluster.evidence.lookups import Facts
 
 
 @anomaly("passed-over", "a share group came to rest without a record that no member has accepted")
@@ -108,21 +108,39 @@ def _dead_letters(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
 def _reset(facts: Facts, anomaly: Anomaly) -> Note | None:
     """The time at which a leader began behind the records although nothing had been stored; None
     for never."""
+    loads = _loads(facts, anomaly)
     taken = [
         one.ended_ms
         for one in facts.ledger.deliveries
         if one.group == anomaly.client
         and one.partition == anomaly.partition
         and (one.is_acknowledged or one.is_released)
+        and not _is_behind(one, loads)
     ]
     first_ms = min(taken, default=facts.recorder.dispatcher.now_ms)
-    for note in between(facts.notes, anomaly.at_ms, first_ms):
-        loaded = note.event
-        if (
-            isinstance(loaded, SharePartitionLoaded)
-            and loaded.group == anomaly.client
-            and (loaded.topic, loaded.partition) == anomaly.partition
-            and loaded.start_offset > anomaly.last
-        ):
+    for note, loaded in loads:
+        if anomaly.at_ms <= note.at_ms <= first_ms and loaded.start_offset > anomaly.last:
             return note
     return None
+
+
+def _loads(facts: Facts, anomaly: Anomaly) -> list[tuple[Note, SharePartitionLoaded]]:
+    """The times at which leaders loaded the state of the group's share partition."""
+    return [
+        (note, note.event)
+        for note in facts.notes
+        if isinstance(note.event, SharePartitionLoaded)
+        and note.event.group == anomaly.client
+        and (note.event.topic, note.event.partition) == anomaly.partition
+    ]
+
+
+def _is_behind(delivery: SharedRecord, loads: list[tuple[Note, SharePartitionLoaded]]) -> bool:
+    """Whether the leader that confirmed an acknowledgement had begun behind its record: then it
+    stored nothing."""
+    starts = [
+        loaded.start_offset
+        for note, loaded in loads
+        if loaded.broker == delivery.broker and note.at_ms <= delivery.ended_ms
+    ]
+    return bool(starts) and delivery.offset < starts[-1]
