@@ -222,8 +222,8 @@ class Broker:
         timeout_ms: int,
         now_ms: int,
     ) -> None:
-        """Call back once: when every record before `end_offset`, just appended, is committed, or
-        when it is clear that none will be within `timeout_ms`."""
+        """Call back once: when every record before `end_offset` is committed, or when it is clear
+        that none will be within `timeout_ms`."""
         self.replicas.touch(replica)
         delayed = InternalAppend(on_committed)
         delayed.wait_for(replica, end_offset, None)

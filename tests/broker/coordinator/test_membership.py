@@ -8,7 +8,7 @@ import pytest
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.group_broker import fresh_broker
+from tests.broker.coordinator.group_broker import fresh_broker, restarted
 from tests.broker.coordinator.members import Consumer, settle, subscription
 
 
@@ -262,6 +262,26 @@ def test_heartbeat__is_answered_when_all_that_was_written_is_committed() -> None
     assert a.heartbeat(generation=9) is ErrorCode.ILLEGAL_GENERATION, "a refusal needs no log"
     broker.resume_follower()
     assert broker.answer(request).error_code == ErrorCode.NONE
+
+
+def test_heartbeat__after_a_failover_waits_until_what_was_loaded_is_committed() -> None:
+    """A member that the last coordinator has written, and whose follower may not have it."""
+    broker = fresh_broker()
+    broker.pause_follower()
+    joining = m.ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="a",
+        member_epoch=0,
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+    )
+    assert broker.answer(broker.post(joining)) is None
+    next_life = restarted(broker, follower_fetches=False)
+    again = next_life.post(joining)
+    assert next_life.answer(again) is None
+    next_life.resume_follower()
+    assert next_life.answer(again).error_code == ErrorCode.NONE
 
 
 def test_heartbeat__to_a_coordinator_whose_followers_have_left_it_times_out() -> None:

@@ -140,6 +140,16 @@ class CoordinatorBroker(Protocol):
         once, maybe before this returns; with REQUEST_TIMED_OUT after `timeout_ms`,
         when the records are in the log but not known to be committed."""
 
+    def await_committed(
+        self,
+        replica: Replica,
+        end_offset: int,
+        on_committed: Committed,
+        timeout_ms: int,
+        now_ms: int,
+    ) -> None:
+        """Call back when all before an offset is committed; otherwise as `append_internal`."""
+
 
 class GroupHome(Protocol):
     """A group's interface to its shard."""

@@ -5,10 +5,11 @@ atomically, apply them and answer when they are committed, unload on resignation
 record's meaning (the subclass does), finds the shard of a key (shards.py).
 Kafka: CoordinatorRuntime's context of one partition, CoordinatorLoader; TransactionStateManager.
 
-load      replay what the log holds; then `resume` append    one batch, whole or not at all; its
-records are applied when all in-sync replicas have it, and only then is the caller answered unload
-callers that wait get NOT_COORDINATOR, and the state is forgotten: the next leader has the records
-that its log kept, and no others
+    load      replay what the log holds; then `resume`.  An answer waits until all of it is committed
+    append    one batch, whole or not at all; its records are applied when all in-sync replicas have
+              it, and only then is the caller answered
+    unload    callers that wait get NOT_COORDINATOR, and the state is forgotten: the next leader has
+              the records that its log kept, and no others
 
 Writes take effect in the order in which they were appended.  A write that timed out is still in
 the log.  It keeps its place in the queue and takes effect when the high watermark passes it after
@@ -45,6 +46,7 @@ from kcluster.broker.coordinator.interface import (
     OnAnswer,
     RequestRefused,
     Settled,
+    ignore_outcome,
 )
 from kcluster.broker.coordinator.records import CoordinatorRecord, encode_records
 from kcluster.broker.serving.appends import CommitWait
@@ -294,7 +296,21 @@ class LogShard(ABC, Generic[R]):
                 self.replay(batch)
             offset = batches[-1].last_offset + 1
         self._loaded_end_offset = log.log_end_offset
+        if replica.high_watermark < self._loaded_end_offset:
+            self._await_loaded(replica, now_ms)
         self.resume(now_ms)
+
+    def _await_loaded(self, replica: Replica, now_ms: int) -> None:
+        """Put what was loaded at the head of the queue of writes, until it is committed: the last
+        coordinator need not have committed it, and no answer may be based on it before."""
+        loaded = _Write(0, None, ignore_outcome, [], self._loaded_end_offset)
+        self._writes.append(loaded)
+
+        def settled(error: ErrorCode, at_ms: int) -> None:
+            self._on_append(loaded, error, at_ms)
+
+        timeout_ms = self.write_timeout_ms
+        self.broker.await_committed(replica, self._loaded_end_offset, settled, timeout_ms, now_ms)
 
     def check_loaded(self) -> ErrorCode:
         """COORDINATOR_LOAD_IN_PROGRESS until everything loaded is known to be committed.
