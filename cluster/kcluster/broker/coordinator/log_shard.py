@@ -5,7 +5,7 @@ atomically, apply them and answer when they are committed, unload on resignation
 record's meaning (the subclass does), finds the shard of a key (shards.py).
 Kafka: CoordinatorRuntime's context of one partition, CoordinatorLoader; TransactionStateManager.
 
-    load      replay what the log holds; then `resume`.  An answer waits until all of it is committed
+    load      replay what the log holds; then `resume`.  Answers wait until all of it is committed
     append    one batch, whole or not at all; its records are applied when all in-sync replicas have
               it, and only then is the caller answered
     unload    callers that wait get NOT_COORDINATOR, and the state is forgotten: the next leader has
