@@ -87,6 +87,26 @@ workload:
 duration: 15s
 steps: [{when: 61st append of orders-0, kill: 3, for: 1s}]
 """
+REMOVED_AND_BACK = """
+# A replica is removed and comes back, with an empty log, before its slow leader knows of it: to the
+# leader it is still in the ISR.
+seed: 1189831570
+topology:
+  brokers: 4
+  topics: {orders: {assignment: [[1, 2, 3], [2, 3, 4]], config: {min.insync.replicas: 2}}}
+  config:
+    broker.session.timeout.ms: 1000
+    broker.heartbeat.interval.ms: 200
+    replica.lag.time.max.ms: 1000
+    replica.high.watermark.checkpoint.interval.ms: 500
+workload:
+  producers: {topic: orders, name: shop, rate: 10, in_flight: 1}
+duration: 7s
+steps:
+  - {at: 4s, pause: 3, for: 5s}
+  - {at: 5700ms, slow: {nodes: 2, latency: 100ms, jitter: 200ms}, for: 5s}
+  - {at: 6s, reassign: {partition: orders-1, to: 2}, for: 200ms}
+"""
 SHARE_SLOW_MEMBER = """
 # A member of a share group is 1.5 s away; the leader moves while its answers are under way.
 topology:
@@ -290,6 +310,7 @@ VALID = {
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
     "LeaveGroup may wait for commits": LEAVE_WAITS_FOR_COMMIT,
     "a broker that may not register yet holds transactions up": NEXT_LIFE_WAITS,
+    "a leader may count on a replica that is gone and back": REMOVED_AND_BACK,
     "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,
     "a member that looks for a new leader needs time": SHARE_LEADER_UNKNOWN,
     "a member that joins again needs time": SHARE_MEMBER_UNASSIGNED,

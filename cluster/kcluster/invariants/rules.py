@@ -194,14 +194,16 @@ def record_differs(own: Batch, wanted: Batch, leader: int | None = None) -> f.Re
 def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
     """Members of the ISR whose log ends below the leader's high watermark: all members must have
     the committed records.  A member is exempt if its disk has lost records since its last fetch
-    that the leader knows."""
+    that the leader knows, or if the controller has removed it, which the leader does not know."""
     watermark = replica.high_watermark
     known = observed.replicas
+    decided = observed.registration
     for broker in replica.isr:
         other = known.get(broker)
         if (
             other is not None
             and (end := other.log.log_end_offset) < watermark
+            and (decided is None or broker in decided.isr)
             and not _has_lost_since(observed, replica, broker)
         ):
             isr = tuple(replica.isr)
