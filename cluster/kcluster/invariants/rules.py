@@ -194,21 +194,35 @@ def record_differs(own: Batch, wanted: Batch, leader: int | None = None) -> f.Re
 def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
     """Members of the ISR whose log ends below the leader's high watermark: all members must have
     the committed records.  A member is exempt if its disk has lost records since its last fetch
-    that the leader knows, or if the controller has removed it, which the leader does not know."""
+    that the leader knows, or if it has left the partition and come back since, which the leader
+    does not know."""
     watermark = replica.high_watermark
     known = observed.replicas
-    decided = observed.registration
     for broker in replica.isr:
         other = known.get(broker)
         if (
             other is not None
             and (end := other.log.log_end_offset) < watermark
-            and (decided is None or broker in decided.isr)
+            and not _has_come_back(observed, replica, other)
             and not _has_lost_since(observed, replica, broker)
         ):
             isr = tuple(replica.isr)
             behind = f.MemberBehind(broker, isr, end, _HIGH_WATERMARK, watermark)
             yield "watermark-above-isr", behind
+
+
+def _has_come_back(observed: ObservedPartition, leader: Replica, member: ObservedReplica) -> bool:
+    """Whether a member of a leader's ISR had all that the leader has committed, and knows of a
+    later state of the partition, in which it is not in the ISR any more."""
+    decided = observed.registration
+    progress = leader.followers.get(member.broker)
+    return (
+        decided is not None
+        and member.broker not in decided.isr
+        and member.partition_epoch > leader.registration.partition_epoch
+        and progress is not None
+        and progress.log_end_offset >= leader.high_watermark
+    )
 
 
 def _has_lost_since(observed: ObservedPartition, leader: Replica, member: int) -> bool:
