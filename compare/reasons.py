@@ -110,6 +110,9 @@ REASONS: Final[tuple[Reason, ...]] = (
 WITHOUT_CASE: Final[tuple[str, ...]] = (
     "The first InitProducerId at a broker waits for the broker's block of producer ids. Kafka"
     " returns COORDINATOR_LOAD_IN_PROGRESS, and the client retries.",
+    "After a write of a transaction's state has timed out, other changes of the transaction are"
+    " CONCURRENT_TRANSACTIONS until it takes effect. Kafka forgets it, and decides the next change"
+    " without it.",
     "A coordinator sends its markers in one WriteTxnMarkers for each transaction and broker. Kafka"
     " collects those of several transactions.",
     "The controller in Metadata and DescribeCluster changes with the metadata, not with each"
