@@ -107,6 +107,37 @@ steps:
   - {at: 5700ms, slow: {nodes: 2, latency: 100ms, jitter: 200ms}, for: 5s}
   - {at: 6s, reassign: {partition: orders-1, to: 2}, for: 200ms}
 """
+FETCH_WITHOUT_ANSWER = """
+# A rule drops the answer to a follower's fetch: the follower is in the ISR, and fetches nothing,
+# until it is out of sync. The marker waits for it.
+seed: 381
+topology:
+  brokers: 3
+  topics:
+    orders: {partitions: 2, replication_factor: 3, config: {min.insync.replicas: 2}}
+    bills: {partitions: 1, replication_factor: 3}
+  config:
+    broker.session.timeout.ms: 2000
+    broker.heartbeat.interval.ms: 400
+    replica.lag.time.max.ms: 1500
+    request.timeout.ms: 700
+    transaction.state.log.num.partitions: 1
+    transaction.state.log.min.isr: 2
+    transaction.abort.timed.out.transaction.cleanup.interval.ms: 500
+workload:
+  producers:
+    topic: orders
+    name: new
+    rate: 5
+    keys: 10
+    transactions: {every: 2, abort: 30%, timeout: 3s}
+    config: {request.timeout.ms: 800, delivery.timeout.ms: 1200}
+duration: 5s
+steps:
+  - {at: 2s, node_rule: {api: Fetch, from: 2, to: 1, drop: reply}, for: 2s}
+  - {at: 2500ms, move: {partition: orders-0, to: 1}}
+checks: {allowed_anomalies: [aborted-read, torn-transaction]}
+"""
 SHARE_SLOW_MEMBER = """
 # A member of a share group is 1.5 s away; the leader moves while its answers are under way.
 topology:
@@ -311,6 +342,7 @@ VALID = {
     "LeaveGroup may wait for commits": LEAVE_WAITS_FOR_COMMIT,
     "a broker that may not register yet holds transactions up": NEXT_LIFE_WAITS,
     "a leader may count on a replica that is gone and back": REMOVED_AND_BACK,
+    "a marker waits for a follower whose fetch got no answer": FETCH_WITHOUT_ANSWER,
     "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,
     "a member that looks for a new leader needs time": SHARE_LEADER_UNKNOWN,
     "a member that joins again needs time": SHARE_MEMBER_UNASSIGNED,

@@ -46,6 +46,9 @@ class OverdueTransactions:
         """The conditions that may prevent an end, as of the last look."""
         self._calm = False
         self._calm_since_ms = -1
+        self._acts = 0
+        self._acted_ms = -1
+        """The last look at which rules between nodes had delayed or dropped something."""
         self._elected: dict[int, tuple[int, int, int]] = {}
         """(coordinator, its epoch, the latest time of its election), by partition."""
         self._short_ms: dict[int | _Key, int] = {}
@@ -85,6 +88,8 @@ class OverdueTransactions:
         gate = self._dispatcher.node_gate
         is_delaying = gate is not None and gate.is_delaying
         acts = self._dispatcher.past_node_acts + (0 if gate is None else gate.acts)
+        if acts != self._acts:
+            self._acts, self._acted_ms = acts, now_ms
         conditions = (self._fabric.changes, lives, registered, is_delaying, acts)
         if conditions != self._conditions:
             self._conditions, self._calm_since_ms = conditions, now_ms
@@ -118,6 +123,9 @@ class OverdueTransactions:
         # A request that was lost earlier is repeated after its timeout.
         short_ms = self._short_ms.get(shard.partition, -1)
         began_ms = max(elected[2], self._calm_since_ms, short_ms) + config.request_timeout_ms
+        if self._acted_ms >= 0:
+            # A follower whose fetch got no answer fetches nothing, until it is out of sync.
+            began_ms = max(began_ms, self._acted_ms + config.replica_lag_time_max_ms * 3 // 2)
         scan_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         for transaction in shard.transactions.values():
             if transaction.state is ONGOING:
