@@ -96,3 +96,11 @@ def test_state__of_a_stranger_is_not_followed_up_to_the_next_snapshot() -> None:
     coordinator.update(-1, StateBatch(6, 6, AVAILABLE, 1))
     lacking = HeldDiffers(NAME, "offset 6", "", "delivery count 1, state 0")
     assert coordinator.differing(state(5)) == [lacking]
+
+
+def test_state__of_a_stranger_with_many_batches_that_overlap_is_not_followed() -> None:
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    coordinator.update(-1, *[StateBatch(5, 9_999, AVAILABLE, 1)] * 20_000)
+    assert coordinator.replayed.states[PARTITION].progress == {}
+    assert coordinator.differing(state(5)) == []

@@ -94,8 +94,8 @@ def open_transactions(
 def open_in(
     dispatcher: Dispatcher, replica: Replica, partition: Partition
 ) -> list[OpenTransaction]:
-    """The transactions that are open at a leader, in order of their first offsets, and those that
-    their coordinators have decided and not completed there, with or without a record."""
+    """The transactions that are open at a leader, or that their coordinators have decided and not
+    completed there, with or without a record; in order of their first offsets."""
     unfinished = {
         transaction.producer_id: transaction
         for transaction in _unfinished(dispatcher)

@@ -12,7 +12,7 @@ progress (delivery count, delivery state) that its log has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -29,12 +29,10 @@ from kcluster.broker.coordinator.share_state.state import (
 )
 from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
 from kcluster.invariants.replayed import ReplayedLog
-from kcluster.invariants.shares import NO_PROGRESS, Progress, progress_at
+from kcluster.invariants.shares import MAX_HELD, NO_PROGRESS, Progress, progress_at
 from kcluster.protocol.records.batches import Batch
 
 T = TypeVar("T")
-MAX_FOLLOWED: Final = 10_000
-"""The number of records of a share partition that are followed; more are never in flight."""
 
 
 class LoggedState(Struct):
@@ -76,10 +74,9 @@ class ReplayedShares(ReplayedLog):
                 went_back = WentBack(Measure.SHARE_START, start, record.start_offset)
                 self._went_back.append(went_back)
             state.start_offset = record.start_offset
+        if not _may_be_in_flight(record.stored_batches, state.start_offset):
+            state.is_followed = False
         for one in record.stored_batches if state.is_followed else ():
-            if one.last_offset - state.start_offset >= MAX_FOLLOWED:
-                state.is_followed = False
-                break
             for offset in range(max(one.first_offset, state.start_offset), one.last_offset + 1):
                 state.progress[offset] = max(one.progress, state.progress.get(offset, NO_PROGRESS))
                 changed[offset] = None
@@ -111,6 +108,13 @@ class ReplayedShares(ReplayedLog):
                 yield HeldDiffers(of, "start offset", _start(mine), _start(its))
             elif its.is_followed:
                 yield from _progress_differs(of, offsets, mine.batches, its)
+
+
+def _may_be_in_flight(batches: Iterable[StateBatch], start_offset: int) -> bool:
+    """Whether a leader may have written these batches: they do not overlap, and are not more than
+    may be in flight."""
+    count = sum(max(0, one.last_offset - one.first_offset + 1) for one in batches)
+    return count <= MAX_HELD and all(one.last_offset - start_offset < MAX_HELD for one in batches)
 
 
 def _progress_differs(
