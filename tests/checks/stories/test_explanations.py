@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from kcluster.checks.settings import Setting
 from kcluster.checks.verdict import Verdict
 from kcluster.checks.verdict_facts import UNKNOWN, VALID
 from kcluster.events.brokers import LostRange, RecordsLost
+from kcluster.faults.rules import rule
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import error_of
 from tests.rig.stage import Hand, P, Stage
 
 
@@ -459,6 +462,27 @@ def test_commit__taken_back_by_a_later_one() -> None:
         "broker 1 wrote a commit of 30 by group g",
         "broker 1 answered offset 30 to group g",
     ]
+
+
+def test_commit__that_a_rule_delayed_and_a_deposed_coordinator_wrote() -> None:
+    """Its coordinator has a successor before it can answer, and the successor has the commit."""
+    stage = Stage(latency_ms=20)
+    hand, other = stage.hand(), stage.hand("p1")
+    home = with_coordinator(stage, hand)
+    stage.add_rule(rule(api="OffsetCommit", delay_ms=600, nth=1))
+    hand.commit(1, "g", 30)
+    stage.run_for(100)
+    other.commit(1, "g", 43)
+    stage.run_for(530)
+    stage.move(*home, 2)
+    stage.run_for(2_000)
+    other.fetch_offset(2, "g")
+    stage.run_for(500)
+    stage.ledger.add_commit("g", P, 43)
+    stage.ledger.add_fetched("g", P, 30, known=43)
+    back = next(x for x in repaired_verdict(stage).anomalies if x.name == "committed-offset-back")
+    assert back.allowed is Setting.DELAYED_COMMIT
+    assert error_of(hand.answers[-1].topics[0].partitions[0].error_code).name == "NOT_COORDINATOR"
 
 
 def with_coordinator(stage: Stage, hand: Hand) -> tuple[str, int]:

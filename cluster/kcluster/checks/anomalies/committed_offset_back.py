@@ -8,6 +8,7 @@ no counterpart.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
 from kcluster.checks.anomalies.facts import Finding
@@ -29,6 +30,9 @@ from kcluster.evidence.group_history import (
     offsets_written,
 )
 from kcluster.evidence.lookups import Facts, between
+from kcluster.protocol.errors import ErrorCode
+
+_NOT_COORDINATOR: Final = ErrorCode.NOT_COORDINATOR.name
 
 
 @anomaly(
@@ -64,15 +68,21 @@ class CommittedOffsetBack(RunAnomaly):
 
 
 def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Note | None:
-    """The time at which a fault rule delayed the older commit, if that commit was accepted after
-    the newer one. Its client had given it up and committed again, which no broker can know."""
+    """The time at which a fault rule delayed the older commit, if that commit was written after
+    the newer one. Its client had given it up and committed again, which no broker can know.  A
+    coordinator that was replaced meanwhile refuses what it has written."""
+    wrote = {
+        written.broker
+        for written in offsets_written(facts.recorder, anomaly.client, anomaly.partition)
+        if from_ms <= written.at_ms <= until_ms and written.offset == anomaly.first
+    }
     late = {
         (broker, reply.request.connection_id, reply.request.correlation_id)
         for answer in facts.recorder.answers
         for at_ms, broker, reply in (answer,)
         if from_ms <= at_ms <= until_ms
         for each in commits_of(facts.recorder, (answer,))
-        if each.is_accepted
+        if (each.is_accepted or (broker in wrote and each.error == _NOT_COORDINATOR))
         and (each.group, each.partition) == (anomaly.client, anomaly.partition)
         and each.offset == anomaly.first
     }
