@@ -173,3 +173,10 @@ def test_election__an_unclean_one_is_not_clean() -> None:
     _, elected = events(Applied(PartitionRecord(new), old, "orders"))
     assert isinstance(elected, LeaderElected)
     assert not elected.clean
+
+
+def test_election__of_the_replica_whose_catching_up_ends_a_reassignment_is_clean() -> None:
+    old = replace(ORDERS, replicas=(1, 2, 3, 4), adding_replicas=(4,), removing_replicas=(1,))
+    new = replace(ORDERS, replicas=(2, 3, 4), isr=(4,), leader=4)
+    assert election_kind(old, new) is ElectionKind.IN_SYNC
+    assert election_kind(old, replace(new, recovering=True)) is ElectionKind.UNCLEAN

@@ -295,7 +295,7 @@ def _of_partition(
         reason = ReassignmentReverted()
     elif is_reassigning(old) and not is_reassigning(new):
         added = _without(new.isr, old.isr)
-        why = CaughtUp(new.leader, added) if added else reason
+        why = CaughtUp(old.leader, added) if added else reason
         yield _completed(topic, old, new, why), cause
         reason = ReassignmentDone()
     elif is_reassigning(new) and new.replicas != old.replicas:
@@ -440,7 +440,7 @@ def election_kind(
     """The rule by which a leader was chosen, as far as the partition shows it.  Kafka:
     PartitionChangeBuilder.electLeader."""
     leader = new.leader
-    if leader not in old.isr:
+    if leader not in old.isr and not _joins_as_leader(old, new):
         if leader in old.elr:
             return ElectionKind.ELIGIBLE
         if not old.isr and not old.elr and old.last_known_elr == (leader,):
@@ -450,6 +450,12 @@ def election_kind(
         return ElectionKind.REQUESTED if asked == MOVE else ElectionKind.PREFERRED
     is_by_itself = isinstance(reason, Unreported) and leader == new.replicas[0]
     return ElectionKind.PREFERRED if is_by_itself else ElectionKind.IN_SYNC
+
+
+def _joins_as_leader(old: PartitionRegistration, new: PartitionRegistration) -> bool:
+    """Whether one change ended a reassignment with a caught-up replica, and made it leader."""
+    is_done = is_reassigning(old) and not is_reassigning(new)
+    return is_done and new.leader in old.adding_replicas and not new.recovering
 
 
 def _without(brokers: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]:
