@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
+from kcluster.checks.verdict_facts import Ground
 from kcluster.contract import Request
 from kcluster.faults.records import copied
 from kcluster.invariants.observed import Append
 from kcluster.mirror.recorder import name_copies
+from kcluster.partition.disk import Disk
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.batches import parse_batches
+from tests.checks.stories.test_explanations import acked_by_a_lone_leader
 from tests.rig.requests import batch
 
 REQUEST = Request(1, int(ApiKey.PRODUCE), 9, 1, "shop", m.ProduceRequest(topic_data=[]))
@@ -31,3 +36,16 @@ def test_copies__other_records_without_a_request_stay_unknown() -> None:
     other, of_a_producer = append(batch(b"b"), 1), append(sent, 2)
     name_copies([append(sent, 0, REQUEST), other, of_a_producer])
     assert (other.request, of_a_producer.request) == (None, None)
+
+
+def test_logs__that_no_broker_gives_lack_nothing_for_certain() -> None:
+    """Kafka serves no log of a partition without a leader; disks show what is on them."""
+    stage, _ = acked_by_a_lone_leader()
+    stage.kill(1)
+    stage.run_for(5_000)
+    recorder = stage.recorder
+    recorder.plan = structs.replace(recorder.plan, disks={broker: Disk() for broker in (1, 2, 3)})
+    assert stage.verdict().counts() == {"lost-write": 1}
+    recorder.sees_disks = False
+    verdict = stage.verdict()
+    assert (verdict.counts(), verdict.ground) == ({}, Ground.OFFLINE)

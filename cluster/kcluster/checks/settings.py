@@ -35,6 +35,7 @@ class Setting(StrEnum):
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
     TASKS_SENT_ONCE = "a lost answer with a streams member's tasks"
     DEPOSED_COORDINATOR = "an answer of a deposed coordinator"
+    REMOVED_IN_ELR = "an ELR of removed replicas alone"
     DELAYED_COMMIT = "a commit delayed by a fault rule"
     COPIED = "records copied by a fault rule"
     ALTERED = "fetched records altered by a fault rule"
@@ -56,6 +57,7 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.DELIVERY_LIMIT: Cause.DELIVERY_LIMIT,
     Setting.TASKS_SENT_ONCE: Cause.TASKS_SENT_ONCE,
     Setting.DEPOSED_COORDINATOR: Cause.DEPOSED_COORDINATOR,
+    Setting.REMOVED_IN_ELR: Cause.REMOVED_IN_ELR,
     Setting.DELAYED_COMMIT: Cause.FAULT_RULE,
     Setting.COPIED: Cause.FAULT_RULE,
     Setting.ALTERED: Cause.FAULT_RULE,

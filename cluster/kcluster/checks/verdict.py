@@ -36,9 +36,9 @@ from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.contents import Unreadable
-from kcluster.evidence.finals import read_finals
+from kcluster.evidence.finals import Finals, read_finals
 from kcluster.evidence.group_history import delivery_limits, share_leaderships
-from kcluster.evidence.history import FinalLog, shown
+from kcluster.evidence.history import shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, IsInside, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder
@@ -135,6 +135,7 @@ def judge(
     ledger: Ledger,
     *,
     healed: bool = True,
+    is_final: bool = False,
     drained: bool = False,
     began_ms: int | None = None,
     clients: Mapping[str, int] | None = None,
@@ -146,12 +147,12 @@ def judge(
 ) -> Verdict:
     """The verdict of a run that is over.
 
-    `healed`: whether everything was repaired, and the cluster had the time to settle; `remedies`:
-    the operations that would end an "unknown" of a running cluster.  `drained`: whether consumers
-    had time to read to the end.  `began_ms`: the origin of times in lines; None: the recorder's.
-    `clients`: the clients' ids in the fabric, by name.  `patience_ms`: an attempt unanswered for
-    longer counts as failed in availability; None: PATIENCE_MS of the profile.  `late_ms`: the delay
-    that a broker's answer may have.
+    `healed`: whether everything was repaired, and the cluster had the time to settle; `is_final`:
+    whether every broker runs, and none will be elected leader any more.  `remedies`: the operations
+    that would end an "unknown" of a running cluster.  `drained`: whether consumers had time to read
+    to the end.  `began_ms`: the origin of times in lines; None: the recorder's.  `clients`: the
+    clients' ids in the fabric, by name.  `patience_ms`: an attempt unanswered for longer counts as
+    failed in availability; None: PATIENCE_MS of the profile.  `late_ms`: the delay of an answer.
 
     `since_ms`: only sends, reads, violations and degraded times from this moment on are judged, for
     a cluster that was used before; an earlier record's loss is not.  `asked`: what is read of it.
@@ -162,8 +163,7 @@ def judge(
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients, names)
     _add_share_groups(whole, recorder)
-    anomalies = _anomalies(facts, finals.logs, drained, since_ms)
-    violations = _violations(facts, finals.violations, since_ms)
+    anomalies = _anomalies(facts, finals, is_final, drained, since_ms)
     windows = [x for x in _windows(facts, patience_ms, asked) if x.from_ms >= since_ms]
     degraded = find_degraded(facts, since_ms, explains=asked.reasons) if asked.degraded else []
     whole = _since(whole, since_ms)
@@ -180,12 +180,12 @@ def judge(
         began_ms=recorder.began_ms if began_ms is None else began_ms,
         ended_ms=recorder.dispatcher.now_ms,
         anomalies=tuple(replace(each, findings=()) for each in anomalies),
-        violations=violations,
+        violations=_violations(facts, finals.violations, since_ms),
         windows=tuple(windows),
         errors=tuple(_errors(whole)),
         refused=find_refused(whole, late_brokers(recorder.notes, recorder.plan.fabric.clients)),
         deleted=(*(Deleted(*x) for x in finals.deleted), *_deleted_topics(recorder, since_ms)),
-        offline=tuple(finals.offline),
+        offline=_unavailable(finals),
         healed=healed,
         remedies=tuple(remedies),
         checks_steps=recorder.checks_steps,
@@ -203,13 +203,14 @@ def judge(
 
 
 def _anomalies(
-    facts: Facts, logs: Mapping[Partition, FinalLog], drained: bool, since_ms: int
+    facts: Facts, finals: Finals, is_final: bool, drained: bool, since_ms: int
 ) -> list[Anomaly]:
     recorder = facts.recorder
     present = _reads_since(_of_present_topics(recorder, facts.ledger), since_ms)
-    found = find_anomalies(present, logs, drained, recorder)
+    left_offline = finals.offline if is_final else ()
+    found = find_anomalies(present, finals.logs, drained, recorder, left_offline)
     anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
-    return [*anomalies, *map(lost_range, recorder.missing(logs, since_ms))]
+    return [*anomalies, *map(lost_range, recorder.missing(finals.logs, since_ms))]
 
 
 def _violations(
@@ -355,6 +356,11 @@ def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
         for observed in recorder.partitions.values()
         if observed.deleted_ms >= max(0, since_ms) and observed.appends
     ]
+
+
+def _unavailable(finals: Finals) -> tuple[str, ...]:
+    names = dict.fromkeys([*(each.partition for each in finals.offline), *finals.unread])
+    return tuple(f"{topic}-{number}" for topic, number in names)
 
 
 def _unreadable(recorder: Recorder) -> tuple[Unreadable, ...]:

@@ -112,7 +112,7 @@ class VerdictFacts(Struct, frozen=True):
     errors: tuple[ErrorCount, ...] = ()
     deleted: tuple[Deleted, ...] = ()
     offline: tuple[str, ...] = ()
-    """The partitions without a leader at the end."""
+    """The partitions without a leader at the end, or whose log no broker of a real Kafka gave."""
     healed: bool = True
     """Whether everything was repaired, and the cluster had the time to settle."""
     remedies: tuple[Remedy, ...] = ()

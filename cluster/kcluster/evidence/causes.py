@@ -89,6 +89,7 @@ class Cause(StrEnum):
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
     TASKS_SENT_ONCE = "streams-tasks-sent-once"
     DEPOSED_COORDINATOR = "deposed-coordinator"
+    REMOVED_IN_ELR = "removed-replica-in-elr"
 
 
 MEANINGS: Final[dict[Cause, str]] = {
@@ -129,6 +130,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.DELIVERY_LIMIT: "a record was delivered as often as it may be; answers with it were lost",
     Cause.TASKS_SENT_ONCE: "the answer with a streams member's tasks was lost; it is not repeated",
     Cause.DEPOSED_COORDINATOR: "a group's coordinator did not know of its successor, and answered",
+    Cause.REMOVED_IN_ELR: "the ELR had only replicas that a reassignment had removed",
 }
 
 _DEATHS: Final = {

@@ -18,7 +18,7 @@ from kcluster.clients.ledger import Partition
 from kcluster.deaths import ProcessState
 from kcluster.events.brokers import BrokerResumed, BrokerStarted
 from kcluster.events.network import NetworkHealed, NetworkShaped, RuleRemoved
-from kcluster.evidence.history import FinalLog
+from kcluster.evidence.history import FinalLog, OfflinePartition
 from kcluster.evidence.outside import Names
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.transactions import Owners, hidden_records, open_transactions, read_owners
@@ -32,12 +32,13 @@ from kcluster.protocol.names import TRANSACTION_STATE_TOPIC, has_internal_prefix
 
 
 class Finals(Struct):
-    """The result of reading the final logs.  `logs`: the logs of the existing topics; `offline`:
-    partitions without a leader; `deleted`: (partition, first and last offset) below the log's
-    start; `violations`: replicas that differ."""
+    """The result of reading the final logs.  `logs`: the logs of the existing topics; `unread`:
+    those of a real Kafka that no broker gave, so nothing is known to be lost; `deleted`:
+    (partition, first and last offset) below the log's start; `violations`: replicas that differ."""
 
     logs: dict[Partition, FinalLog]
-    offline: list[str]
+    unread: list[Partition]
+    offline: list[OfflinePartition]
     deleted: list[tuple[Partition, int, int]]
     violations: list[Violation]
 
@@ -45,7 +46,7 @@ class Finals(Struct):
 def read_finals(recorder: Recorder, names: Names) -> Finals:
     """Read the final logs.  `names`: the names of records that their values do not identify."""
     recorder.check_last_step()
-    finals = Finals({}, [], [], [])
+    finals = Finals({}, [], [], [], [])
     image = controller_image(recorder.dispatcher)
     owners: dict[int, Transaction] = {}
     calm_ms = _calm_ms(recorder)
@@ -76,13 +77,15 @@ def _read(
     write the topic, so its records are not judged one by one."""
     key = (registration.topic_id, registration.partition)
     logs = _logs(recorder, registration)
-    name = f"{partition[0]}-{partition[1]}"
     if registration.leader < 0:
-        finals.offline.append(name)
+        finals.offline.append(OfflinePartition(partition, registration))
     observed = recorder.invariants.partition(partition[0], key)
     log = _authoritative_log(registration, logs)
     if log is None:
-        finals.logs[partition] = FinalLog(0, ())
+        if recorder.sees_disks:
+            finals.logs[partition] = FinalLog(0, ())
+        else:
+            finals.unread.append(partition)
         return
     now_ms = recorder.dispatcher.now_ms
     for broker in registration.isr:

@@ -7,9 +7,12 @@ anomaly or its causes (checks/anomalies/ does).  Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
+
+from kcluster.clients.ledger import Partition
+from kcluster.metadata.records import PartitionRegistration
 
 PADDING: Final = "...."
 """The character that pads values to a size; it is not shown."""
@@ -23,6 +26,13 @@ class OpenTransaction(Struct, frozen=True):
     first_offset: int
     is_owned: bool
     overdue_ms: int = 0
+
+
+class OfflinePartition(NamedTuple):
+    """A partition without a leader, and its state at the controller."""
+
+    partition: Partition
+    registration: PartitionRegistration
 
 
 class FinalLog(Struct, frozen=True):

@@ -148,6 +148,8 @@ class Recorder(Watch):
         """The time after which a missing answer counts as an outage; None: as of the profile."""
         self.sees_appends = True
         """Whether each append is seen, also one that was never answered."""
+        self.sees_disks = True
+        """Whether each log can be read, also of a replica that is down; not on a real Kafka."""
         self.merged_before_ms = -1
         """The time before which sends are known only as ranges of offsets; -1 if there are none."""
         self.dropped_notes = 0

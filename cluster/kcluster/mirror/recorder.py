@@ -68,6 +68,7 @@ class MirrorRecorder(SamplingRecorder):
         if driver.plan.topology.profile == "fast":
             self.patience_ms = FAST_PATIENCE_MS
         self.sees_appends = False
+        self.sees_disks = False
         driver.on_metadata = self._observe
 
     def _begin(self) -> None:

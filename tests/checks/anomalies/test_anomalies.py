@@ -22,7 +22,8 @@ from kcluster.clients.ledger import (
     TransactionOutcome,
     Unowned,
 )
-from kcluster.evidence.history import FinalLog, OpenTransaction
+from kcluster.evidence.history import FinalLog, OfflinePartition, OpenTransaction
+from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 P = ("orders", 0)
 ACKED, FAILED, UNKNOWN = Outcome.ACKED, Outcome.FAILED, Outcome.UNKNOWN
@@ -391,9 +392,19 @@ def test_anomalies__a_group_that_does_not_settle_is_named() -> None:
     assert [str(anomaly) for anomaly in find_anomalies(ledger, {})] == [UNSETTLED]
 
 
+STUCK = "stuck-offline: orders-0: no broker is elected leader; ISR [], ELR [2], replicas [1, 3]"
+
+
+def test_anomalies__a_partition_that_stays_offline_is_named() -> None:
+    registration = PartitionRegistration(b"o" * 16, 0, (1, 3), (), NO_LEADER, 3, 9, (2,))
+    left = [OfflinePartition(P, registration)]
+    found = find_anomalies(Ledger(), {}, left_offline=left)
+    assert [str(anomaly) for anomaly in found] == [STUCK]
+
+
 def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one() -> None:
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
-    examples += [OWNED_TWICE, UNSETTLED, BOTH_ACCEPTED, PASSED_OVER]
+    examples += [OWNED_TWICE, UNSETTLED, STUCK, BOTH_ACCEPTED, PASSED_OVER]
     examples += [*(printed for _, printed in OF_SHARES)]
     examples += [printed for _, printed in OF_PROCESSORS if printed]
     examples += [line for *_, printed in OF_TRANSACTIONS for line in printed]
@@ -423,6 +434,7 @@ def test_anomalies__are_listed_in_this_order_and_each_is_one_file() -> None:
         "committed-offset-back",
         "owned-twice",
         "unsettled-group",
+        "stuck-offline",
         "delivered-after-ack",
         "delivered-too-often",
         "accepted-twice",

@@ -93,7 +93,7 @@ MUTATIONS: Final = (
             "dict.fromkeys(partition.isr)",
         ),
         on="power",
-        expects="not-at-rest unclean-forbidden watermark-stalled",
+        expects="stuck-offline unclean-forbidden watermark-stalled",
     ),
     mutation(
         "elr_overlaps_isr",
@@ -167,7 +167,7 @@ MUTATIONS: Final = (
             "return self._change_all((), reason, cause, joining=reason.broker)",
         ),
         on="data power",
-        expects="not-at-rest watermark-stalled",
+        expects="stuck-offline watermark-stalled",
     ),
     mutation(
         "shutdown_too_early",
@@ -214,6 +214,6 @@ MUTATIONS: Final = (
             "    return partition.last_known_elr\n",
         ),
         on="power",
-        expects="not-at-rest watermark-stalled",
+        expects="stuck-offline watermark-stalled",
     ),
 )

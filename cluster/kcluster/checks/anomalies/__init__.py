@@ -20,6 +20,7 @@ from kcluster.checks.anomalies import unseen as unseen
 from kcluster.checks.anomalies import committed_offset_back as committed_offset_back
 from kcluster.checks.anomalies import owned_twice as owned_twice
 from kcluster.checks.anomalies import unsettled_group as unsettled_group
+from kcluster.checks.anomalies import stuck_offline as stuck_offline
 from kcluster.checks.anomalies import delivered_after_ack as delivered_after_ack
 from kcluster.checks.anomalies import delivered_too_often as delivered_too_often
 from kcluster.checks.anomalies import accepted_twice as accepted_twice

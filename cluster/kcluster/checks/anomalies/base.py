@@ -34,7 +34,7 @@ from kcluster.clients.ledger import (
     SharedRecord,
 )
 from kcluster.evidence.causes import Cause, SendCause
-from kcluster.evidence.history import FinalLog
+from kcluster.evidence.history import FinalLog, OfflinePartition
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 
@@ -199,16 +199,18 @@ class LogAnomaly(PartitionAnomaly):
 
 class RunHistory(Struct, frozen=True):
     """The history of groups and transactions, and the content of all logs at the end.  `recorder`:
-    None if only the clients' knowledge is searched."""
+    None if only the clients' knowledge is searched; `left_offline`: partitions for which no leader
+    will be elected any more."""
 
     ledger: Ledger
     logs: Mapping[Partition, FinalLog]
     transactions: Sequence[TransactionHistory] = ()
     recorder: Recorder | None = None
+    left_offline: Sequence[OfflinePartition] = ()
 
 
 class RunAnomaly(AnomalyKind):
-    """An anomaly of a group or a transaction."""
+    """An anomaly of a group, a transaction, or a whole partition."""
 
     @abstractmethod
     def find(self, run: RunHistory) -> Iterator[Finding]:

@@ -106,6 +106,14 @@ class DeliveryCount(AnomalyFact, frozen=True):
     is_again: bool
 
 
+class WithoutLeader(AnomalyFact, frozen=True):
+    """The replicas of a partition that has no leader, by the controller's metadata."""
+
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
 class Finding(Struct, frozen=True):
     """One record of an anomaly.
 

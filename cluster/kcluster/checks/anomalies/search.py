@@ -30,7 +30,7 @@ from kcluster.checks.chain.links import Link, in_order
 from kcluster.checks.settings import CAUSES, Setting
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord, SharedRecord
 from kcluster.evidence.causes import Cause
-from kcluster.evidence.history import FinalLog
+from kcluster.evidence.history import FinalLog, OfflinePartition
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.recorder import Recorder
 from kcluster.evidence.rows import SendAnomalies, SendAnomaly
@@ -41,10 +41,12 @@ def find_anomalies(
     final: Mapping[Partition, FinalLog],
     drained: bool = False,
     recorder: Recorder | None = None,
+    left_offline: Sequence[OfflinePartition] = (),
 ) -> list[Anomaly]:
     """Every anomaly, by partition and then in the order of ANOMALIES; anomalies of groups and
     transactions come last.  `drained`: consumers had the time to read to the end; `recorder`: its
-    coordinators' answers are searched, too."""
+    coordinators' answers are searched, too; `left_offline`: partitions for which no leader will be
+    elected any more."""
     sends: dict[Partition, list[SentRecord]] = {partition: [] for partition in final}
     reads: dict[Partition, list[ReadRecord]] = {partition: [] for partition in final}
     for send in ledger.sends:
@@ -73,7 +75,8 @@ def find_anomalies(
             delivery_limits=ledger.delivery_limits,
         )
         anomalies.extend(anomalies_of_partition(history))
-    run = RunHistory(ledger, final, _transactions(ledger, final, places), recorder)
+    transactions = _transactions(ledger, final, places)
+    run = RunHistory(ledger, final, transactions, recorder, left_offline)
     for kind in ANOMALIES.values():
         if isinstance(kind, RunAnomaly):
             anomalies.extend(map(anomaly_of, kind.find(run)))

@@ -103,6 +103,9 @@ def _of_group(found: f.AnomalyFacts) -> str:
             return f"group {client} gave it to {member} while {holder} held it"
         case "unsettled-group", None:
             return f"no member of group {client} owns it"
+        case "stuck-offline", f.WithoutLeader(isr=isr, elr=elr, replicas=replicas):
+            sets = f"ISR {list(isr)}, ELR {list(elr)}, replicas {list(replicas)}"
+            return f"no broker is elected leader; {sets}"
     return _of_share_group(found)
 
 

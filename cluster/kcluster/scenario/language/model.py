@@ -396,8 +396,8 @@ class Checks(Struct, frozen=True):
     comes_to_rest: Annotated[
         bool,
         Flag(),
-        "Whether everything in flight completes after the last step; false: some of it must not. If"
-        " a group may stay unsettled, and does, nothing more is asked.",
+        "Whether everything in flight completes after the last step; false: some of it must not."
+        " Where a group stays unsettled or a partition offline, that anomaly alone is reported.",
     ] = True
     causes: Annotated[
         tuple[str, ...],

@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from kcluster.checks.anomalies.stuck_offline import StuckOffline
 from kcluster.checks.anomalies.unsettled_group import UnsettledGroup
 from kcluster.checks.asked import EVERYTHING, Asked
 from kcluster.checks.refusals import SECURITY_ERRORS
@@ -31,7 +32,7 @@ from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import library_name
-from kcluster.scenario.outcome import REST, FailedCheck, failed_checks, may_occur
+from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
 from kcluster.scenario.play.client_process import ClientProcess
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import ScenarioStage
@@ -372,6 +373,11 @@ class ScenarioRun:
             for process in self._consumers
         )
 
+    def _all_run(self) -> bool:
+        """Whether every broker runs and is unfenced."""
+        settled = self.stage.verbs.settled
+        return all(map(settled.is_running, settled.brokers()))
+
     def result(
         self,
         clock: str,
@@ -388,6 +394,7 @@ class ScenarioRun:
             self.recorder,
             stage.ledger,
             healed=scenario.heal and is_quiet,
+            is_final=scenario.heal and self._all_run(),
             drained=is_quiet and self._could_read(),
             began_ms=self._began_ms,
             clients=stage.client_ids(),
@@ -421,14 +428,17 @@ class ScenarioRun:
         )
 
 
+_WITHOUT_REST: Final = (UnsettledGroup.NAME, StuckOffline.NAME)
+"""The anomalies with which a run never comes to rest."""
+
+
 def _unrest(scenario: Scenario, verdict: Verdict, unfinished: list[str]) -> list[FailedCheck]:
-    """The failures of a run that did not come to rest; or came to rest, though it must not.  A
-    group that the checks let stay unsettled keeps the run from its rest."""
+    """The failures of a run that did not come to rest; or came to rest, though it must not.  An
+    anomaly that keeps the run from its rest is not reported twice."""
     if not scenario.checks.comes_to_rest:
         text = "comes_to_rest: everything in flight was completed"
         return [] if unfinished else [FailedCheck("comes_to_rest", text)]
-    unsettled = [one for one in verdict.anomalies if one.name == UnsettledGroup.NAME]
-    if not scenario.heal or any(may_occur(scenario.checks, one) for one in unsettled):
+    if not scenario.heal or any(one.name in _WITHOUT_REST for one in verdict.anomalies):
         return []
     shown = [f"it did not come to rest: {text}" for text in unfinished[:MAX_UNFINISHED]]
     more = len(unfinished) - len(shown)
