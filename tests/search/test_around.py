@@ -7,8 +7,10 @@ import pytest
 from kcluster.config.files.tree import Map, from_yaml
 from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.language.writing import text_of_scenario
 from kcluster.scenario.play.running import run_scenario
-from kcluster.search.around import WORKLOADS, around_topology
+from kcluster.search.around import around_topology
+from kcluster.search.drawn import DRAWN
 
 TWO_TOPICS = "{brokers: 3, topics: {orders: {partitions: 2}, bills: {partitions: 1}}}"
 
@@ -22,11 +24,50 @@ def around(text: str, seed: int = 1) -> list[Scenario]:
 def test_around__the_seed_draws_all_workloads_but_the_first() -> None:
     first, again, other = around(TWO_TOPICS), around(TWO_TOPICS), around(TWO_TOPICS, 2)
     workloads = [each.workload for each in first]
-    assert len(first) == WORKLOADS
+    assert len(first) == 1 + len(DRAWN)
     assert workloads == [each.workload for each in again]
     assert [a.workload == b.workload for a, b in zip(first, other, strict=True)] == [
-        True, *[False] * (WORKLOADS - 1)
+        True, *[False] * len(DRAWN)
     ]  # fmt: skip
+
+
+def test_around__the_first_workload_has_the_topology_as_it_is_and_the_others_shorter_times() -> (
+    None
+):
+    first, *others = around(TWO_TOPICS)
+    assert first.topology.config == {}
+    assert {one.topology.config["broker.session.timeout.ms"] for one in others} == {"2000"}
+    for scenario in others:
+        assert (
+            Scenario.parse(text_of_scenario(scenario)).topology.config == scenario.topology.config
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TWO_TOPICS.replace("brokers: 3", "brokers: 3, profile: fast"),
+        TWO_TOPICS.replace("brokers: 3", 'brokers: 3, kafka_version: "3.9"'),
+        TWO_TOPICS.replace("brokers: 3", 'brokers: [{id: 1, kafka_version: "3.9"}, {id: 2}]'),
+    ],
+)
+def test_around__times_of_another_profile_or_release_stay(text: str) -> None:
+    assert {len(one.topology.config) for one in around(text)} == {0}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "config: {group.consumer.session.timeout.ms: 50000}, brokers: 3",
+        "brokers: [{id: 1, config: {group.consumer.session.timeout.ms: 50000}}, {id: 2}, {id: 3}]",
+    ],
+)
+def test_around__a_family_of_which_the_topology_sets_a_config_stays(own: str) -> None:
+    configs = around(TWO_TOPICS.replace("brokers: 3", own))[-1].topology.config
+    assert configs["broker.session.timeout.ms"] == "2000"
+    assert "group.consumer.min.session.timeout.ms" not in configs
+    for scenario in around(TWO_TOPICS.replace("brokers: 3", own)):
+        assert run_scenario(scenario, "virtual", 1).verdict.outcome == "valid"
 
 
 def test_around__clients_of_every_kind_are_drawn() -> None:
@@ -34,10 +75,11 @@ def test_around__clients_of_every_kind_are_drawn() -> None:
     consumers = [each for one in workloads for each in one.consumers]
     producers = [each for one in workloads for each in one.producers]
     assert {each.group_protocol for each in consumers} == {"classic", "consumer"}
+    processors = [each for one in workloads for each in one.processors]
+    assert {each.group_protocol for each in processors} == {"classic", "consumer", "streams"}
     assert {each.share for each in consumers} == {True, False}
     assert {each.isolation for each in consumers} == {"read_committed", "read_uncommitted"}
     assert {each.transactions is None for each in producers} == {True, False}
-    assert any(one.processors for one in workloads)
     assert all(each.transactions is not None or each.in_flight == 1 for each in producers)
 
 
@@ -54,6 +96,14 @@ def test_around__records_for_compacted_topics_have_keys() -> None:
     for scenario in around(compacted)[:4]:
         producers = [each for each in scenario.workload.producers if each.topic == "bills"]
         assert all(each.keys for each in producers)
+        assert run_scenario(scenario, "virtual", 1).verdict.outcome == "valid"
+
+
+def test_around__one_topic_is_enough_for_every_kind_of_client() -> None:
+    scenarios = around("{brokers: 3, topics: {orders: {}}}")
+    consumers = [each for one in scenarios for each in one.workload.consumers]
+    assert {each.group_protocol for each in consumers} == {"classic", "consumer", "streams"}
+    for scenario in scenarios:
         assert run_scenario(scenario, "virtual", 1).verdict.outcome == "valid"
 
 

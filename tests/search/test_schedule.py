@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.actions.admin import Reassign
 from kcluster.actions.node_rules import AddNodeRule
+from kcluster.actions.rules import AddRule
 from kcluster.operations.targets import AnyTarget
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import text_of_scenario
@@ -58,6 +60,17 @@ def test_space__a_scenario_that_leaves_nothing_open_gets_overlapping_faults() ->
     of = space(LOSING.replace("2s..3s", "2s").replace("5s..12s", "12s"))
     assert [source.profile.at_once for source in of.sources] == [3]
     assert draw(of, 1).steps[-1].kind != FIXED
+
+
+def test_space__replicas_move_and_requests_are_lost_where_the_search_chooses_the_faults() -> None:
+    of = space(LOSING.replace("2s..3s", "2s").replace("5s..12s", "12s"))
+    steps = [one.step for seed in range(20) for one in draw(of, seed).steps if one.kind != FIXED]
+    moves = [step.action for step in steps if isinstance(step.action, Reassign)]
+    assert moves
+    assert all(sorted(map(str, move.to)) == ["1", "2", "3"] for move in moves)
+    rules = [step.action for step in steps if isinstance(step.action, AddRule)]
+    assert {rule.api for rule in rules} == {("Produce",), ("Metadata",)}
+    assert 0.02 < len(rules) / len(steps) < 0.25
 
 
 def test_draw__some_faults_wait_for_a_moment_inside_a_broker() -> None:

@@ -107,9 +107,11 @@ def asked_by(checks: Checks) -> Asked:
 
 
 def findings_of(result: RunResult) -> tuple[SearchFinding, ...]:
-    """The findings of a run, the most telling first: invariants by their time, then anomalies."""
+    """The findings of a run, the most telling first: invariants by their time, then anomalies.  A
+    run whose faults left no time to send anything has none."""
     found = [*_violations(result), *_anomalies(result), *_checks(result)]
-    if not found and result.verdict.outcome == UNKNOWN and result.scenario.heal:
+    is_unknown = result.verdict.outcome == UNKNOWN and result.verdict.sent > 0
+    if not found and is_unknown and result.scenario.heal:
         found.append(SearchFinding(FindingKind.UNKNOWN, NOT_JUDGED, detail=result.verdict.reason))
     return tuple(found)
 

@@ -1,9 +1,8 @@
 """What a search adds to the random faults of a scenario, by what its clients use.
 
-Owns: moves of the leaders of its partitions, deaths and pauses of its clients, rules between its
-nodes, the moments inside brokers at which a fault may come.  Never: draws one of them (schedule.py,
-vary.py).
-Kafka: no counterpart.
+Owns: moves of the leaders and replicas of its partitions, deaths and pauses of its clients, rules
+on their requests and between its nodes, the moments inside brokers at which a fault may come.
+Never: draws one of them (schedule.py, vary.py).  Kafka: no counterpart.
 
 A broker's request to another node is lost or late in a way that no fault of a link brings about:
 one API alone, or only its answer.
@@ -16,10 +15,13 @@ from typing import Final
 
 from msgspec import structs
 
+from kcluster.actions.admin import Reassign
 from kcluster.actions.brokers import KillBrokers, PauseBrokers, StopBrokers
 from kcluster.actions.leaders import MoveLeaderAction
 from kcluster.actions.network import Isolate, Lose, Slow
 from kcluster.actions.node_rules import AddNodeRule
+from kcluster.actions.rules import AddRule
+from kcluster.config.topology.model import Topology
 from kcluster.events.rule_effects import Half
 from kcluster.operations.conditions import MomentCondition
 from kcluster.operations.moments import NthMoment
@@ -46,6 +48,11 @@ OTHERS_PER_RULE: Final = 7
 """At least this many faults of the profile are drawn for each rule between nodes."""
 OTHERS_PER_CLIENT: Final = 5
 """At least this many faults of the profile are drawn for each fault of a client."""
+OTHERS_PER_CLIENT_RULE: Final = 4
+OTHERS_PER_REASSIGNMENT: Final = 10
+RULE_SHARE: Final = 0.4
+"""The share of the matching requests of clients to which a rule applies."""
+LATE_REQUEST_MS: Final = 700
 LATE_MS: Final = 300
 LATE_METADATA_MS: Final = 1_000
 _ANY: Final = targets("any broker")
@@ -55,6 +62,7 @@ _OF_CLIENTS: Final = (
     FaultKind("pause", PauseBrokers(_CLIENT), weight=2),
     FaultKind("stop", StopBrokers(_CLIENT)),
 )
+_HEARTBEATS: Final = ("Heartbeat", "ConsumerGroupHeartbeat", "StreamsGroupHeartbeat")
 _NETWORK: Final = (Isolate, Lose, Slow)
 
 
@@ -71,13 +79,26 @@ def movable_partitions(scenario: Scenario) -> Iterator[tuple[str, int]]:
 
 
 def with_moves(profile: Profile, scenario: Scenario) -> Profile:
-    """A profile whose moves of leaders are those that the scenario's partitions allow."""
+    """A profile whose moves of leaders are those that the scenario's partitions allow, with moves
+    of replicas."""
     kinds = [kind for kind in profile.kinds if not isinstance(kind.action, MoveLeaderAction)]
     kinds += [
         FaultKind("move", MoveLeaderAction(partition, _ANY), MOVE_WEIGHT)
         for partition in movable_partitions(scenario)
     ]
-    return structs.replace(profile, kinds=tuple(kinds))
+    moved = structs.replace(profile, kinds=tuple(kinds))
+    replicas = [FaultKind("reassign", one) for one in _reassignments(scenario.topology)]
+    return _with_some(moved, replicas, OTHERS_PER_REASSIGNMENT) if replicas else moved
+
+
+def _reassignments(topology: Topology) -> Iterator[Reassign]:
+    """A move of each partition with several replicas to as many brokers, in any order."""
+    for name, topic in topology.topics.items():
+        assigned = topic.assignment or ((),) * topic.partitions
+        for number, replicas in enumerate(assigned):
+            count = len(replicas) or topic.replication_factor
+            if 1 < count <= len(topology.brokers):
+                yield Reassign((name, number), _ANY * count)
 
 
 def with_clients(profile: Profile) -> Profile:
@@ -90,6 +111,42 @@ def with_clients(profile: Profile) -> Profile:
         if (kind := kinds.get(own.verb)) is not None
     ]
     return _with_some(profile, added, OTHERS_PER_CLIENT) if added else profile
+
+
+def with_client_rules(profile: Profile, workload: WorkloadSpec) -> Profile:
+    """A profile with rules on clients' requests, if it has faults of the network at all."""
+    rules = [FaultKind("rule", rule) for rule in client_rules(workload)]
+    is_of_network = any(isinstance(kind.action, _NETWORK) for kind in profile.kinds)
+    return _with_some(profile, rules, OTHERS_PER_CLIENT_RULE) if is_of_network else profile
+
+
+def client_rules(workload: WorkloadSpec) -> Iterator[AddRule]:
+    """The rules on clients' requests that may matter to these clients.  A delayed commit is not
+    among them: it may undo a later one, on any cluster."""
+    yield _lost_answers("Produce")
+    yield AddRule(api=("Metadata",), delay_ms=LATE_METADATA_MS)
+    if has_groups(workload):
+        yield _late_requests(*_HEARTBEATS)
+        yield _late_requests("JoinGroup", "SyncGroup", "LeaveGroup")
+        yield _lost_answers(*_HEARTBEATS, "JoinGroup", "SyncGroup", "LeaveGroup")
+        yield _lost_answers("OffsetCommit", "OffsetFetch")
+    if has_transactions(workload):
+        yield _lost_answers("InitProducerId", "EndTxn")
+        yield _lost_answers("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit")
+    if has_share_groups(workload):
+        yield _lost_answers("ShareFetch", "ShareAcknowledge")
+        yield _late_requests("ShareFetch", "ShareAcknowledge", "ShareGroupHeartbeat")
+
+
+def _lost_answers(*apis: str) -> AddRule:
+    return AddRule(api=apis, probability=RULE_SHARE, drop="reply", close="true")
+
+
+def _late_requests(*apis: str) -> AddRule:
+    late_ms = LATE_REQUEST_MS
+    return AddRule(
+        api=apis, probability=RULE_SHARE, delay_ms=late_ms, jitter_ms=2 * late_ms, of="request"
+    )
 
 
 def with_node_rules(profile: Profile, workload: WorkloadSpec) -> Profile:

@@ -1,0 +1,293 @@
+"""The clients that a seed draws for a topology: each workload is about one kind of them.
+
+Owns: these workloads, as the JSON of scenario files.  Never: reads a file, draws faults.
+Kafka: no counterpart.
+
+No workload loses or doubles a record by its own settings: producers wait for all in-sync replicas
+with one request under way, or write in transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.config.topology.model import Topology
+from kcluster.json_types import JsonObject
+
+COMPACTED_KEYS: Final = 20
+_PATIENT: Final = {"request.timeout.ms": 3_000, "delivery.timeout.ms": 60_000}
+_LONG_SESSIONS: Final = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 2_000}
+_SHORT_SESSIONS: Final = {"session.timeout.ms": 3_000, "heartbeat.interval.ms": 700}
+_QUICK: Final = {"request.timeout.ms": 1_500, "max.poll.interval.ms": 4_000}
+"""Members give up a request, and their places, soon."""
+_ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+_COMPRESSIONS: Final = ("none", "none", "gzip", "lz4", "snappy", "zstd")
+
+
+class Clients(Struct, frozen=True):
+    """What a workload is drawn from.  `short_sessions`: whether the brokers let members of classic
+    groups have sessions of less than six seconds."""
+
+    topology: Topology
+    short_sessions: bool
+    rng: Random
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of all topics."""
+        return [*self.topology.topics]
+
+    @property
+    def sinks(self) -> list[str]:
+        """The topics for the outputs of processors, which have no keys."""
+        return [name for name in self.topics if not self.is_compacted(name)]
+
+    @property
+    def sessions(self) -> JsonObject:
+        """The configs of a classic member for its session."""
+        return {**(_SHORT_SESSIONS if self.short_sessions else _LONG_SESSIONS)}
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether the records of a topic need keys."""
+        return "compact" in str(self.topology.topics[topic].config.get("cleanup.policy"))
+
+    def percent(self, *shares: int) -> str:
+        """One of these shares."""
+        return f"{self.rng.choice(shares)}%"
+
+    # ------------------------------------------------------------------------------- producers
+
+    def producer(self, topic: str, name: str, rate: int) -> JsonObject:
+        """A producer that waits for all in-sync replicas, one batch after the other."""
+        keys = COMPACTED_KEYS if self.is_compacted(topic) else 0
+        base = {"topic": topic, "name": name, "rate": f"{rate}/s", "keys": keys, "in_flight": 1}
+        return {**base, "config": _PATIENT}
+
+    def producers(self, *rates: int) -> list[JsonObject]:
+        """A producer for each topic, with one of these rates."""
+        return [
+            self.producer(topic, f"to-{topic}", self.rng.choice(rates)) for topic in self.topics
+        ]
+
+    def varied(self, topic: str, name: str) -> JsonObject:
+        """A producer with other batches, keys and compression; some write in transactions."""
+        rng = self.rng
+        drawn = self.producer(topic, name, rng.choice((5, 10, 20)))
+        drawn["config"] = {**_PATIENT, "compression.type": rng.choice(_COMPRESSIONS)}
+        if drawn["keys"] or rng.random() < 0.5:
+            drawn["keys"] = rng.choice((3, 50))
+            drawn["tombstones"] = self.percent(0, 20)
+        if rng.random() < 0.5:
+            drawn["linger"] = f"{rng.choice((5, 50, 200))}ms"
+        return self.in_transactions(drawn) if rng.random() < 0.4 else drawn
+
+    def in_transactions(self, producer: JsonObject, **more: str) -> JsonObject:
+        """A producer that writes in transactions, with several requests under way."""
+        rng = self.rng
+        transactions = {
+            "every": rng.choice((1, 4, 20)),
+            "abort": self.percent(0, 30),
+            "version": rng.choice(("1", "2", "2")),
+            "timeout": f"{rng.choice((2, 5))}s",
+            **more,
+        }
+        plain = {key: value for key, value in producer.items() if key != "in_flight"}
+        return {**plain, "transactions": transactions}
+
+    # ------------------------------------------------------------------------------- consumers
+
+    def member(self, topics: str | list[str], name: str, group: str, protocol: str) -> JsonObject:
+        """A member of a group of this protocol."""
+        config: JsonObject = {**_QUICK}
+        if protocol == "classic":
+            config |= self.sessions
+        drawn = {"topics": topics, "name": name, "group": group, "config": config}
+        return drawn if protocol == "classic" else {**drawn, "group_protocol": protocol}
+
+    def visits(self) -> JsonObject:
+        """The times at which a guest comes and leaves."""
+        return {"start": f"{self.rng.choice((1, 2))}s", "stop": f"{self.rng.choice((4, 5))}s"}
+
+    def group(self, topic: str, name: str, protocol: str) -> Iterator[JsonObject]:
+        """A group with a guest, and with two members of one group.instance.id, one after the
+        other."""
+        rng = self.rng
+        stays = self.member(topic, f"{name}-stays", name, protocol)
+        if protocol == "classic":
+            stays["config"]["partition.assignment.strategy"] = rng.choice(_ASSIGNORS)
+        yield {**stays, "members": rng.choice((1, 2)), "commit": rng.choice(("auto", "after_poll"))}
+        guest = self.member(topic, f"{name}-guest", name, protocol)
+        guest["config"] = {**guest["config"], **_assignor_of(stays)}
+        yield {**guest, **self.visits(), "commit": "after_poll"}
+        heir = {"start": f"{rng.choice((2, 6))}s"}
+        for twin, times in (("first", {"stop": "5s"}), ("second", heir)):
+            member = self.member(topic, f"{name}-{twin}", name, protocol)
+            member["config"] |= {"group.instance.id": name, **_assignor_of(stays)}
+            yield {**member, **times}
+
+    def reader(self, topics: list[str]) -> JsonObject:
+        """A group of one that sees committed records alone."""
+        protocol = self.rng.choice(("classic", "consumer"))
+        return {**self.member(topics, "reader", "readers", protocol), "isolation": "read_committed"}
+
+    def sharers(self, topic: str, name: str) -> Iterator[JsonObject]:
+        """A share group with a guest, and with a member that takes few records at a time."""
+        base = {"topics": topic, "group": name, "share": True}
+        wait = {"fetch.max.wait.ms": 100}
+        several = self.rng.choice((1, 2, 3))
+        yield {
+            **base,
+            "name": f"{name}-stays",
+            "members": several,
+            "release": self.percent(0, 20),
+            "config": wait,
+        }
+        yield {**base, "name": f"{name}-guest", **self.visits(), "config": wait}
+        slow = {**wait, "max.poll.records": self.rng.choice((1, 10))}
+        yield {**base, "name": f"{name}-slow", "start": "3s", "release": "5%", "config": slow}
+
+    def processor(self, source: str, sink: str, name: str, protocol: str) -> JsonObject:
+        """A processor between two topics, in a group of its own."""
+        sessions = self.sessions if protocol == "classic" else {}
+        return {
+            "topic": source,
+            "to": sink,
+            "name": name,
+            "group": name,
+            "group_protocol": protocol,
+            "members": self.rng.choice((1, 2)),
+            "abort": self.percent(0, 20),
+            "timeout": "4s",
+            "version": self.rng.choice(("1", "2", "2")) if protocol == "classic" else "2",
+            "consumer_config": sessions,
+        }
+
+    def pair(self) -> tuple[str, str] | None:
+        """Two topics, the second one for outputs; None if there are none."""
+        sinks = self.sinks
+        if len(self.topics) < 2 or not sinks:
+            return None
+        sink = self.rng.choice(sinks)
+        return self.rng.choice([name for name in self.topics if name != sink]), sink
+
+
+def _assignor_of(member: JsonObject) -> JsonObject:
+    """The assignor, which all members of a classic group must share."""
+    name = "partition.assignment.strategy"
+    return {name: member["config"][name]} if name in member["config"] else {}
+
+
+# ------------------------------------------------------------------------------------ workloads
+
+
+def plain(clients: Clients) -> JsonObject:
+    """A producer with one batch in flight and a group of two readers for each topic."""
+    readers = [
+        {**clients.member(topic, f"of-{topic}", topic, "classic"), "members": 2}
+        for topic in clients.topics
+    ]
+    return {"producers": clients.producers(20), "consumers": readers}
+
+
+def transactions(clients: Clients) -> JsonObject:
+    """Transactional producers for each topic.  In one topic, a second one takes the first one's
+    transactional id."""
+    taken = clients.rng.choice(clients.topics)
+    producers = []
+    for topic in clients.topics:
+        first = clients.producer(topic, f"to-{topic}", clients.rng.choice((10, 20)))
+        if topic == taken:
+            second = {**clients.producer(topic, "successor", 10), "start": "4s"}
+            producers += [clients.in_transactions(each, id="till") for each in (first, second)]
+        else:
+            producers.append(clients.in_transactions(first))
+    small = {"max.partition.fetch.bytes": 300, "fetch.max.bytes": 600}
+    late = {"partitions": f"{taken}-0", "name": "late", "start": "3s", "config": small}
+    readers = [clients.reader(clients.topics), {**late, "isolation": "read_committed"}]
+    return {"producers": producers, "consumers": readers}
+
+
+def classic_group(clients: Clients) -> JsonObject:
+    """A classic group of one topic."""
+    return _group(clients, "classic")
+
+
+def consumer_group(clients: Clients) -> JsonObject:
+    """A group of the protocol of KIP-848."""
+    return _group(clients, "consumer")
+
+
+def _group(clients: Clients, protocol: str) -> JsonObject:
+    topic = clients.rng.choice(clients.topics)
+    watcher = clients.member(topic, "watcher", "watchers", protocol)
+    return {
+        "producers": clients.producers(5, 10),
+        "consumers": [*clients.group(topic, "members", protocol), {**watcher, "commit": "never"}],
+    }
+
+
+def share_group(clients: Clients) -> JsonObject:
+    """A share group of one topic, whose producer may write in transactions."""
+    topic = clients.rng.choice(clients.topics)
+    producers = [clients.varied(each, f"to-{each}") for each in clients.topics]
+    return {"producers": producers, "consumers": [*clients.sharers(topic, "sharers")]}
+
+
+def processors(clients: Clients) -> JsonObject:
+    """Processors of two groups between two topics; transactions where there are no two."""
+    pair = clients.pair()
+    if pair is None:
+        return transactions(clients)
+    protocols = ("classic", "consumer")
+    return {
+        "producers": clients.producers(10),
+        "processors": [clients.processor(*pair, f"{each}-copier", each) for each in protocols],
+        "consumers": [clients.reader([pair[1]])],
+    }
+
+
+def streams_group(clients: Clients) -> JsonObject:
+    """Clients of a Kafka Streams application: processors between two topics, if there are two."""
+    pair = clients.pair()
+    late = {"start": f"{clients.rng.choice((2, 3))}s"}
+    if pair is None:
+        topic = clients.topics[0]
+        first, guest = (
+            clients.member(topic, name, "engines", "streams") for name in ("engine", "guest")
+        )
+        consumers = [{**first, "members": 2}, {**guest, **late}]
+        return {"producers": clients.producers(10), "consumers": consumers}
+    engines = {**clients.processor(*pair, "engine", "streams"), "group": "engines", "members": 2}
+    guest = {**clients.processor(*pair, "guest", "streams"), "group": "engines", "members": 1}
+    return {
+        "producers": clients.producers(10),
+        "processors": [engines, {**guest, **late}],
+        "consumers": [clients.reader([pair[1]])],
+    }
+
+
+def mixed(clients: Clients) -> JsonObject:
+    """Producers and readers of several kinds for each topic."""
+    rng = clients.rng
+    producers, readers = [], []
+    for topic in clients.topics:
+        producers += [
+            clients.varied(topic, f"to-{topic}-{number}")
+            for number in range(1, rng.choice((1, 2)) + 1)
+        ]
+        if rng.random() < 0.3:
+            readers += [*clients.sharers(topic, f"of-{topic}")]
+        else:
+            readers += [*clients.group(topic, f"of-{topic}", rng.choice(("classic", "consumer")))]
+    return {"producers": producers, "consumers": readers}
+
+
+DRAWN: Final[Sequence[Callable[[Clients], JsonObject]]] = (
+    *(mixed, transactions, classic_group, consumer_group),
+    *(share_group, processors, streams_group),
+)
+"""The workloads besides the plain one."""
