@@ -31,9 +31,7 @@ def test_around__the_seed_draws_all_workloads_but_the_first() -> None:
     ]  # fmt: skip
 
 
-def test_around__the_first_workload_has_the_topology_as_it_is_and_the_others_shorter_times() -> (
-    None
-):
+def test_around__all_workloads_but_the_first_have_shorter_times() -> None:
     first, *others = around(TWO_TOPICS)
     assert first.topology.config == {}
     assert {one.topology.config["broker.session.timeout.ms"] for one in others} == {"2000"}
