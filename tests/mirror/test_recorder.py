@@ -6,6 +6,7 @@ from msgspec import structs
 
 from kcluster.checks.verdict_facts import Ground
 from kcluster.contract import Request
+from kcluster.deaths import DeathKind
 from kcluster.faults.records import copied
 from kcluster.invariants.observed import Append
 from kcluster.mirror.recorder import name_copies
@@ -49,3 +50,14 @@ def test_logs__that_no_broker_gives_lack_nothing_for_certain() -> None:
     recorder.sees_disks = False
     verdict = stage.verdict()
     assert (verdict.counts(), verdict.ground) == ({}, Ground.OFFLINE)
+
+
+def test_logs__that_no_broker_can_have_any_more_are_lost() -> None:
+    stage, _ = acked_by_a_lone_leader()
+    stage.recorder.sees_disks = False
+    for broker in (1, 2, 3):
+        if broker > 1:
+            stage.start(broker)
+        stage.kill(broker, DeathKind.WIPE)
+    stage.run_for(5_000)
+    assert stage.verdict().counts() == {"lost-write": 1}

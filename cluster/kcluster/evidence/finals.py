@@ -15,8 +15,8 @@ from msgspec import Struct
 from kcluster.broker.coordinator.transactions.transaction import Transaction
 from kcluster.broker.share.configs import is_dead_letter_queue
 from kcluster.clients.ledger import Partition
-from kcluster.deaths import ProcessState
-from kcluster.events.brokers import BrokerResumed, BrokerStarted
+from kcluster.deaths import DeathKind, ProcessState
+from kcluster.events.brokers import BrokerDown, BrokerResumed, BrokerStarted
 from kcluster.events.network import NetworkHealed, NetworkShaped, RuleRemoved
 from kcluster.evidence.history import FinalLog, OfflinePartition
 from kcluster.evidence.outside import Names
@@ -82,7 +82,7 @@ def _read(
     observed = recorder.invariants.partition(partition[0], key)
     log = _authoritative_log(registration, logs)
     if log is None:
-        if recorder.sees_disks:
+        if recorder.sees_disks or _is_wiped(recorder, observed, registration):
             finals.logs[partition] = FinalLog(0, ())
         else:
             finals.unread.append(partition)
@@ -139,6 +139,21 @@ def _calm_ms(recorder: Recorder) -> int:
     calm_ms = dispatcher.now_ms - max(waits_ms, default=0)
     ends_ms = (note.at_ms for note in recorder.notes if isinstance(note.event, _ENDS_OF_FAULTS))
     return calm_ms if max(ends_ms, default=0) < calm_ms else 0
+
+
+def _is_wiped(
+    recorder: Recorder, observed: ObservedPartition, registration: PartitionRegistration
+) -> bool:
+    """Whether every replica has lost its disk since the last append."""
+    last_ms = observed.appends[-1].at_ms if observed.appends else 0
+    wiped = {
+        note.event.broker
+        for note in recorder.notes
+        if isinstance(note.event, BrokerDown)
+        and note.event.how is DeathKind.WIPE
+        and note.at_ms >= last_ms
+    }
+    return wiped.issuperset(registration.replicas)
 
 
 def _logs(recorder: Recorder, registration: PartitionRegistration) -> dict[int, Log]:

@@ -114,7 +114,7 @@ class SettledCondition(Condition, frozen=True, kw_only=True):
             if found.leader < 0 or len(found.isr) < len(found.replicas)
         ]
         if not lacking:
-            return next(settled.unsettled(), "it holds now")
+            return next((one.text for one in settled.unsettled()), "it holds now")
         more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
         return f"replicas out of sync: {', '.join(lacking[:5])}{more}"
 

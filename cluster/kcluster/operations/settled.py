@@ -1,12 +1,14 @@
 """The settled state of a cluster after an operation: conditions, and the reasons why they do not
-hold.  Owns: these conditions, and the texts of the reasons.  Never: waits (the drivers do), changes
-anything.  Kafka: TestUtils.waitUntilMetadataIsPropagated and similar methods.
+hold.  Owns: these conditions.  Never: waits (the drivers do), changes anything, words a reason
+(unrest.py).  Kafka: TestUtils.waitUntilMetadataIsPropagated and similar methods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Final
+
+from msgspec.structs import replace
 
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.partitions.partition_index import PartitionIndex
@@ -19,6 +21,18 @@ from kcluster.operations.status import (
     controller_image,
     partition_index,
     pending_topics,
+)
+from kcluster.operations.unrest import (
+    BrokerNotUp,
+    BrokerOfEarlierLife,
+    BrokerShutsDown,
+    BrokerStaysFenced,
+    BrokerUnaware,
+    BrokerUnregistered,
+    MetadataBehind,
+    NoLeader,
+    OutsideIsr,
+    Unrest,
 )
 from kcluster.runtime.dispatch import Dispatcher
 
@@ -84,68 +98,72 @@ class Settled:
         """Whether all brokers serve, none is shutting down, and every replica is in sync."""
         return next(self.unsettled(), None) is None
 
-    def unsettled(self) -> Iterator[str]:
-        """The reasons why not all brokers serve or not every replica is in sync, one line each:
-        brokers, then partitions."""
-        dispatcher, image = self._dispatcher, self.image
-        brokers = self.brokers()
+    def unsettled(self) -> Iterator[Unrest]:
+        """The reasons why not all brokers serve or not every replica is in sync: brokers, then
+        partitions."""
+        image, brokers = self.image, self.brokers()
         for broker_id in brokers:
-            process, registration = dispatcher.processes[broker_id], image.brokers.get(broker_id)
-            if process.state is not ProcessState.UP:
-                yield f"broker {broker_id} is {process.state}"
-            elif dispatcher.is_shutting_down(broker_id):
-                yield f"broker {broker_id} is shutting down"
-            elif registration is None:
-                yield f"broker {broker_id} is not registered"
-            elif registration.fenced:
-                yield f"broker {broker_id} is fenced"
-            elif not self.is_registered(broker_id):
-                yield f"broker {broker_id} is not registered in its current life"
-            elif not process.accepts_clients:
-                yield f"broker {broker_id} does not know yet that it is unfenced"
+            unrest = self._unrest_of(broker_id)
+            if unrest is not None:
+                yield unrest
         for name, topic in image.topics.items() if self._index.leaderless else ():
-            for partition in topic.partitions:
-                if partition.leader == NO_LEADER:
-                    yield (
-                        f"{name}-{partition.partition} has no leader; ISR {list(partition.isr)},"
-                        f" ELR {list(partition.elr)}"
-                    )
+            for one in topic.partitions:
+                if one.leader == NO_LEADER:
+                    at = (name, one.partition)
+                    yield NoLeader(partition=at, isr=list(one.isr), elr=list(one.elr))
         if not self.has_applied_all():
             yield from self._behind_in_metadata()
         for broker_id in brokers:
             if not self.is_in_sync(broker_id):
                 yield from self._out_of_sync(broker_id)
 
-    def _behind_in_metadata(self) -> Iterator[str]:
+    def _unrest_of(self, broker_id: int) -> Unrest | None:
+        """The reason why a broker does not serve; None if it does."""
+        process = self._dispatcher.processes[broker_id]
+        registration = self.image.brokers.get(broker_id)
+        if process.state is not ProcessState.UP:
+            return BrokerNotUp(broker=broker_id, state=process.state)
+        if self._dispatcher.is_shutting_down(broker_id):
+            return BrokerShutsDown(broker=broker_id)
+        if registration is None:
+            return BrokerUnregistered(broker=broker_id)
+        if registration.fenced:
+            return BrokerStaysFenced(broker=broker_id)
+        if not self.is_registered(broker_id):
+            return BrokerOfEarlierLife(broker=broker_id)
+        return None if process.accepts_clients else BrokerUnaware(broker=broker_id)
+
+    def _behind_in_metadata(self) -> Iterator[Unrest]:
         newest = self.image.offset
         for broker_id in self.brokers():
             node = self._dispatcher.broker(broker_id)
             if node is not None and node.image.offset < newest:
-                applied = node.image.offset
-                yield f"broker {broker_id} has applied metadata up to {applied} of {newest}"
+                yield MetadataBehind(broker=broker_id, applied=node.image.offset, newest=newest)
 
-    def _out_of_sync(self, broker_id: int) -> Iterator[str]:
+    def _out_of_sync(self, broker_id: int) -> Iterator[Unrest]:
         for name, topic in self.image.topics.items():
             for partition in topic.partitions:
                 if broker_id in partition.replicas and broker_id not in partition.isr:
-                    yield (
-                        f"{name}-{partition.partition}: broker {broker_id} is not in the ISR"
-                        f" {list(partition.isr)}{self._progress(partition, broker_id)}"
-                    )
+                    yield self._outside(name, partition, broker_id)
 
-    def _progress(self, partition: PartitionRegistration, broker_id: int) -> str:
-        """The progress of a replica, and the ISR that its leader has since proposed."""
+    def _outside(self, topic: str, partition: PartitionRegistration, broker_id: int) -> OutsideIsr:
+        """How far a replica is, and the ISR that its leader has since proposed."""
         key = (partition.topic_id, partition.partition)
         leader = self._dispatcher.replica(partition.leader, *key)
         follower = self._dispatcher.replica(broker_id, *key)
-        text = ""
+        found = OutsideIsr(
+            broker=broker_id, partition=(topic, partition.partition), isr=list(partition.isr)
+        )
         if leader is not None and follower is not None:
-            ends = follower.log.log_end_offset, leader.log.log_end_offset
-            text = f"; its log ends at {ends[0]}, that of leader {partition.leader} at {ends[1]}"
+            found = replace(
+                found,
+                leader=partition.leader,
+                log_end_offset=follower.log.log_end_offset,
+                leader_end_offset=leader.log.log_end_offset,
+            )
         if leader is not None and leader.proposal is not None:
-            proposed = list(leader.proposal.isr)
-            text += f"; the leader's proposal of the ISR {proposed} has not been decided"
-        return text
+            found = replace(found, proposed=list(leader.proposal.isr))
+        return found
 
     def brokers(self) -> list[int]:
         """All brokers that have not been removed, up or not."""

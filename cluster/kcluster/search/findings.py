@@ -15,7 +15,9 @@ from msgspec import Struct, structs
 from kcluster.checks.anomalies import ANOMALIES
 from kcluster.checks.asked import Asked
 from kcluster.checks.chain.links import Link
+from kcluster.checks.stories.rest import rest_story
 from kcluster.checks.verdict_facts import UNKNOWN
+from kcluster.evidence.lookups import Facts
 from kcluster.invariants.violations import VIOLATIONS
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.language.words import CountCheck
@@ -172,10 +174,27 @@ def _checks(result: RunResult) -> list[SearchFinding]:
     for failed in result.failed:
         if failed.check in (STEPS, VERDICT, "anomalies", "violations"):
             continue
-        kind = FindingKind.REST if failed.check == REST else FindingKind.CHECK
-        name = NOT_AT_REST if failed.check == REST else failed.check
-        found.setdefault(name, SearchFinding(kind, name, detail=failed.text))
+        if failed.check == REST:
+            found.setdefault(NOT_AT_REST, _not_at_rest(result))
+        else:
+            one = SearchFinding(FindingKind.CHECK, failed.check, detail=failed.text)
+            found.setdefault(failed.check, one)
     return list(found.values())
+
+
+def _not_at_rest(result: RunResult) -> SearchFinding:
+    """The first thing for which a run waited in vain, and what last happened to it."""
+    first = result.unfinished[0]
+    links = rest_story(Facts(result.recorder, result.ledger), first.partition, first.broker)
+    return SearchFinding(
+        FindingKind.REST,
+        NOT_AT_REST,
+        first.subject,
+        links[-1].at_ms - result.began_ms if links else -1,
+        len(result.unfinished),
+        detail=first.text,
+        chain=_chain(result, links),
+    )
 
 
 def _chain(result: RunResult, links: Iterable[Link]) -> tuple[ChainLink, ...]:

@@ -53,7 +53,8 @@ def sentence(report: Report) -> str:
     """What happened, to which partition and when; which steps it needs; what allows it."""
     finding = report.finding
     at = f" at +{_seconds(finding.at_ms)}" if finding.at_ms >= 0 else ""
-    subject = f"{finding.subject}: " if finding.subject else ""
+    is_named = finding.subject and finding.kind is not FindingKind.REST  # its detail names it
+    subject = f"{finding.subject}: " if is_named else ""
     detail = finding.detail or meaning_of(finding)
     parts = [f"{finding.name}{at}: {subject}{detail}."]
     if report.steps:

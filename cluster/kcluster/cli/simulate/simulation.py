@@ -201,7 +201,7 @@ class Simulation:
             self._stage.refuse("the programs ended before the first step of the scenario")
         run.calm_down(steps_may_be_left=True)
         is_quiet = driver.advance(driver.now_us + CALM_LIMIT_MS * 1000, run.is_quiet)
-        unfinished = [] if is_quiet else list(run.unfinished())
+        unfinished = () if is_quiet else tuple(run.unfinished())
         run.stop_consumers()
         driver.advance(driver.now_us + LEAVE_LIMIT_MS * 1000, run.are_consumers_gone)
         wall_s = time.perf_counter() - self._began_s

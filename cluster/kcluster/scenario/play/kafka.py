@@ -20,11 +20,13 @@ from kcluster.mirror.coordinators import Coordinated, await_coordinators
 from kcluster.mirror.driver import KafkaDriver
 from kcluster.mirror.recorder import MirrorRecorder
 from kcluster.mirror.transactions import TransactionWatch
+from kcluster.operations.unrest import Unrest
 from kcluster.scenario.language.model import Checks, WorkloadSpec
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.live import LiveStage, run_on
 from kcluster.scenario.play.pace import TENTH_OF_KAFKA, Pace
 from kcluster.scenario.play.phases import Progress, RunResult
+from kcluster.scenario.play.unfinished import EndsAreOld
 
 CALM_MS: Final = 120_000
 """The least time for the end of a run: a JVM starts in seconds, whatever the profile."""
@@ -35,12 +37,12 @@ class KafkaStage(LiveStage):
 
     kafka: KafkaDriver
 
-    def unsettled(self) -> Iterator[str]:
+    def unsettled(self) -> Iterator[Unrest]:
         """Also that the ends of logs were read before the last ack: on a busy machine it takes
         seconds until they are read again."""
         yield from super().unsettled()
         if self.kafka.looked_ms <= max((send.ended_ms for send in self.ledger.sends), default=0):
-            yield "the ends of logs are older than the last ack"
+            yield EndsAreOld()
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         watch = self.kafka.transactions

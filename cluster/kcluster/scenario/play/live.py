@@ -150,7 +150,7 @@ def run_on(
         cluster.call(run.calm_down)
         calm_ms = CALM_LIMIT_MS // (FAST_FACTOR if scenario.topology.profile == "fast" else 1)
         is_quiet = stage.run(run.is_quiet, max(calm_ms, least_calm_ms))
-        unfinished = [] if is_quiet else cluster.call(lambda: list(run.unfinished()))
+        unfinished = () if is_quiet else cluster.call(lambda: tuple(run.unfinished()))
         cluster.call(run.stop_consumers)
         stage.run(run.are_consumers_gone, LATE_MS)
         wall_s = time.monotonic() - began_s

@@ -10,7 +10,7 @@ fault is undone (unless `heal: false`), and everything in flight completes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct, structs
@@ -28,11 +28,13 @@ from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.config.files.secrets import text_without_secrets
 from kcluster.contract import Note
 from kcluster.evidence.recorder import Recorder
+from kcluster.operations.unrest import Unrest
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.library import library_name
 from kcluster.scenario.outcome import REST, FailedCheck, failed_checks
+from kcluster.scenario.play import unfinished as facts
 from kcluster.scenario.play.client_process import ClientProcess
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import ScenarioStage
@@ -105,6 +107,8 @@ class RunResult(Struct):
     not_judged: tuple[str, ...] = ()
     """The checks that could not be judged: on a real Kafka, what only the inside of brokers
     shows."""
+    unfinished: tuple[Unrest, ...] = ()
+    """What the run still waited for when its time was over."""
 
     @property
     def failures(self) -> list[str]:
@@ -210,13 +214,13 @@ class ScenarioRun:
         sync."""
         return next(self.unfinished(), None) is None
 
-    def unfinished(self) -> Iterator[str]:
-        """The work for which the run still waits, one line each."""
+    def unfinished(self) -> Iterator[Unrest]:
+        """What the run still waits for."""
         for producer in self._producers:
             if not producer.client.is_done:
-                yield f"producer {producer.name} has sends without an outcome"
+                yield facts.SendsOpen(producer=producer.name)
         if not self._have_sends_arrived():
-            yield f"records sent with acks=0 may arrive for {ARRIVAL_MS} ms"
+            yield facts.SendsUnderWay(limit_ms=ARRIVAL_MS)
         if self.scenario.heal:
             yield from self.stage.unsettled()
             yield from self._undecided()
@@ -232,56 +236,58 @@ class ScenarioRun:
             self._arrived_ms = 0 if last_ms is None else last_ms + ARRIVAL_MS
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
-    def _undecided(self) -> Iterator[str]:
-        """A line for each partition in which a transaction has no marker, though its coordinator
-        must send the marker."""
+    def _undecided(self) -> Iterator[Unrest]:
+        """Each transaction in a partition that has no marker, though its coordinator must send the
+        marker."""
         if not self.stage.ledger.transactions:
             return
         for topic, number in self.stage.topic_partitions():
             for found in self.stage.open_transactions(topic, number):
                 if found.is_owned:
-                    text = f"the transaction of producer {found.producer_id} has no marker"
-                    yield f"{topic}-{number}: {text}"
+                    at = (topic, number)
+                    yield facts.NoMarker(partition=at, producer_id=found.producer_id)
 
-    def _unread(self) -> Iterator[str]:
-        """A line for each partition that a group, or a consumer without one, has not read to the
-        end.  In a group, one member must read it: after a rebalance each partition has a reader
-        again."""
+    def _unread(self) -> Iterator[Unrest]:
+        """The partitions that a group, or a consumer without one, has not read to the end.  In a
+        group, one member must read it: after a rebalance each partition has a reader again."""
         for readers in self._readers.values():
             present = [process.client for process in readers if process.is_up]
             for reader in present:
                 if not reader.is_idle:
-                    yield f"{reader.name} is in a transaction"
+                    yield facts.ReaderInTransaction(reader=reader.name)
             for partition in self._subscribed(present):
                 end = self._end_of(partition, present[0])
                 owners = [reader for reader in present if partition in reader.assignment]
                 if any(owner.position(*partition) >= end for owner in owners):
                     continue
-                name = f"{partition[0]}-{partition[1]}"
                 if not owners:
                     names = ", ".join(reader.name for reader in present)
-                    yield f"{name} is assigned to none of {names}"
+                    yield facts.Unassigned(partition=partition, readers=names)
                 for owner in owners:
-                    position = owner.position(*partition)
-                    yield f"{owner.name} has read {name} up to {position} of {end}"
+                    yield facts.Unread(
+                        partition=partition,
+                        reader=owner.name,
+                        position=owner.position(*partition),
+                        end_offset=end,
+                    )
 
-    def _unshared(self) -> Iterator[str]:
-        """A line for each share group or share partition that may still be working: no answer shows
-        that all records were delivered."""
+    def _unshared(self) -> Iterator[Unrest]:
+        """The share groups and share partitions that may still be working: no answer shows that all
+        records were delivered."""
         present = self._present_sharing()
         if not present:
             return
-        now_ms, calm = self.stage.dispatcher.now_ms, f"{SHARE_CALM_MS} ms"
+        now_ms = self.stage.dispatcher.now_ms
         if self._shared_ms is None:
             self._shared_ms = now_ms
         if now_ms - self._shared_ms < SHARE_CALM_MS:
-            yield f"share groups had less than {calm} to go on"
+            yield facts.SharersHadNoTime(calm_ms=SHARE_CALM_MS)
             return
         for consumer in present:
             if now_ms - consumer.active_ms < SHARE_CALM_MS:
-                yield f"{consumer.name} received a record or partitions in the last {calm}"
+                yield facts.SharerIsBusy(reader=consumer.name, calm_ms=SHARE_CALM_MS)
             elif self.scenario.heal and not consumer.has_asked_since(self._shared_ms):
-                yield f"{consumer.name} waits for an answer to its fetch"
+                yield facts.SharerWaits(reader=consumer.name)
         yield from self._unassigned(present)
         last_ms = max(self._shared_ms, *(consumer.active_ms for consumer in present))
         lock_ms = self.stage.ledger.lock_duration_ms if self.stage.may_await_locks else 0
@@ -289,29 +295,28 @@ class ScenarioRun:
         for key, is_loading in self.stage.shared_in_motion():
             if is_loading:
                 self._shared_ms = now_ms
-                yield f"share group {key.group_id} is loading partition {key.partition}"
+                yield facts.ShareLoads(group=key.group_id, number=key.partition)
             elif not is_over:
-                yield f"share group {key.group_id}: partition {key.partition} has records in flight"
+                yield facts.ShareInFlight(group=key.group_id, number=key.partition)
 
     def _present_sharing(self) -> list[ShareConsumer]:
         """The share consumers whose processes run."""
         running = (process.client for process in self._sharing if process.is_up)
         return [client for client in running if isinstance(client, ShareConsumer)]
 
-    def _unassigned(self, sharing: list[ShareConsumer]) -> Iterator[str]:
-        """A line for each partition that no member of a share group has been assigned, because a
-        member that joins again has none for a while; or that its leader has not loaded."""
+    def _unassigned(self, sharing: list[ShareConsumer]) -> Iterator[Unrest]:
+        """The partitions that no member of a share group has been assigned, because a member that
+        joins again has none for a while; or that their leaders have not loaded."""
         for group in dict.fromkeys(one.settings.group_id for one in sharing):
             members = [one for one in sharing if one.settings.group_id == group]
             topics = dict.fromkeys(topic for one in members for topic in one.plan.topics)
             assigned = {partition for one in members for partition in one.assignment}
             for topic in topics:
                 for partition in self.stage.partitions(topic) if self.scenario.heal else ():
-                    name = f"{partition[0]}-{partition[1]}"
                     if partition not in assigned:
-                        yield f"{name} is assigned to no member of share group {group}"
+                        yield facts.ShareUnassigned(partition=partition, group=group)
                     elif not self.stage.is_shared(group, partition):
-                        yield f"share group {group} has not loaded {name}"
+                        yield facts.ShareNotLoaded(partition=partition, group=group)
 
     def _unowned(self) -> Iterator[Unowned]:
         """The partitions that groups with members read and that no member owns."""
@@ -382,7 +387,7 @@ class ScenarioRun:
         self,
         clock: str,
         wall_s: float,
-        unfinished: list[str],
+        unfinished: Sequence[Unrest],
         trace_hash: str,
         may_be_unknown: bool = False,
     ) -> RunResult:
@@ -425,6 +430,7 @@ class ScenarioRun:
             has_problems=bool(stage.problems),
             trace_hash=trace_hash,
             not_judged=not_judged,
+            unfinished=tuple(unfinished),
         )
 
 
@@ -432,7 +438,9 @@ _WITHOUT_REST: Final = (UnsettledGroup.NAME, StuckOffline.NAME)
 """The anomalies with which a run never comes to rest."""
 
 
-def _unrest(scenario: Scenario, verdict: Verdict, unfinished: list[str]) -> list[FailedCheck]:
+def _unrest(
+    scenario: Scenario, verdict: Verdict, unfinished: Sequence[Unrest]
+) -> list[FailedCheck]:
     """The failures of a run that did not come to rest; or came to rest, though it must not.  An
     anomaly that keeps the run from its rest is not reported twice."""
     if not scenario.checks.comes_to_rest:
@@ -440,7 +448,7 @@ def _unrest(scenario: Scenario, verdict: Verdict, unfinished: list[str]) -> list
         return [] if unfinished else [FailedCheck("comes_to_rest", text)]
     if not scenario.heal or any(one.name in _WITHOUT_REST for one in verdict.anomalies):
         return []
-    shown = [f"it did not come to rest: {text}" for text in unfinished[:MAX_UNFINISHED]]
+    shown = [f"it did not come to rest: {one.text}" for one in unfinished[:MAX_UNFINISHED]]
     more = len(unfinished) - len(shown)
     if more:
         shown.append(f"it did not come to rest: {more} more of these")

@@ -20,6 +20,7 @@ from kcluster.contract import Event, Note
 from kcluster.evidence.history import OpenTransaction
 from kcluster.evidence.transactions import open_in
 from kcluster.operations.conditions import SETTLED, Condition, ConditionFacts
+from kcluster.operations.unrest import Unrest
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runtime.build import Plan
@@ -116,8 +117,8 @@ class ScenarioStage(ABC, Stage):
         value = condition.value(self._facts)
         return "" if value is None else f" (it is {value})"
 
-    def unsettled(self) -> Iterator[str]:
-        """The reasons why not all brokers serve or not every replica is in sync, one line each."""
+    def unsettled(self) -> Iterator[Unrest]:
+        """The reasons why not all brokers serve or not every replica is in sync."""
         return self.verbs.settled.unsettled()
 
     def partitions(self, topic: str) -> list[Partition]:

@@ -21,6 +21,7 @@ from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.pace import Pace
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
 from kcluster.scenario.play.stage import ScenarioStage
+from kcluster.scenario.play.unfinished import Loops
 from kcluster.security.client_access import ClientAccess
 
 PROGRESS_SLICES: Final = 20
@@ -129,12 +130,12 @@ class VirtualRun:
         run, stage = self.run, self.stage
         stage.guarded(run.calm_down)
         is_quiet = stage.run(run.is_quiet, CALM_LIMIT_MS)
-        unfinished = [] if is_quiet else list(run.unfinished())
+        unfinished = () if is_quiet else tuple(run.unfinished())
         stage.guarded(run.stop_consumers)
         stage.run(run.are_consumers_gone, LEAVE_LIMIT_MS)
         if stage.livelock is not None:
             run.recorder.invariants.report_livelock(stage.livelock.at_ms, stage.livelock.text)
-            unfinished = [str(stage.livelock)]
+            unfinished = (Loops(what=str(stage.livelock)),)
         wall_s = time.perf_counter() - self._began_s
         trace_hash = stage.driver.trace_hash() if run.asked.trace else ""
         return run.result("virtual", wall_s, unfinished, trace_hash)

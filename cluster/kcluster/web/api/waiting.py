@@ -93,7 +93,7 @@ def wait_for_condition(
 
 def not_in_time(cluster: Cluster, limit_s: float, action: int | None = None) -> RefusedRequest:
     """The refusal if the cluster has not settled in time, with the conditions that are missing."""
-    state = cluster.call(lambda: list(cluster.verbs.settled.unsettled()))
+    state = cluster.call(lambda: [one.text for one in cluster.verbs.settled.unsettled()])
     text = f"not settled within {limit_s:g} s"
     detail = f"{text}: {'; '.join(state)}" if state else text
     return RefusedRequest(HTTPStatus.REQUEST_TIMEOUT, detail, state=state, action=action)
