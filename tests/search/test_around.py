@@ -87,6 +87,23 @@ def test_around__without_faults_every_workload_is_valid() -> None:
         assert (result.verdict.outcome, result.failures) == ("valid", [])
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        'kafka_version: "2.8"',
+        'kafka_version: "4.1"',
+        "profile: slow",
+        "features: {share.version: 0, streams.version: 0}",
+        "config: {group.min.session.timeout.ms: 9000}",
+        "config: {group.coordinator.rebalance.protocols: classic}",
+    ],
+)
+def test_around__clients_ask_for_nothing_that_the_brokers_do_not_serve(more: str) -> None:
+    for scenario in around(TWO_TOPICS.replace("brokers: 3", f"brokers: 3, {more}")):
+        result = run_scenario(scenario, "virtual", 1)
+        assert (result.verdict.outcome, result.failures) == ("valid", [])
+
+
 def test_around__records_for_compacted_topics_have_keys() -> None:
     compacted = TWO_TOPICS.replace(
         "partitions: 1", "partitions: 1, config: {cleanup.policy: compact}"

@@ -21,7 +21,7 @@ from kcluster.config.files.problems import Problem
 from kcluster.config.files.tree import Map, MapEntry, Scalar, from_python
 from kcluster.scenario.language.scenario import Scenario, read_scenario
 from kcluster.search.drawn import DRAWN, Clients, plain
-from kcluster.search.hurried import hurried, takes_short_sessions
+from kcluster.search.hurried import hurried
 
 DURATION: Final = "12s"
 HURRIED_DURATION: Final = "8s"
@@ -47,7 +47,7 @@ def _scenarios(
     quick = hurried(topology)
     for number, draw in enumerate((plain, *DRAWN)):
         of = topology if draw is plain else quick
-        clients = Clients(of, takes_short_sessions(of), Random(f"{seed}/workload/{number}"))
+        clients = Clients.of(of, Random(f"{seed}/workload/{number}"))
         duration = DURATION if of is topology else HURRIED_DURATION
         head = {"workload": draw(clients), "duration": duration, "checks": _CHECKS}
         yield replace(read_scenario(root, source, head, []), topology=of)

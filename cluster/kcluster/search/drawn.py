@@ -17,11 +17,12 @@ from msgspec import Struct
 
 from kcluster.config.topology.model import Topology
 from kcluster.json_types import JsonObject
+from kcluster.search.served import CLASSIC, CONSUMER, SHARE, STREAMS, least_session_ms, served_kinds
 
 COMPACTED_KEYS: Final = 20
 _PATIENT: Final = {"request.timeout.ms": 3_000, "delivery.timeout.ms": 60_000}
-_LONG_SESSIONS: Final = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 2_000}
-_SHORT_SESSIONS: Final = {"session.timeout.ms": 3_000, "heartbeat.interval.ms": 700}
+SHORT_SESSION_MS: Final = 3_000
+"""The session of a classic member, unless brokers want a longer one."""
 _QUICK: Final = {"request.timeout.ms": 1_500, "max.poll.interval.ms": 4_000}
 """Members give up a request, and their places, soon."""
 _ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -29,12 +30,19 @@ _COMPRESSIONS: Final = ("none", "none", "gzip", "lz4", "snappy", "zstd")
 
 
 class Clients(Struct, frozen=True):
-    """What a workload is drawn from.  `short_sessions`: whether the brokers let members of classic
-    groups have sessions of less than six seconds."""
+    """What a workload is drawn from.  `session_ms`: the session of a classic member; `kinds`: the
+    kinds of groups that the brokers serve."""
 
     topology: Topology
-    short_sessions: bool
+    session_ms: int
+    kinds: tuple[str, ...]
     rng: Random
+
+    @classmethod
+    def of(cls, topology: Topology, rng: Random) -> Clients:
+        """The clients that fit a topology."""
+        session_ms = max(SHORT_SESSION_MS, least_session_ms(topology))
+        return cls(topology, session_ms, tuple(served_kinds(topology)), rng)
 
     @property
     def topics(self) -> list[str]:
@@ -49,7 +57,13 @@ class Clients(Struct, frozen=True):
     @property
     def sessions(self) -> JsonObject:
         """The configs of a classic member for its session."""
-        return {**(_SHORT_SESSIONS if self.short_sessions else _LONG_SESSIONS)}
+        heartbeat_ms = self.session_ms // 4
+        return {"session.timeout.ms": self.session_ms, "heartbeat.interval.ms": heartbeat_ms}
+
+    def protocol(self, *wanted: str) -> str:
+        """One of these group protocols, as far as the brokers serve it; else the classic one."""
+        served = [kind for kind in wanted if kind in self.kinds]
+        return self.rng.choice(served or [CLASSIC])
 
     def is_compacted(self, topic: str) -> bool:
         """Whether the records of a topic need keys."""
@@ -103,10 +117,10 @@ class Clients(Struct, frozen=True):
     def member(self, topics: str | list[str], name: str, group: str, protocol: str) -> JsonObject:
         """A member of a group of this protocol."""
         config: JsonObject = {**_QUICK}
-        if protocol == "classic":
+        if protocol == CLASSIC:
             config |= self.sessions
         drawn = {"topics": topics, "name": name, "group": group, "config": config}
-        return drawn if protocol == "classic" else {**drawn, "group_protocol": protocol}
+        return drawn if protocol == CLASSIC else {**drawn, "group_protocol": protocol}
 
     def visits(self) -> JsonObject:
         """The times at which a guest comes and leaves."""
@@ -117,7 +131,7 @@ class Clients(Struct, frozen=True):
         other."""
         rng = self.rng
         stays = self.member(topic, f"{name}-stays", name, protocol)
-        if protocol == "classic":
+        if protocol == CLASSIC:
             stays["config"]["partition.assignment.strategy"] = rng.choice(_ASSIGNORS)
         yield {**stays, "members": rng.choice((1, 2)), "commit": rng.choice(("auto", "after_poll"))}
         guest = self.member(topic, f"{name}-guest", name, protocol)
@@ -131,7 +145,7 @@ class Clients(Struct, frozen=True):
 
     def reader(self, topics: list[str]) -> JsonObject:
         """A group of one that sees committed records alone."""
-        protocol = self.rng.choice(("classic", "consumer"))
+        protocol = self.protocol(CLASSIC, CONSUMER)
         return {**self.member(topics, "reader", "readers", protocol), "isolation": "read_committed"}
 
     def sharers(self, topic: str, name: str) -> Iterator[JsonObject]:
@@ -152,7 +166,7 @@ class Clients(Struct, frozen=True):
 
     def processor(self, source: str, sink: str, name: str, protocol: str) -> JsonObject:
         """A processor between two topics, in a group of its own."""
-        sessions = self.sessions if protocol == "classic" else {}
+        sessions = self.sessions if protocol == CLASSIC else {}
         return {
             "topic": source,
             "to": sink,
@@ -162,7 +176,7 @@ class Clients(Struct, frozen=True):
             "members": self.rng.choice((1, 2)),
             "abort": self.percent(0, 20),
             "timeout": "4s",
-            "version": self.rng.choice(("1", "2", "2")) if protocol == "classic" else "2",
+            "version": self.rng.choice(("1", "2", "2")) if protocol == CLASSIC else "2",
             "consumer_config": sessions,
         }
 
@@ -187,7 +201,7 @@ def _assignor_of(member: JsonObject) -> JsonObject:
 def plain(clients: Clients) -> JsonObject:
     """A producer with one batch in flight and a group of two readers for each topic."""
     readers = [
-        {**clients.member(topic, f"of-{topic}", topic, "classic"), "members": 2}
+        {**clients.member(topic, f"of-{topic}", topic, CLASSIC), "members": 2}
         for topic in clients.topics
     ]
     return {"producers": clients.producers(20), "consumers": readers}
@@ -213,12 +227,12 @@ def transactions(clients: Clients) -> JsonObject:
 
 def classic_group(clients: Clients) -> JsonObject:
     """A classic group of one topic."""
-    return _group(clients, "classic")
+    return _group(clients, CLASSIC)
 
 
 def consumer_group(clients: Clients) -> JsonObject:
     """A group of the protocol of KIP-848."""
-    return _group(clients, "consumer")
+    return _group(clients, clients.protocol(CONSUMER))
 
 
 def _group(clients: Clients, protocol: str) -> JsonObject:
@@ -232,6 +246,8 @@ def _group(clients: Clients, protocol: str) -> JsonObject:
 
 def share_group(clients: Clients) -> JsonObject:
     """A share group of one topic, whose producer may write in transactions."""
+    if SHARE not in clients.kinds:
+        return mixed(clients)
     topic = clients.rng.choice(clients.topics)
     producers = [clients.varied(each, f"to-{each}") for each in clients.topics]
     return {"producers": producers, "consumers": [*clients.sharers(topic, "sharers")]}
@@ -242,27 +258,28 @@ def processors(clients: Clients) -> JsonObject:
     pair = clients.pair()
     if pair is None:
         return transactions(clients)
-    protocols = ("classic", "consumer")
+    pairs = (("old", CLASSIC), ("new", clients.protocol(CONSUMER)))
+    copiers = [clients.processor(*pair, f"{age}-copier", protocol) for age, protocol in pairs]
     return {
         "producers": clients.producers(10),
-        "processors": [clients.processor(*pair, f"{each}-copier", each) for each in protocols],
+        "processors": copiers,
         "consumers": [clients.reader([pair[1]])],
     }
 
 
 def streams_group(clients: Clients) -> JsonObject:
     """Clients of a Kafka Streams application: processors between two topics, if there are two."""
-    pair = clients.pair()
+    pair, protocol = clients.pair(), clients.protocol(STREAMS)
     late = {"start": f"{clients.rng.choice((2, 3))}s"}
     if pair is None:
         topic = clients.topics[0]
         first, guest = (
-            clients.member(topic, name, "engines", "streams") for name in ("engine", "guest")
+            clients.member(topic, name, "engines", protocol) for name in ("engine", "guest")
         )
         consumers = [{**first, "members": 2}, {**guest, **late}]
         return {"producers": clients.producers(10), "consumers": consumers}
-    engines = {**clients.processor(*pair, "engine", "streams"), "group": "engines", "members": 2}
-    guest = {**clients.processor(*pair, "guest", "streams"), "group": "engines", "members": 1}
+    engines = {**clients.processor(*pair, "engine", protocol), "group": "engines", "members": 2}
+    guest = {**clients.processor(*pair, "guest", protocol), "group": "engines", "members": 1}
     return {
         "producers": clients.producers(10),
         "processors": [engines, {**guest, **late}],
@@ -279,10 +296,11 @@ def mixed(clients: Clients) -> JsonObject:
             clients.varied(topic, f"to-{topic}-{number}")
             for number in range(1, rng.choice((1, 2)) + 1)
         ]
-        if rng.random() < 0.3:
+        if SHARE in clients.kinds and rng.random() < 0.3:
             readers += [*clients.sharers(topic, f"of-{topic}")]
         else:
-            readers += [*clients.group(topic, f"of-{topic}", rng.choice(("classic", "consumer")))]
+            protocol = clients.protocol(CLASSIC, CONSUMER)
+            readers += [*clients.group(topic, f"of-{topic}", protocol)]
     return {"producers": producers, "consumers": readers}
 
 

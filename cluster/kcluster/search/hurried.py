@@ -71,9 +71,3 @@ def hurried(topology: Topology) -> Topology:
         for name, value in family.items()
     }
     return replace(topology, config={**topology.config, **shorter})
-
-
-def takes_short_sessions(topology: Topology) -> bool:
-    """Whether members of classic groups may ask for sessions of a second and more."""
-    name = "group.min.session.timeout.ms"
-    return topology.config.get(name) == _OF_CLASSIC_GROUPS[name]
