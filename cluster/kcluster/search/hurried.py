@@ -20,7 +20,6 @@ _OF_CLASSIC_GROUPS: Final = {
     "group.min.session.timeout.ms": "1000",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
-    "offsets.retention.check.interval.ms": "1000",
 }
 _OF_CONSUMER_GROUPS: Final = {
     "group.consumer.min.session.timeout.ms": "1000",
