@@ -242,6 +242,17 @@ def test_member_with_epochs__that_has_left_or_was_removed(told: Told) -> None:
     assert told.broken == ["stale-member", "lost-member"]
 
 
+def test_member_with_epochs__a_replaced_coordinator_does_not_know_of_its_removal(
+    told: Told,
+) -> None:
+    told.consume("a", 0, 2)
+    told.memberships.on_removed("g", "a")  # by the new coordinator, which no member has asked yet
+    told.consume("a", 2, 2)
+    told.leaders = {1: 5, 2: 6}
+    told.consume("a", 2, 0, error=ErrorCode.UNKNOWN_MEMBER_ID, broker=2)
+    assert told.broken == []
+
+
 def test_member_with_epochs__answers_from_before_its_removal_say_nothing(told: Told) -> None:
     told.consume("a", 0, 2)
     body = m.ConsumerGroupHeartbeatRequest("g", "a", 2)

@@ -340,6 +340,8 @@ class Memberships:
             if asked == _LEAVES and getattr(body, "instance_id", None) is None:
                 self._members[key] = _ToldMember(epoch, has_left=True)
             return None
+        if known is None and asked != _JOINS:
+            return None  # removed by a successor of which this coordinator does not know
         broken, goes_on = None, known is not None and epoch == known.epoch
         if known is None or asked == _JOINS:
             known = self._members[key] = _ToldMember(epoch)

@@ -165,7 +165,8 @@ class Clients(Struct, frozen=True):
         yield {**base, "name": f"{name}-slow", "start": "3s", "release": "5%", "config": slow}
 
     def processor(self, source: str, sink: str, name: str, protocol: str) -> JsonObject:
-        """A processor between two topics, in a group of its own."""
+        """A processor between two topics, in a group of its own.  Its transactions may take a
+        minute, as Kafka's default is: one that times out ends it for good."""
         sessions = self.sessions if protocol == CLASSIC else {}
         return {
             "topic": source,
@@ -175,7 +176,6 @@ class Clients(Struct, frozen=True):
             "group_protocol": protocol,
             "members": self.rng.choice((1, 2)),
             "abort": self.percent(0, 20),
-            "timeout": "4s",
             "version": self.rng.choice(("1", "2", "2")) if protocol == CLASSIC else "2",
             "consumer_config": sessions,
         }
@@ -263,7 +263,7 @@ def processors(clients: Clients) -> JsonObject:
     return {
         "producers": clients.producers(10),
         "processors": copiers,
-        "consumers": [clients.reader([pair[1]])],
+        "consumers": [clients.reader(clients.topics)],
     }
 
 
@@ -283,7 +283,7 @@ def streams_group(clients: Clients) -> JsonObject:
     return {
         "producers": clients.producers(10),
         "processors": [engines, {**guest, **late}],
-        "consumers": [clients.reader([pair[1]])],
+        "consumers": [clients.reader(clients.topics)],
     }
 
 
