@@ -336,11 +336,32 @@ steps:
   - {at: 500ms, rule: {api: OffsetCommit, delay: 600ms, nth: 1}}
 checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
 """
+_OF_MEMBERS = """session.timeout.ms: 6000, heartbeat.interval.ms: 100, max.poll.interval.ms: 400,
+  partition.assignment.strategy: roundrobin"""
+STATIC_MEMBER_TOO_LATE = f"""
+# A static member stands still for longer than its rebalance timeout.  Its coordinator keeps it, and
+# goes on without it: the others get some of its partitions.
+topology:
+  brokers: 1
+  profile: fast
+  topics: {{orders: {{partitions: 6}}}}
+  config: {{group.initial.rebalance.delay.ms: 0}}
+workload:
+  producers: {{topic: orders, name: shop, rate: 20/s}}
+  consumers:
+    - {{topics: orders, name: stays, group: g, config: {{{_OF_MEMBERS}}}}}
+    - {{topics: orders, name: static, group: g, config: {{group.instance.id: desk, {_OF_MEMBERS}}}}}
+    - {{topics: orders, name: guest, group: g, start: 300ms, stop: 900ms, config: {{{_OF_MEMBERS}}}}}
+duration: 3s
+steps:
+  - {{at: 700ms, pause: client static, for: 1500ms}}
+"""
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
     "LeaveGroup may wait for commits": LEAVE_WAITS_FOR_COMMIT,
     "a broker that may not register yet holds transactions up": NEXT_LIFE_WAITS,
+    "a static member that does not join in time has nothing": STATIC_MEMBER_TOO_LATE,
     "a leader may count on a replica that is gone and back": REMOVED_AND_BACK,
     "a marker waits for a follower whose fetch got no answer": FETCH_WITHOUT_ANSWER,
     "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,

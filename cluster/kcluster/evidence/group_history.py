@@ -37,6 +37,7 @@ from kcluster.operations.status import controller_image, metadata_log
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
+from kcluster.protocol.records.markers import read_marker
 
 _OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _OF_OFFSETS: Final = frozenset((_OFFSET_COMMIT, int(ApiKey.OFFSET_FETCH)))
@@ -257,6 +258,30 @@ def offsets_written(
                 if isinstance(record, OffsetRecord) and record.key == (group, *partition):
                     offset = -1 if record.committed is None else record.committed.offset
                     yield WrittenOffset(append.at_ms, append.broker, offset)
+
+
+def offsets_marked(
+    recorder: Recorder, group: str, partition: Partition, offset: int
+) -> Iterator[int]:
+    """The times at which markers committed this offset of a group, in order."""
+    home = group_home(recorder, group)
+    for observed in () if home is None else recorder.of_partition(home):
+        waiting: dict[int, bool] = {}
+        for append in observed.appends:
+            batch = append.batch
+            if batch.is_control:
+                marker = read_marker(batch)
+                is_awaited = waiting.pop(batch.producer_id, False)
+                if is_awaited and marker is not None and marker.is_commit:
+                    yield append.at_ms
+            elif batch.is_transactional and any(
+                isinstance(record, OffsetRecord)
+                and record.key == (group, *partition)
+                and record.committed is not None
+                and record.committed.offset == offset
+                for record in decode_batch(batch)
+            ):
+                waiting[batch.producer_id] = True
 
 
 def archived_records(

@@ -10,6 +10,9 @@ JoinGroup of a classic member, whose subscription lists the partitions that it k
 assignor is eager).  A report counts when the coordinator begins to process it, even if its answer
 is lost.  An answer counts unless its member has sent a newer report, or has left, since its
 request.  A member of a streams group holds the partitions that its active tasks read.
+
+A classic coordinator begins a generation without the members that have not joined it in their
+rebalance timeout.  It removes them, but keeps a static member, whose partitions it gives away.
 """
 
 from __future__ import annotations
@@ -96,6 +99,8 @@ class _Word(Struct, frozen=True):
     instance: str = ""
     session_ms: int = -1
     rebalance_timeout_ms: int = -1
+    generation: int = -1
+    """The generation of classic members that begins with the answer."""
 
 
 class _Fence(Struct):
@@ -107,11 +112,28 @@ class _Fence(Struct):
     rebalance_timeout_ms: int = 0
     revokes: dict[Partition, int] = {}
     """The partitions that the member must give up, each with the time since which it must."""
+    generation: int = -1
+    """The last generation that the member has joined, if it is a classic one."""
 
     def is_past(self, partition: Partition, now_ms: int) -> bool:
         since_ms = self.revokes.get(partition, now_ms)
         is_slow = 0 < self.rebalance_timeout_ms <= now_ms - since_ms
         return is_slow or now_ms >= self.heard_until_ms
+
+
+class _Rebalance(Struct):
+    """The newest generation of a classic group, and the time for which its coordinator waited for
+    the members; `began_ms`: when the next rebalance began, -1: it has not."""
+
+    generation: int = -1
+    waited_ms: int = 0
+    began_ms: int = -1
+
+    def went_on_without(self, fence: _Fence) -> bool:
+        """Whether the generation began after the rebalance timeout of a member that is not in
+        it."""
+        is_outside = 0 <= fence.generation < self.generation
+        return is_outside and 0 < fence.rebalance_timeout_ms <= self.waited_ms
 
 
 class _Holdings:
@@ -123,6 +145,21 @@ class _Holdings:
         self._fences: dict[_Member, _Fence] = {}
         self._instances: dict[_Member, str] = {}
         """The member with each instance id, by group and instance id."""
+        self._rebalances: dict[str, _Rebalance] = {}
+
+    def begin_rebalance(self, group: str, at_ms: int) -> None:
+        """Apply the first sign of a rebalance: a member joins or has left."""
+        rebalance = self._rebalances.setdefault(group, _Rebalance())
+        if rebalance.began_ms < 0:
+            rebalance.began_ms = at_ms
+
+    def _end_rebalance(self, group: str, generation: int, at_ms: int) -> None:
+        rebalance = self._rebalances.setdefault(group, _Rebalance())
+        if generation > rebalance.generation:
+            began_ms = rebalance.began_ms
+            rebalance.waited_ms = at_ms - began_ms if began_ms >= 0 else 0
+        if generation >= rebalance.generation:  # equal: a static member is back, and nothing begins
+            rebalance.generation, rebalance.began_ms = generation, -1
 
     def drop(self, group: str, member: str) -> None:
         self._held.get(group, {}).pop(member, None)
@@ -159,8 +196,12 @@ class _Holdings:
         if word.rebalance_timeout_ms >= 0:
             fence.rebalance_timeout_ms = word.rebalance_timeout_ms
         self._replace(word)
+        if word.generation >= 0:
+            fence.generation = word.generation
+            self._end_rebalance(group, word.generation, at_ms)
         if word.assigned is None:
             return
+        rebalance = self._rebalances.get(group, _Rebalance())
         fence.revokes = {
             one: fence.revokes.get(one, at_ms) for one in own if one not in word.assigned
         }
@@ -168,8 +209,10 @@ class _Holdings:
             if partition not in own:
                 own[partition] = at_ms
                 for other, theirs in members.items():
-                    is_held = other != member and partition in theirs
-                    if is_held and not self._fences[group, other].is_past(partition, at_ms):
+                    if other == member or partition not in theirs:
+                        continue
+                    fenced = self._fences[group, other]
+                    if not (fenced.is_past(partition, at_ms) or rebalance.went_on_without(fenced)):
                         yield partition, other, theirs[partition]
 
     def _replace(self, word: _Word) -> None:
@@ -194,6 +237,8 @@ def held_twice(recorder: Recorder) -> Iterator[HeldTwice]:
         if isinstance(what, Request):
             asked_at[what] = (at, step.at_ms)
             said = words.said(what)
+            if what.api_key == ApiKey.JOIN_GROUP:
+                holdings.begin_rebalance(what.body.group_id, step.at_ms)
             if said is not None:
                 said_at[said.member] = at
                 holdings.hear(said)
@@ -212,6 +257,7 @@ def held_twice(recorder: Recorder) -> Iterator[HeldTwice]:
                 yield HeldTwice(step.at_ms, step.broker, group, partition, holder, member, since_ms)
         else:
             said_at[what.group, what.member] = at
+            holdings.begin_rebalance(what.group, step.at_ms)
             holdings.drop(what.group, what.member)
 
 
@@ -353,6 +399,7 @@ class _Words:
             instance=body.group_instance_id or "",
             session_ms=body.session_timeout_ms,
             rebalance_timeout_ms=body.rebalance_timeout_ms,
+            generation=answer.generation_id,
         )
 
     def _sync(self, reply: Reply) -> _Word | None:

@@ -6,7 +6,7 @@ Owns: the look-up of the last one.  Never: makes a link.  Kafka: no counterpart.
 from __future__ import annotations
 
 from kcluster.clients.ledger import Partition
-from kcluster.evidence.group_history import FetchedOffset, offset_answers
+from kcluster.evidence.group_history import FetchedOffset, offset_answers, offsets_marked
 from kcluster.evidence.lookups import Facts
 
 
@@ -14,7 +14,8 @@ def commit_ms(
     facts: Facts, group: str, partition: Partition, offset: int, fetched: int | None = None
 ) -> int:
     """The time of the last accepted commit of this offset, before an OffsetFetch was answered with
-    `fetched` (if that is given); 0 if there was none."""
+    `fetched` (if that is given); without one, of the marker of a transaction that committed it; 0
+    if there was none."""
     last = 0
     for each in offset_answers(facts.recorder):
         if (each.group, each.partition) != (group, partition):
@@ -24,4 +25,4 @@ def commit_ms(
                 break
         elif each.is_accepted and each.offset == offset:
             last = each.at_ms
-    return last
+    return last or next(offsets_marked(facts.recorder, group, partition, offset), 0)
