@@ -336,7 +336,7 @@ steps:
   - {at: 500ms, rule: {api: OffsetCommit, delay: 600ms, nth: 1}}
 checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
 """
-_OF_MEMBERS = """session.timeout.ms: 6000, heartbeat.interval.ms: 100, max.poll.interval.ms: 400,
+_MEMBER = """session.timeout.ms: 6000, heartbeat.interval.ms: 100, max.poll.interval.ms: 400,
   partition.assignment.strategy: roundrobin"""
 STATIC_MEMBER_TOO_LATE = f"""
 # A static member stands still for longer than its rebalance timeout.  Its coordinator keeps it, and
@@ -349,9 +349,9 @@ topology:
 workload:
   producers: {{topic: orders, name: shop, rate: 20/s}}
   consumers:
-    - {{topics: orders, name: stays, group: g, config: {{{_OF_MEMBERS}}}}}
-    - {{topics: orders, name: static, group: g, config: {{group.instance.id: desk, {_OF_MEMBERS}}}}}
-    - {{topics: orders, name: guest, group: g, start: 300ms, stop: 900ms, config: {{{_OF_MEMBERS}}}}}
+    - {{topics: orders, name: stays, group: g, config: {{{_MEMBER}}}}}
+    - {{topics: orders, name: static, group: g, config: {{group.instance.id: desk, {_MEMBER}}}}}
+    - {{topics: orders, name: guest, group: g, start: 300ms, stop: 900ms, config: {{{_MEMBER}}}}}
 duration: 3s
 steps:
   - {{at: 700ms, pause: client static, for: 1500ms}}
