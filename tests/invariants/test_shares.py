@@ -26,7 +26,12 @@ class Group:
         self.log_start = 0
         self.now_ms = 0
         self.broken: list[str] = []
+        self.has_successor = False
+        """Whether the coordinator has a successor."""
         self._ids = 0
+
+    def arrive(self, request: PeerRequest) -> None:
+        self.shares.on_peer_request(COORDINATOR, request, lambda *_: not self.has_successor)
 
     # coordinators
 
@@ -42,7 +47,9 @@ class Group:
         row = kind.PartitionData(0, 0, epoch, start, 0, [kind.StateBatch(*one) for one in batches])
         self._ids += 1
         body = kind("g", [kind.WriteStateData(TOPIC, [row])])
-        self.shares.on_peer_request(PeerRequest(leader, self._ids, body))
+        self.shares.on_peer_request(
+            COORDINATOR, PeerRequest(leader, self._ids, body), self.is_newest
+        )
         return self._ids
 
     def answer_write(self, leader: int, request_id: int, error: int = 0) -> None:
@@ -57,7 +64,9 @@ class Group:
         asked, answered = m.ReadShareGroupStateRequest, m.ReadShareGroupStateResponse
         self._ids += 1
         body = asked("g", [asked.ReadStateData(TOPIC, [asked.PartitionData(0, epoch)])])
-        self.shares.on_peer_request(PeerRequest(leader, self._ids, body))
+        self.shares.on_peer_request(
+            COORDINATOR, PeerRequest(leader, self._ids, body), self.is_newest
+        )
         row = answered.PartitionResult(0)
         row.start_offset, row.state_batches = start, [answered.StateBatch(*x) for x in batches]
         answer = answered([answered.ReadStateResult(TOPIC, [row])])
@@ -134,11 +143,20 @@ def test_state__goes_back(group: Group) -> None:
     assert group.broken == ["share-state-back", "share-state-back"]
 
 
+def test_state__of_a_coordinator_that_has_a_successor_may_be_older(group: Group) -> None:
+    group.write(1, 3, 5)
+    group.has_successor = True
+    group.read(2, 4, 0)
+    assert group.broken == []
+
+
 def test_state__begins_anew_with_its_initialization_or_after_a_lost_disk(group: Group) -> None:
     group.write(1, 3, 5)
     kind = m.InitializeShareGroupStateRequest
     row = kind.InitializeStateData(TOPIC, [kind.PartitionData(0)])
-    group.shares.on_peer_request(PeerRequest(1, 100, kind("g", [row])))
+    group.shares.on_peer_request(
+        COORDINATOR, PeerRequest(1, 100, kind("g", [row])), group.is_newest
+    )
     group.read(2, 4, 0)
     group.write(1, 4, 5)
     group.shares.forget()

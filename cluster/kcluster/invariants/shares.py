@@ -48,6 +48,9 @@ LedBy = Callable[[int, bytes, int], Led | None]
 """(broker, topic id, partition) -> the partition, if the broker leads it."""
 _ShareKey = tuple[str, bytes, int]
 """(group, topic id, partition)."""
+IsNewest = Callable[[int, str, bytes, int], bool]
+"""(broker, group, topic id, partition) -> whether the broker coordinates that state, without a
+successor."""
 Progress = tuple[int, int]
 """(delivery count, delivery state): the greater one is the later one."""
 NO_PROGRESS: Final[Progress] = (-1, -1)
@@ -148,8 +151,9 @@ class SharePromises:
 
     # ---------------------------------------------------------------------- coordinators
 
-    def on_peer_request(self, request: PeerRequest) -> None:
-        """Record a request about states when it arrives at a coordinator."""
+    def on_peer_request(self, node: int, request: PeerRequest, is_newest: IsNewest) -> None:
+        """Record a request about states when it arrives at a coordinator.  One that has a successor
+        may not know of it, and may answer with an older state."""
         body = request.body
         if isinstance(body, m.InitializeShareGroupStateRequest | m.DeleteShareGroupStateRequest):
             for topic in body.topics:
@@ -161,6 +165,7 @@ class SharePromises:
                 for topic in body.topics
                 for row in topic.partitions
                 if (one := self._stored.get(key := (body.group_id, topic.topic_id, row.partition)))
+                and is_newest(node, *key)
             }
             self._asked[request.source, request.request_id] = (request, known)
             forget_oldest(self._asked)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.replication.replicas import Replicas
@@ -47,7 +48,12 @@ from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
+from kcluster.protocol.names import (
+    GROUP_METADATA_TOPIC,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from kcluster.runtime.dispatch import Dispatcher
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
@@ -257,7 +263,7 @@ class Watch:
         elif isinstance(event, ConnectionClosed):
             self._on_closed(event.connection_id, now_ms)
         elif isinstance(event, PeerRequest):
-            self.invariants.shares.on_peer_request(event)
+            self.invariants.shares.on_peer_request(node_id, event, self._is_newest)
         elif isinstance(event, PeerResponse):
             self.invariants.check_share_states(node_id, event, now_ms)
 
@@ -375,6 +381,16 @@ class Watch:
         partition = coordinator_partition(key, len(topic.partitions))
         replica = node.replicas.get(topic.topic_id, partition)
         return replica if replica is not None and replica.is_leader else None
+
+    def _is_newest(self, broker: int, group: str, topic_id: bytes, partition: int) -> bool:
+        """Whether a broker is the newest coordinator of a share partition's state."""
+        key = SharePartition(group, topic_id, partition).coordinator_key
+        replica = self._home(broker, key, SHARE_GROUP_STATE_TOPIC)
+        if replica is None:
+            return False
+        home = (replica.topic_id, replica.partition)
+        observed = self.invariants.partition(SHARE_GROUP_STATE_TOPIC, home)
+        return replica.leader_epoch >= observed.newest_epoch
 
     def _is_committed(self, broker: int, request: Request) -> bool:
         """Whether a broker knows that a share group has read_committed."""
