@@ -47,9 +47,7 @@ class Group:
         row = kind.PartitionData(0, 0, epoch, start, 0, [kind.StateBatch(*one) for one in batches])
         self._ids += 1
         body = kind("g", [kind.WriteStateData(TOPIC, [row])])
-        self.shares.on_peer_request(
-            COORDINATOR, PeerRequest(leader, self._ids, body), self.is_newest
-        )
+        self.arrive(PeerRequest(leader, self._ids, body))
         return self._ids
 
     def answer_write(self, leader: int, request_id: int, error: int = 0) -> None:
@@ -64,9 +62,7 @@ class Group:
         asked, answered = m.ReadShareGroupStateRequest, m.ReadShareGroupStateResponse
         self._ids += 1
         body = asked("g", [asked.ReadStateData(TOPIC, [asked.PartitionData(0, epoch)])])
-        self.shares.on_peer_request(
-            COORDINATOR, PeerRequest(leader, self._ids, body), self.is_newest
-        )
+        self.arrive(PeerRequest(leader, self._ids, body))
         row = answered.PartitionResult(0)
         row.start_offset, row.state_batches = start, [answered.StateBatch(*x) for x in batches]
         answer = answered([answered.ReadStateResult(TOPIC, [row])])
@@ -154,9 +150,7 @@ def test_state__begins_anew_with_its_initialization_or_after_a_lost_disk(group: 
     group.write(1, 3, 5)
     kind = m.InitializeShareGroupStateRequest
     row = kind.InitializeStateData(TOPIC, [kind.PartitionData(0)])
-    group.shares.on_peer_request(
-        COORDINATOR, PeerRequest(1, 100, kind("g", [row])), group.is_newest
-    )
+    group.arrive(PeerRequest(1, 100, kind("g", [row])))
     group.read(2, 4, 0)
     group.write(1, 4, 5)
     group.shares.forget()
