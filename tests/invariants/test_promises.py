@@ -18,7 +18,9 @@ class Coordinators:
     """The answers of brokers; `epochs`: the leader epoch in which each broker coordinates."""
 
     def __init__(self) -> None:
-        self.promises = Promises()
+        self.owner: str | None = None
+        """The member that has the partition, if the group is one with epochs."""
+        self.promises = Promises(lambda *_: self.owner)
         self.epochs = {1: 5, 2: 6}
         self.broken: list[str] = []
 
@@ -115,6 +117,19 @@ def test_member_epoch__goes_back(said: Coordinators) -> None:
         )
         said.say(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, answer)
     assert said.broken == ["member-epoch-back"]
+
+
+def test_commit__of_a_member_that_does_not_have_the_partition_says_nothing(
+    said: Coordinators,
+) -> None:
+    said.owner = "a"
+    said.commit("b", 5)
+    said.commit("a", 4)
+    assert said.broken == []
+    said.owner = "b"
+    said.commit("b", 5)
+    said.commit("a", 4)
+    assert said.broken == ["stale-commit"]
 
 
 def test_commit__of_an_older_generation_than_anothers(said: Coordinators) -> None:

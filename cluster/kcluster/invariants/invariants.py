@@ -124,12 +124,12 @@ class Invariants:
         self.forbidden_elections: dict[NoteId, None] = {}
         """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
-        self.promises = Promises()
         self.coordinators = Coordinators()
         self.appended = ProducerRules(self.coordinators.decisions)
         self._of_producers: list[tuple[ObservedReplica, Batch]] = []
         """The batches of producers that were appended in this step."""
         self.memberships = Memberships()
+        self.promises = Promises(self.memberships.owner_of)
         self.shares = SharePromises()
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""

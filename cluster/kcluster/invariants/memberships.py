@@ -170,6 +170,12 @@ class Memberships:
                 generation.served.pop(member_id, None)
                 generation.unsynced.pop(member_id, None)
 
+    def owner_of(self, group: str, topic_id: bytes, partition: int) -> str | None:
+        """The member of a group with epochs that was told last to have a partition; None if it is
+        not known."""
+        owner = self._owners.get((group, topic_id, partition))
+        return None if owner is None else owner[1]
+
     def on_request(
         self, broker: int, request: Request, leader_epoch: LeaderEpoch, now_ms: int
     ) -> None:

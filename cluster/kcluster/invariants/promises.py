@@ -42,6 +42,9 @@ _OF_PRODUCERS: Final = (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_OFFSETS_TO_TXN, ApiK
 _FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 _FIRST: Final = 1
 """The first generation, or epoch, of a group."""
+OwnerOf = Callable[[str, bytes, int], str | None]
+"""(group, topic id, partition) -> the member that was told last to have the partition; None if that
+is not known."""
 LeaderEpoch = Callable[[int, str], int | None]
 """(broker, group) -> the leader epoch in which a broker coordinates a group; None: it does not."""
 BrokenPromise = tuple[str, str, Observed]
@@ -56,7 +59,8 @@ _CommitKey = tuple[str, str, bytes, int]
 class Promises:
     """What the coordinators of one cluster have promised."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner_of: OwnerOf) -> None:
+        self._owner_of = owner_of
         self._assigned: dict[str, tuple[int, int]] = {}
         """(the newest generation whose assignment was handed out, its leader epoch), by group."""
         self._assignments: dict[str, tuple[int, dict[str, bytes]]] = {}
@@ -216,7 +220,10 @@ class Promises:
                     stale = StaleCommit(member, generation, before[0], before[1])
                     yield "stale-commit", f"group {group}", stale
                     continue
-                self._commits[key] = (member, generation)
+                # A member with a newer epoch may commit what another one still has.
+                owner = self._owner_of(group, topic.topic_id, partition.partition_index)
+                if owner is None or owner == member:
+                    self._commits[key] = (member, generation)
 
     # ------------------------------------------------------------------------- producers
 
