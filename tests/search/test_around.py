@@ -78,6 +78,10 @@ def test_around__clients_of_every_kind_are_drawn() -> None:
     assert {each.share for each in consumers} == {True, False}
     assert {each.isolation for each in consumers} == {"read_committed", "read_uncommitted"}
     assert {each.transactions is None for each in producers} == {True, False}
+    static = [each for each in consumers if "group_instance_id" in each.config]
+    assert static
+    assert not any("cooperative" in str(each.config) for each in static)
+    assert any("cooperative" in str(each.config) for each in consumers)
     assert all(each.transactions is not None or each.in_flight == 1 for each in producers)
 
 
