@@ -155,11 +155,11 @@ class _Holdings:
 
     def _end_rebalance(self, group: str, generation: int, at_ms: int) -> None:
         rebalance = self._rebalances.setdefault(group, _Rebalance())
-        if generation > rebalance.generation:
+        if generation != rebalance.generation:  # equal: a static member is back, and nothing begins
             began_ms = rebalance.began_ms
             rebalance.waited_ms = at_ms - began_ms if began_ms >= 0 else 0
-        if generation >= rebalance.generation:  # equal: a static member is back, and nothing begins
-            rebalance.generation, rebalance.began_ms = generation, -1
+            rebalance.generation = generation
+        rebalance.began_ms = -1
 
     def drop(self, group: str, member: str) -> None:
         self._held.get(group, {}).pop(member, None)
