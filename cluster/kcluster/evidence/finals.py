@@ -25,6 +25,7 @@ from kcluster.evidence.transactions import Owners, hidden_records, open_transact
 from kcluster.invariants.observed import ObservedPartition
 from kcluster.invariants.rules import Broken, is_same, record_differs
 from kcluster.invariants.violations import Violation, violation
+from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
@@ -43,23 +44,44 @@ class Finals(Struct):
     violations: list[Violation]
 
 
+class _Owned(Struct, frozen=True):
+    """The transactions that coordinators have, by producer id; `calm_ms`: what `_calm_ms` says;
+    `without_leader`: the producers whose transaction has a partition without a leader, which gets
+    no marker, so that the transaction is not completed anywhere."""
+
+    transactions: Owners
+    calm_ms: int
+    without_leader: frozenset[int]
+
+
+def _without_leader(image: MetadataImage, owners: Owners) -> frozenset[int]:
+    return frozenset(
+        producer_id
+        for producer_id, transaction in owners.items()
+        if any(
+            found is not None and found.leader < 0
+            for found in (image.partition(*each) for each in transaction.partitions)
+        )
+    )
+
+
 def read_finals(recorder: Recorder, names: Names) -> Finals:
     """Read the final logs.  `names`: the names of records that their values do not identify."""
     recorder.check_last_step()
     finals = Finals({}, [], [], [], [])
     image = controller_image(recorder.dispatcher)
     owners: dict[int, Transaction] = {}
-    calm_ms = _calm_ms(recorder)
     states = image.topics.get(TRANSACTION_STATE_TOPIC)
     for registration in () if states is None else states.partitions:
         log = _authoritative_log(registration, _logs(recorder, registration))
         if log is not None:
             read_owners(log.batches_from(log.log_start_offset), owners)
+    owned = _Owned(owners, _calm_ms(recorder), _without_leader(image, owners))
     for topic in sorted(image.topics):
         is_brokers_own = has_internal_prefix(topic) or is_dead_letter_queue(image, topic)
         for registration in image.topics[topic].partitions:
             partition = (topic, registration.partition)
-            _read(recorder, finals, partition, registration, names, owners, calm_ms, is_brokers_own)
+            _read(recorder, finals, partition, registration, names, owned, is_brokers_own)
     return finals
 
 
@@ -69,12 +91,11 @@ def _read(
     partition: Partition,
     registration: PartitionRegistration,
     names: Names,
-    owners: Owners,
-    calm_ms: int,
+    owned: _Owned,
     is_brokers_own: bool,
 ) -> None:
-    """Read a partition's final log.  `calm_ms`: what `_calm_ms` says; `is_brokers_own`: brokers
-    write the topic, so its records are not judged one by one."""
+    """Read a partition's final log.  `is_brokers_own`: brokers write the topic, so its records are
+    not judged one by one."""
     key = (registration.topic_id, registration.partition)
     logs = _logs(recorder, registration)
     if registration.leader < 0:
@@ -109,7 +130,14 @@ def _read(
         for entry, name in zip(contents.of(batch), names[batch], strict=True)
     }
     hidden, first_offsets = hidden_records(log.batches_from(start))
-    waiting = open_transactions(partition, first_offsets, log.log_end_offset, owners, calm_ms)
+    waiting = open_transactions(
+        partition,
+        first_offsets,
+        log.log_end_offset,
+        owned.transactions,
+        owned.calm_ms,
+        owned.without_leader,
+    )
     finals.logs[partition] = FinalLog(
         start_offset=start,
         records=records,

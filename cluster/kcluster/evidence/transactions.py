@@ -7,7 +7,7 @@ all disks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from kcluster.broker.coordinator.transactions.transaction import ONGOING, Transaction
 from kcluster.broker.coordinator.transactions.transaction_log import decode_transactions
@@ -65,10 +65,12 @@ def open_transactions(
     end_offset: int,
     owners: Owners,
     calm_ms: int,
+    without_leader: Container[int] = (),
 ) -> tuple[OpenTransaction, ...]:
     """The transactions that are open in a log, or decided and not completed by their coordinator;
     `is_owned`: whether the coordinator will end them there.  `calm_ms`: the present time, if
-    nothing prevents the writing of markers; else an earlier time."""
+    nothing prevents the writing of markers; else an earlier time.  `without_leader`: the producers
+    whose transactions cannot be completed, as a partition of theirs has no leader."""
     offsets = dict(first_offsets)
     for owner in owners.values():
         if owner.is_prepared and partition in owner.partitions:
@@ -82,7 +84,8 @@ def open_transactions(
             and partition in known.partitions
         )
         overdue_ms = 0
-        if known is not None and is_owned and known.is_prepared:
+        is_blocked = producer_id in without_leader
+        if known is not None and is_owned and known.is_prepared and not is_blocked:
             overdue_ms = max(0, calm_ms - known.last_update_ms)
         found.append(OpenTransaction(producer_id, first_offset, is_owned, overdue_ms))
     return tuple(found)

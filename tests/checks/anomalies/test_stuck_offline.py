@@ -39,6 +39,15 @@ def test_stuck_offline__is_the_only_finding_of_such_a_run() -> None:
     assert found.detail.endswith("ISR [], ELR [2], replicas [1, 3]")
 
 
+def test_stuck_offline__is_the_cause_where_a_transaction_gets_no_marker() -> None:
+    (file,) = (file for file in INCIDENTS if file.stem == "removed_replica_in_elr")
+    own = "{topic: orders, name: shop, rate: 20/s, stop: 2s"
+    text = file.read_text().partition("certified:")[0]
+    assert own in text
+    result = run(text.replace(own, own + ", transactions: {every: 1000, timeout: 2s}"))
+    assert result.verdict.counts() == {"stuck-offline": 1}
+
+
 @pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
 def test_stuck_offline__of_a_core_that_elects_no_broker_that_is_back_is_allowed_by_nothing(
     monkeypatch: pytest.MonkeyPatch,
