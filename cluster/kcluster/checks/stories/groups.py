@@ -153,12 +153,20 @@ def _group_records(facts: Facts, group: str, until_ms: int) -> Iterator[tuple[in
 def _is_lost(
     facts: Facts, observed: ObservedPartition, append: Append, until_ms: int | None = None
 ) -> bool:
-    """Whether a later leader began without what was appended, until some time."""
-    return any(
-        began.leader_epoch > append.epoch
-        and began.start_offset <= append.base_offset
-        and (until_ms is None or note.at_ms <= until_ms)
+    """Whether what was appended is gone, at some time: the newest leader began without it, or one
+    before it has appended something else there.  A leader that began without it, and appended
+    nothing, may have been followed by one that had it."""
+    later = [
+        began
         for note, began in facts.of_partition((observed.topic, observed.partition), BecameLeader)
+        if began.leader_epoch > append.epoch and (until_ms is None or note.at_ms <= until_ms)
+    ]
+    if not later or all(began.start_offset > append.base_offset for began in later):
+        return False
+    newest = max(later, key=lambda began: began.leader_epoch)
+    return newest.start_offset <= append.base_offset or any(
+        other.epoch > append.epoch and other.base_offset <= append.base_offset <= other.last_offset
+        for other in observed.appends
     )
 
 
