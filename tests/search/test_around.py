@@ -100,6 +100,7 @@ def test_around__without_faults_every_workload_is_valid() -> None:
         "features: {share.version: 0, streams.version: 0}",
         "config: {group.min.session.timeout.ms: 9000}",
         "config: {group.coordinator.rebalance.protocols: classic}",
+        "config: {group.min.session.timeout.ms: 500, group.max.session.timeout.ms: 2000}",
     ],
 )
 def test_around__clients_ask_for_nothing_that_the_brokers_do_not_serve(more: str) -> None:
@@ -118,6 +119,15 @@ def test_around__records_for_compacted_topics_have_keys() -> None:
         assert run_scenario(scenario, "virtual", 1).verdict.outcome == "valid"
 
 
+def test_around__no_client_writes_or_reads_internal_topics() -> None:
+    internal = "__consumer_offsets: {assignment: [[1, 2], [2, 3]]}"
+    for scenario in around(TWO_TOPICS.replace("bills: {partitions: 1}", internal)):
+        used = [each.topic for each in scenario.workload.producers]
+        used += [topic for each in scenario.workload.consumers for topic in each.topics]
+        assert set(used) == {"orders"}
+        assert run_scenario(scenario, "virtual", 1).verdict.outcome == "valid"
+
+
 def test_around__one_topic_is_enough_for_every_kind_of_client() -> None:
     scenarios = around("{brokers: 3, topics: {orders: {}}}")
     consumers = [each for one in scenarios for each in one.workload.consumers]
@@ -129,6 +139,12 @@ def test_around__one_topic_is_enough_for_every_kind_of_client() -> None:
 @pytest.mark.parametrize("rest", ["", ", topics:", ", topics: null", ", topics: {}"])
 def test_around__a_topology_without_topics_gets_one(rest: str) -> None:
     assert [*around(f"{{brokers: 1{rest}}}")[0].topology.topics] == ["orders"]
+
+
+def test_around__a_topology_with_internal_topics_alone_gets_one() -> None:
+    of_groups = "__consumer_offsets"
+    first, *_ = around(f"{{brokers: 1, topics: {{{of_groups}: {{partitions: 1}}}}}}")
+    assert [*first.topology.topics] == [of_groups, "orders"]
 
 
 def test_around__topics_of_a_wrong_kind_are_refused() -> None:

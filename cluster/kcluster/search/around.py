@@ -19,6 +19,7 @@ from kcluster.checks.anomalies.passed_over import PassedOver
 from kcluster.checks.anomalies.unsettled_group import UnsettledGroup
 from kcluster.config.files.problems import Problem
 from kcluster.config.files.tree import Map, MapEntry, Scalar, from_python
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.language.scenario import Scenario, read_scenario
 from kcluster.search.drawn import DRAWN, Clients, plain
 from kcluster.search.hurried import hurried
@@ -35,8 +36,10 @@ def around_topology(
 ) -> list[Scenario]:
     """The scenarios of a topology's tree.  ScenarioError for a topology with problems; `problems`:
     those of its text."""
-    if _has_no_topics(node):
-        node = Map({**node.entries, "topics": MapEntry(from_python({"orders": {"partitions": 2}}))})
+    own = _topics_of(node)
+    if own is not None and all(map(has_internal_prefix, own)):
+        topics = Map({**own, "orders": MapEntry(from_python({"partitions": 2}))})
+        node = Map({**node.entries, "topics": MapEntry(topics)})
     return [*_scenarios(Map({"topology": MapEntry(node)}), source, problems, seed)]
 
 
@@ -53,11 +56,12 @@ def _scenarios(
         yield replace(read_scenario(root, source, head, []), topology=of)
 
 
-def _has_no_topics(node: Map) -> bool:
+def _topics_of(node: Map) -> dict[str, MapEntry] | None:
+    """The topics that a topology's tree names; None if the tree is wrong there."""
     topics = node.entries.get("topics")
     match topics and topics.value:
         case None | Scalar(text=None):
-            return True
+            return {}
         case Map() as named:
-            return not named.entries
-    return False
+            return named.entries
+    return None

@@ -17,12 +17,20 @@ from msgspec import Struct
 
 from kcluster.config.topology.model import Topology
 from kcluster.json_types import JsonObject
-from kcluster.search.served import CLASSIC, CONSUMER, SHARE, STREAMS, least_session_ms, served_kinds
+from kcluster.protocol.names import has_internal_prefix
+from kcluster.search.served import (
+    CLASSIC,
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    served_kinds,
+    session_bounds_ms,
+)
 
 COMPACTED_KEYS: Final = 20
 _PATIENT: Final = {"request.timeout.ms": 3_000, "delivery.timeout.ms": 60_000}
 SHORT_SESSION_MS: Final = 3_000
-"""The session of a classic member, unless brokers want a longer one."""
+"""The session of a classic member, as far as brokers let it have that."""
 _QUICK: Final = {"request.timeout.ms": 1_500, "max.poll.interval.ms": 4_000}
 """Members give up a request, and their places, soon."""
 _COOPERATIVE: Final = "cooperative-sticky"
@@ -44,13 +52,14 @@ class Clients(Struct, frozen=True):
     @classmethod
     def of(cls, topology: Topology, rng: Random) -> Clients:
         """The clients that fit a topology."""
-        session_ms = max(SHORT_SESSION_MS, least_session_ms(topology))
+        least_ms, most_ms = session_bounds_ms(topology)
+        session_ms = min(max(SHORT_SESSION_MS, least_ms), most_ms)
         return cls(topology, session_ms, tuple(served_kinds(topology)), rng)
 
     @property
     def topics(self) -> list[str]:
-        """The names of all topics."""
-        return [*self.topology.topics]
+        """The names of the topics that are the users' own."""
+        return [name for name in self.topology.topics if not has_internal_prefix(name)]
 
     @property
     def sinks(self) -> list[str]:

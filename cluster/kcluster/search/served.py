@@ -1,5 +1,5 @@
 """What all brokers of a topology let their clients do: the kinds of groups that they serve, and the
-shortest session of a classic member.
+sessions of classic members.
 
 Owns: these two answers.  Never: draws a client (drawn.py).
 Kafka: the features group.version, streams.version and share.version (KIP-1022); its broker configs.
@@ -47,7 +47,11 @@ def served_kinds(topology: Topology) -> Iterator[str]:
             yield kind
 
 
-def least_session_ms(topology: Topology) -> int:
-    """The shortest session that every broker lets a member of a classic group have."""
-    configs = (topology.broker_config(broker.id) for broker in topology.brokers)
-    return max(config.group_min_session_timeout_ms for config in configs)
+def session_bounds_ms(topology: Topology) -> tuple[int, int]:
+    """The shortest and the longest session that every broker lets a member of a classic group
+    have."""
+    configs = [topology.broker_config(broker.id) for broker in topology.brokers]
+    return (
+        max(config.group_min_session_timeout_ms for config in configs),
+        min(config.group_max_session_timeout_ms for config in configs),
+    )
