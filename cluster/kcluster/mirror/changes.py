@@ -83,6 +83,7 @@ from kcluster.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from kcluster.operations.names import PartitionName
 
 _SEEN: Final[tuple[type[TaggedEvent], ...]] = (
     *(BrokerStarted, BrokerDown, BrokerPaused, BrokerResumed, ControllerDown, ControllerElected),
@@ -95,7 +96,6 @@ _SEEN: Final[tuple[type[TaggedEvent], ...]] = (
 SEEN_KINDS: Final = frozenset(str(event.__struct_config__.tag) for event in _SEEN)
 """The kinds of events that a real Kafka shows: its metadata, and what was done to it."""
 
-PartitionName = tuple[str, int]
 MOVE: Final = "move"
 """The request by which a user chooses a leader; other requests are Kafka's: `preferred`,
 `unclean`."""

@@ -147,7 +147,8 @@ class Settled:
                     yield self._outside(name, partition, broker_id)
 
     def _outside(self, topic: str, partition: PartitionRegistration, broker_id: int) -> OutsideIsr:
-        """How far a replica is, and the ISR that its leader has since proposed."""
+        """A replica that is not in sync: where its log and its leader's end, and the ISR that the
+        leader has proposed since."""
         key = (partition.topic_id, partition.partition)
         leader = self._dispatcher.replica(partition.leader, *key)
         follower = self._dispatcher.replica(broker_id, *key)

@@ -1,4 +1,4 @@
-"""What keeps a cluster from its rest, as values, each with its words.
+"""What keeps a cluster from its rest: as values, each with its sentence.
 
 Owns: these facts, and their sentences.  Never: finds one (settled.py does).
 Kafka: no counterpart; UnderReplicatedPartitions and OfflinePartitionsCount count some of them.
@@ -11,8 +11,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from kcluster.deaths import ProcessState
-
-PartitionName = tuple[str, int]
+from kcluster.operations.names import PartitionName
 
 
 class Unrest(Struct, frozen=True, kw_only=True):

@@ -41,8 +41,8 @@ _COMPRESSIONS: Final = ("none", "none", "gzip", "lz4", "snappy", "zstd")
 
 
 class Clients(Struct, frozen=True):
-    """What a workload is drawn from.  `session_ms`: the session of a classic member; `kinds`: the
-    kinds of groups that the brokers serve."""
+    """A topology and the clients that may be drawn for it.  `session_ms`: the session of a classic
+    member; `kinds`: the kinds of groups that the brokers serve."""
 
     topology: Topology
     session_ms: int

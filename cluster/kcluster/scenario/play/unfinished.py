@@ -1,4 +1,4 @@
-"""The work for which a run still waits, besides its cluster: as values, each with its words.
+"""What a run still waits for, besides its cluster: as values, each with its sentence.
 
 Owns: these facts, and their sentences.  Never: finds one (phases.py does).
 Kafka: no counterpart.
@@ -84,7 +84,7 @@ class ShareNotLoaded(Unrest, frozen=True, kw_only=True):
 
 
 class EndsAreOld(Unrest, frozen=True, kw_only=True):
-    """On a real Kafka: how far its logs go was last read before this."""
+    """On a real Kafka, where each log ends was last read before the last ack."""
 
     TEXT = "the ends of logs are older than the last ack"
 
