@@ -80,6 +80,13 @@ def test_search__a_swarm_whose_runs_reach_more_is_drawn_more_often() -> None:
     assert drawn.count(good) > 100
 
 
+def test_search__runs_that_all_fail_at_once_do_not_end_it() -> None:
+    search = ScheduleSearch([space(FAULTS)], 1)
+    for _ in range(3):
+        search.learn(trial(one, []) for one in search.batch())
+    assert len(search.batch()) > 0
+
+
 def test_search__goes_on_from_a_kept_schedule() -> None:
     search = ScheduleSearch([space(FAULTS)], 1)
     search.learn(trial(one, [at]) for at, one in enumerate(search.batch()))

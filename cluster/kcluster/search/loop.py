@@ -107,10 +107,9 @@ class ScheduleSearch:
     def _swarm(self, rng: Random) -> int:
         """A swarm: one whose runs reach more is drawn more often."""
         runs = sum(one.runs for one in self.swarms)
-        usual = sum(one.rarity for one in self.swarms) / runs if runs else 1.0
-        weights = [
-            ((one.rarity + usual) / (one.runs + 1) / max(usual, 1e-9)) ** 2 for one in self.swarms
-        ]
+        rarity = sum(one.rarity for one in self.swarms)
+        usual = rarity / runs if rarity else 1.0  # runs that fail at once reach nothing
+        weights = [((one.rarity + usual) / (one.runs + 1) / usual) ** 2 for one in self.swarms]
         return rng.choices(range(len(weights)), weights)[0]
 
     def _weight(self, entry: Entry) -> float:
