@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from kcluster.events.partitions import LeaderElected
+from kcluster.evidence.recorder import Recorder
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 from tests.scenario.played import HEAD, process_events, run
@@ -181,3 +184,21 @@ checks: {verdict: valid}
 """
     result = run_scenario(Scenario.parse(text), "virtual")
     assert result.failures == []
+
+
+def test_runs__what_was_recorded_is_freed_without_the_garbage_collector() -> None:
+    """Most objects of a run are the record of it, and a search plays thousands of runs."""
+
+    def recorders() -> int:
+        return sum(isinstance(each, Recorder) for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = recorders()
+        result = run("steps: [{at: 2s, kill: 2, for: 1s}]", "virtual")
+        assert (result.passed, recorders()) == (True, before + 1)
+        del result
+        assert recorders() == before
+    finally:
+        gc.enable()

@@ -138,7 +138,9 @@ class VirtualRun:
             unfinished = (Loops(what=str(stage.livelock)),)
         wall_s = time.perf_counter() - self._began_s
         trace_hash = stage.driver.trace_hash() if run.asked.trace else ""
-        return run.result("virtual", wall_s, unfinished, trace_hash)
+        result = run.result("virtual", wall_s, unfinished, trace_hash)
+        stage.dispatcher.forget_watchers()
+        return result
 
 
 def run_virtual(
