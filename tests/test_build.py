@@ -6,6 +6,7 @@ the modules do; the other tests run on both builds for that.
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import kcluster
 from kcluster.contract import PeerRequest
@@ -44,6 +46,24 @@ def test_build__it_is_the_one_that_was_to_be_tested() -> None:
     folder = Path(str(kcluster.__file__)).parent
     stray = sorted(str(file) for file in folder.rglob("*.so"))[:1]
     assert kcluster.build() == meant, f"found {stray}; if it should not be there: make clean"
+
+
+def test_build__structs_have_the_options_that_their_source_names() -> None:
+    """mypyc calls a metaclass without the keywords of a class."""
+    wrong = []
+    for name in compiled_modules():
+        module = import_module(name)
+        path = ROOT / "cluster" / (name.replace(".", "/") + ".py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            kind = getattr(module, node.name, None) if isinstance(node, ast.ClassDef) else None
+            if not (isinstance(kind, type) and issubclass(kind, Struct)):
+                continue
+            assert isinstance(node, ast.ClassDef)
+            for option in node.keywords:
+                has = getattr(kind.__struct_config__, str(option.arg))
+                if has is not ast.literal_eval(option.value):
+                    wrong.append(f"{name}.{node.name}: {option.arg}={has}")
+    assert wrong == []
 
 
 class Unequal:

@@ -204,6 +204,14 @@ def compiled_classes_are_collected(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "acyclic: mypyc frees such objects wrongly (docs/decisions/003)"
 
 
+def compiled_structs_take_options_from_a_base(module: Module) -> Iterator[tuple[int, str]]:
+    """mypyc drops a class's keywords; the options of a base class are inherited."""
+    for node in module.walk(ast.ClassDef) if module.path in COMPILED else ():
+        assert isinstance(node, ast.ClassDef)
+        if node.keywords and "Struct" in map(ast.unparse, node.bases):
+            yield node.lineno, "options that mypyc drops; take a base of kcluster/structs.py"
+
+
 def caught_errors_have_a_name_each(module: Module) -> Iterator[tuple[int, str]]:
     """mypyc gives a variable the type of the first handler; another error is a TypeError then."""
     for function in module.walk(ast.FunctionDef) if module.path in COMPILED else ():
@@ -283,6 +291,7 @@ RULES: tuple[Rule, ...] = (
     verbs_import_at_their_top,
     handlers_change_no_group,
     compiled_classes_are_collected,
+    compiled_structs_take_options_from_a_base,
     caught_errors_have_a_name_each,
     the_core_calls_nothing_impure,
     sets_are_not_iterated,
@@ -429,6 +438,12 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
         "imports msgspec in a function",
     ),
     (compiled_classes_are_collected, "contract.py", "@a(acyclic=True)\nclass A: ...", "frees"),
+    (
+        compiled_structs_take_options_from_a_base,
+        "contract.py",
+        "class A(Struct, gc=False): ...",
+        "mypyc drops",
+    ),
     (
         caught_errors_have_a_name_each,
         "contract.py",

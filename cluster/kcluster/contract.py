@@ -41,6 +41,7 @@ from mypy_extensions import mypyc_attr
 
 from kcluster.node_ids import CONTROLLER_ID as CONTROLLER_ID
 from kcluster.principals import UNAUTHENTICATED, ClientIdentity
+from kcluster.structs import Untracked
 
 SASL_AUTHENTICATE: Final = 36
 """The key of the API whose requests carry passwords and tokens: they are never shown."""
@@ -149,13 +150,13 @@ class PeerResponse(_PeerMessage):
     __slots__ = ()
 
 
-class PeerDisconnected(Struct, gc=False):
+class PeerDisconnected(Untracked):
     """The process of `peer` is gone: its connections were reset, or refused."""
 
     peer: int
 
 
-class ConnectionClosed(Struct, gc=False):
+class ConnectionClosed(Untracked):
     """A client disconnected; its parked requests get no reply."""
 
     connection_id: int
@@ -180,7 +181,7 @@ class LoginFailed(Struct):
     answer: Any = None
 
 
-class HandshakeFailed(Struct, gc=False):
+class HandshakeFailed(Untracked):
     """The TLS handshake of a client's connection failed, and the connection is closed.
 
     `problem`: why, a HandshakeProblem of kcluster.security; `detail`: more about it.
@@ -192,19 +193,19 @@ class HandshakeFailed(Struct, gc=False):
     detail: str = ""
 
 
-class Tick(Struct, gc=False):
+class Tick(Untracked):
     """The input that `deadline_ms` has come."""
 
 
-class Start(Struct, gc=False):
+class Start(Untracked):
     """The first input of a node's life; every life has exactly one."""
 
 
-class Shutdown(Struct, gc=False):
+class Shutdown(Untracked):
     """Stop cleanly: controlled shutdown, then the effect Stopped.  Kafka: SIGTERM."""
 
 
-class EndSessions(Struct, gc=False):
+class EndSessions(Untracked):
     """End the sessions of a broker's clients now: the next request of each that does not log in
     again closes its connection (KIP-368).  `user`: null for all; `mechanism`: empty for all."""
 
@@ -212,7 +213,7 @@ class EndSessions(Struct, gc=False):
     mechanism: str = ""
 
 
-class MoveLeader(Struct, gc=False):
+class MoveLeader(Untracked):
     """A request to the controller: make `leader` the leader of a partition, if it is in the ISR."""
 
     topic: str
@@ -272,7 +273,7 @@ class Send:
         self.message = message
 
 
-class CloseConnection(Struct, gc=False):
+class CloseConnection(Untracked):
     """Close a client's connection; `reason` is logged in one line."""
 
     connection_id: int
@@ -298,7 +299,7 @@ class Event(Protocol):
         """Whether the event concerns one of Kafka's internal topics."""
 
 
-class Note(Struct, gc=False):
+class Note(Untracked):
     """An event with its time and its cause.  Tests, timeline, CLI and verdicts read these."""
 
     note_id: NoteId
@@ -307,12 +308,12 @@ class Note(Struct, gc=False):
     cause: NoteId | None = None
 
 
-class AcceptClients(Struct, gc=False):
+class AcceptClients(Untracked):
     """Open the broker's ports for clients, once in its life: it has caught up with the metadata,
     and was unfenced.  Kafka: SocketServer.enableRequestProcessing."""
 
 
-class Stopped(Struct, gc=False):
+class Stopped(Untracked):
     """The node has shut down cleanly; the driver takes it down."""
 
 

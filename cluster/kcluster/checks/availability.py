@@ -23,6 +23,7 @@ from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, Bro
 from kcluster.events.network import LinkCut, LinkHealed, NetworkShaped
 from kcluster.evidence.lookups import Facts
 from kcluster.protocol.apis import ApiKey
+from kcluster.structs import Frozen
 
 WRITES: Final = "writes"
 READS: Final = "reads"
@@ -42,7 +43,7 @@ _OF_THE_CLIENT: Final = frozenset(
 """Errors that do not depend on whether the partition is available."""
 
 
-class Window(Struct, frozen=True):
+class Window(Frozen, frozen=True):
     """A time in which `writes` or `reads` of a partition failed; `is_over`: whether the partition
     was available again before the end of the run.  `clients`: the affected clients; `errors`: by
     Kafka's names; `origin`: the operation on the cluster that began it, None if there is none."""

@@ -26,6 +26,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.messages import Message
+from kcluster.structs import Frozen
 from kcluster.timers import NEVER_MS
 
 DISCONNECTED: Final = "DISCONNECTED"
@@ -57,7 +58,7 @@ def _newest_common(api_keys: Any) -> int:
     return min(next(newest, 0), API_VERSIONS_VERSION)
 
 
-class NetworkSettings(Struct, frozen=True):
+class NetworkSettings(Frozen, frozen=True):
     """The settings of a NetworkClient, by Kafka's names and with its defaults: request.timeout.ms,
     reconnect.backoff.ms and .max.ms, socket.connection.setup.timeout.ms and .max.ms,
     metadata.recovery.rebootstrap.trigger.ms, metadata.cluster.check.enable; `max_in_flight`:

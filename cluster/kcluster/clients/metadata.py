@@ -17,6 +17,7 @@ from kcluster.contract import Rng
 from kcluster.protocol import messages as m
 from kcluster.protocol.codec.schema import ZERO_UUID
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.structs import Frozen
 from kcluster.timers import NEVER_MS
 
 NO_BROKER: Final = -1
@@ -64,7 +65,7 @@ def at_once_ms(sent_ms: int, now_ms: int) -> int:
     return max(now_ms, sent_ms + 1)
 
 
-class MetadataSettings(Struct, frozen=True):
+class MetadataSettings(Frozen, frozen=True):
     """The settings of a client's Metadata, by Kafka's names and with its defaults:
     metadata.max.age.ms, retry.backoff.ms, retry.backoff.max.ms, allow.auto.create.topics."""
 

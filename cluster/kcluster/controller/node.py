@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.config.topology.specs import TopicSpec, UserSpec
 from kcluster.contract import (
@@ -75,13 +73,14 @@ from kcluster.protocol.releases import Release, latest
 from kcluster.security.acls import Acl
 from kcluster.security.authorizer import authorizer_of
 from kcluster.security.tokens import TokenSettings
+from kcluster.structs import Untracked
 from kcluster.timers import NEVER_MS, Timers
 
 DELTAS_KEPT: Final = 8
 """The number of deltas that are kept: brokers are mostly at one offset, or at two."""
 
 
-class _WaitingFetch(Struct, gc=False):
+class _WaitingFetch(Untracked):
     """A broker's MetadataFetch that waits, because there was nothing new."""
 
     request_id: int

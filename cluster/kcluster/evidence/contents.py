@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
-
 from kcluster.clients.ledger import Partition
 from kcluster.clients.record_names import record_name
 from kcluster.protocol.errors import ErrorCode
@@ -20,12 +18,13 @@ from kcluster.protocol.records import compression as codecs
 from kcluster.protocol.records.batches import HEADER_BYTES, Batch, InvalidRecords
 from kcluster.protocol.records.records import read_records, read_varint, read_varlong
 from kcluster.protocol.records.walk import RECORD_MIN_BYTES, invalid
+from kcluster.structs import Frozen
 
 Value = tuple[int, bytes | None]
 """(offset, value)."""
 
 
-class Unreadable(Struct, frozen=True):
+class Unreadable(Frozen, frozen=True):
     """Records that cannot be read, or whose offset is uncertain.  `error`: a reader's error, NONE
     if a reader reads on; `detail`: the fault in their bytes."""
 

@@ -30,6 +30,7 @@ from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC, has_internal_prefix
+from kcluster.structs import Frozen
 
 
 class Finals(Struct):
@@ -44,7 +45,7 @@ class Finals(Struct):
     violations: list[Violation]
 
 
-class _Owned(Struct, frozen=True):
+class _Owned(Frozen, frozen=True):
     """The transactions that coordinators have, by producer id; `calm_ms`: what `_calm_ms` says;
     `without_leader`: the producers whose transaction has a partition without a leader, which gets
     no marker, so that the transaction is not completed anywhere."""

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from kcluster.clients.ledger import Partition
 from kcluster.metadata.records import PartitionRegistration
+from kcluster.structs import Frozen
 
 PADDING: Final = "...."
 """The character that pads values to a size; it is not shown."""
 
 
-class OpenTransaction(Struct, frozen=True):
+class OpenTransaction(Frozen, frozen=True):
     """A transaction that is open in a log.  `is_owned`: whether its coordinator knows that it is
     open. `overdue_ms`: the known time for which its marker could already have been written."""
 
@@ -35,7 +34,7 @@ class OfflinePartition(NamedTuple):
     registration: PartitionRegistration
 
 
-class FinalLog(Struct, frozen=True):
+class FinalLog(Frozen, frozen=True):
     """A partition read from beginning to end after the run: (offset, value) in order.
 
     `start_offset`: records below it were deleted on purpose, or are not judged one by one;

@@ -36,6 +36,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.batches import Batch
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
+from kcluster.structs import Frozen, FrozenUntracked
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 MAX_EXCHANGES: Final = 200_000
@@ -57,7 +58,7 @@ Answer = tuple[int, int, Reply]
 """(at_ms, broker, reply)."""
 
 
-class MembershipStep(Struct, frozen=True, gc=False):
+class MembershipStep(FrozenUntracked, frozen=True):
     """A member's request that a coordinator begins to process, its answer, or a member's departure.
     `is_withheld`: whether a rule drops or delays the answer."""
 
@@ -67,7 +68,7 @@ class MembershipStep(Struct, frozen=True, gc=False):
     is_withheld: bool = False
 
 
-class PartitionAnswer(Struct, frozen=True, gc=False):
+class PartitionAnswer(FrozenUntracked, frozen=True):
     """The part of a Produce or Fetch response that concerns one partition.  `base_offset`: the base
     offset of the append; `first` and `last`: the offsets that were read, -1 for none."""
 
@@ -97,7 +98,7 @@ RequestTimes = Counter[tuple[int, str, int, int]]
 """The number of requests by (API, client, broker, ms until the answer)."""
 
 
-class Missing(Struct, frozen=True):
+class Missing(Frozen, frozen=True):
     """Acked records, known only as a range of offsets, that the final log lacks."""
 
     partition: Partition

@@ -22,8 +22,6 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.replication.replicas import ChangedReplicas, Replicas
 from kcluster.clients.ledger import Partition
@@ -49,6 +47,7 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import has_internal_prefix
+from kcluster.structs import Untracked
 
 MAX_RECORDS: Final = 100_000
 """The number of sent or read records that are kept with their requests; beyond it, the older half
@@ -78,7 +77,7 @@ _FETCH: Final = int(ApiKey.FETCH)
 _COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.OFFSET_FETCH))
 
 
-class AckedRange(Struct, gc=False):
+class AckedRange(Untracked):
     """Offsets `first` to `last`, appended in `epoch` by one broker, from `from_ms` until
     `until_ms`; `acked`: whether all of them were acked."""
 

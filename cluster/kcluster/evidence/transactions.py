@@ -95,29 +95,26 @@ def open_transactions(
 
 
 def open_in(
-    dispatcher: Dispatcher, replica: Replica, partition: Partition
-) -> list[OpenTransaction]:
-    """The transactions that are open at a leader, or that their coordinators have decided and not
-    completed there, with or without a record; in order of their first offsets."""
-    unfinished = {
-        transaction.producer_id: transaction
-        for transaction in _unfinished(dispatcher)
-        if partition in transaction.partitions
-    }
-    table, end = replica.log.producer_table, replica.log.log_end_offset
-    open_here = {
-        producer_id: end
-        for producer_id, transaction in unfinished.items()
-        if transaction.is_prepared
-    }
-    if table is not None and table.has_unstable:
-        open_here |= dict(table.ongoing)
-    return [
-        OpenTransaction(producer_id, first_offset, producer_id in unfinished)
-        for producer_id, first_offset in sorted(
-            open_here.items(), key=lambda found: (found[1], found[0])
-        )
-    ]
+    dispatcher: Dispatcher, leaders: Mapping[Partition, Replica]
+) -> dict[Partition, list[OpenTransaction]]:
+    """The transactions that are open at these leaders, or that their coordinators have decided and
+    not completed there, with or without a record; in order of their first offsets.  Partitions
+    without one are left out."""
+    unfinished: dict[Partition, dict[int, Transaction]] = {}
+    for transaction in _unfinished(dispatcher):
+        for partition in transaction.partitions:
+            unfinished.setdefault(partition, {})[transaction.producer_id] = transaction
+    found = {}
+    for partition, replica in leaders.items():
+        owned = unfinished.get(partition, {})
+        table, end = replica.log.producer_table, replica.log.log_end_offset
+        first_offsets = {key: end for key, known in owned.items() if known.is_prepared}
+        if table is not None and table.has_unstable:
+            first_offsets |= dict(table.ongoing)
+        if first_offsets:
+            ordered = sorted(first_offsets.items(), key=lambda one: (one[1], one[0]))
+            found[partition] = [OpenTransaction(key, at, key in owned) for key, at in ordered]
+    return found
 
 
 def _unfinished(dispatcher: Dispatcher) -> list[Transaction]:

@@ -18,14 +18,13 @@ from collections import deque
 from itertools import islice
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from kcluster.broker.handlers.data.fetch import PendingFetch
 from kcluster.contract import Input, PeerRequest, PeerResponse
 from kcluster.evidence.recorder import Recorder
 from kcluster.network.fabric import Link
 from kcluster.protocol import messages as m
 from kcluster.runtime.dispatch import ASKED_BITS
+from kcluster.structs import Untracked
 
 MAX_REQUESTS: Final = 150
 """The most requests that are shown between two readings."""
@@ -38,7 +37,7 @@ UNWATCHED_US: Final = 10_000_000
 """The time without a reading after which nothing is recorded any more."""
 
 
-class MessageRow(Struct, gc=False):
+class MessageRow(Untracked):
     """A message from one node to another.
 
     `number`: the request's id, which its answer repeats.  `sent_us`, `arrives_us`: in µs of the
@@ -55,7 +54,7 @@ class MessageRow(Struct, gc=False):
     parts: list[tuple[str, int, int, int, int]]
 
 
-class SessionRow(Struct, gc=False):
+class SessionRow(Untracked):
     """A broker's session at the controller, after a heartbeat at `at_ms`.  `expires_ms`: the time
     at which the controller fences the broker without another one."""
 
@@ -64,7 +63,7 @@ class SessionRow(Struct, gc=False):
     expires_ms: int
 
 
-class AskingRow(Struct, gc=False):
+class AskingRow(Untracked):
     """A consumer's fetch that has waited at a broker since `at_ms`.  `partitions`: the names of the
     partitions in its session, at most MAX_PARTITIONS."""
 

@@ -87,7 +87,7 @@ from kcluster.invariants.rules import (
     step_violations,
     truncated_committed,
 )
-from kcluster.invariants.shares import LedBy, SharePromises
+from kcluster.invariants.shares import STATE_ANSWERS, LedBy, SharePromises
 from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
@@ -248,9 +248,10 @@ class Invariants:
             self._report(now_ms, old, aborted_reads(replica.log, answer))
 
     def check_share_states(self, node: int, response: PeerResponse, now_ms: int) -> None:
-        """Check an answer of a share coordinator that has arrived at a node."""
-        for broken in self.shares.on_peer_response(node, response):
-            self._report_promise(now_ms, broken, response.source)
+        """Check an answer that has arrived at a node, if it is a share coordinator's."""
+        if isinstance(response.body, STATE_ANSWERS):
+            for broken in self.shares.on_peer_response(node, response):
+                self._report_promise(now_ms, broken, response.source)
 
     def _forget_groups(self) -> None:
         """Forget what groups were told, because a disk has lost records."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.contract import Request
 from kcluster.invariants.replayed import ReplayedLog
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Role
 from kcluster.protocol.records.batches import Batch
+from kcluster.structs import Untracked
 
 PartitionKey = tuple[bytes, int]
 """(topic id, partition)."""
@@ -24,7 +23,7 @@ PartitionKey = tuple[bytes, int]
 NO_EPOCH: Final = -1
 
 
-class Append(Struct, gc=False):
+class Append(Untracked):
     """One batch appended by a leader.  `request`: the Produce request that carried it, None if the
     broker wrote it itself.  `isr`: the leader's ISR at that time.  `seen_ms`: the time of
     recording, which may be after `at_ms`; the appends of a partition are in this order."""
@@ -40,7 +39,7 @@ class Append(Struct, gc=False):
     seen_ms: int
 
 
-class Move(Struct, gc=False):
+class Move(Untracked):
     """A replica's log end or high watermark as of `at_ms`, after one of them moved.
     `last_stable_offset`: known for a leader, else -1."""
 
@@ -51,7 +50,7 @@ class Move(Struct, gc=False):
     last_stable_offset: int = -1
 
 
-class EpochRuns(Struct, gc=False):
+class EpochRuns(Untracked):
     """The leader epochs in a replica's log as of `at_ms`, after they changed: (leader epoch, its
     first offset), oldest first.  `start_offset`: the start of the log."""
 

@@ -15,8 +15,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.broker.coordinator.group_log import CommittedOffset, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.offsets import OffsetKey, OffsetStore
@@ -29,6 +27,7 @@ from kcluster.invariants.facts import HeldDiffers
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import Batch
 from kcluster.protocol.records.markers import Marker, read_marker
+from kcluster.structs import Frozen
 
 _NOT_IN_LOG: Final = ("last_producer_epoch",)
 _SINCE_VERSION_1: Final = ("client_version", "next_producer_id", "previous_producer_id")
@@ -83,7 +82,7 @@ class ReplayedLog(ABC):
 # --------------------------------------------------------------------------------- transactions
 
 
-class LoggedDecision(Struct, frozen=True):
+class LoggedDecision(Frozen, frozen=True):
     """A committed PrepareCommit or PrepareAbort.  `number`: it grows from one to the next of the
     cluster; `leader_epoch`: that of the coordinator that decided."""
 

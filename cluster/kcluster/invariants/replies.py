@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.contract import Request
 from kcluster.invariants.facts import Unanswered
 from kcluster.protocol.apis import ApiKey
+from kcluster.structs import Frozen
 
 _OPEN: Final = -1
 _ACKS_ALL: Final = -1
@@ -42,7 +41,7 @@ Produce in a transaction, about which it may ask the coordinator first.  OffsetF
 LeaveGroup are not among them, because their answers may wait for earlier commits."""
 
 
-class Patience(Struct, frozen=True):
+class Patience(Frozen, frozen=True):
     """The time that a reply may take beyond the limit of its request."""
 
     always_ms: int

@@ -54,6 +54,11 @@ successor."""
 Progress = tuple[int, int]
 """(delivery count, delivery state): the greater one is the later one."""
 NO_PROGRESS: Final[Progress] = (-1, -1)
+_ENDS_OF_STATES: Final = (m.InitializeShareGroupStateRequest, m.DeleteShareGroupStateRequest)
+_READS_AND_WRITES: Final = (m.WriteShareGroupStateRequest, m.ReadShareGroupStateRequest)
+STATE_ANSWERS: Final = (m.WriteShareGroupStateResponse, m.ReadShareGroupStateResponse)
+"""The bodies of share coordinators' answers about states.  Nodes exchange many other messages, so
+these are tuples, and made once."""
 _OPENS: Final = 0
 """The epoch of a share session that begins; a final one is below it."""
 
@@ -155,11 +160,11 @@ class SharePromises:
         """Record a request about states when it arrives at a coordinator.  One that has a successor
         may not know of it, and may answer with an older state."""
         body = request.body
-        if isinstance(body, m.InitializeShareGroupStateRequest | m.DeleteShareGroupStateRequest):
+        if isinstance(body, _ENDS_OF_STATES):
             for topic in body.topics:
                 for row in topic.partitions:
                     self._stored.pop((body.group_id, topic.topic_id, row.partition), None)
-        elif isinstance(body, m.WriteShareGroupStateRequest | m.ReadShareGroupStateRequest):
+        elif isinstance(body, _READS_AND_WRITES):
             known = {
                 key: _StoredState(one.leader_epoch, one.start_offset, dict(one.progress))
                 for topic in body.topics
@@ -171,10 +176,9 @@ class SharePromises:
             forget_oldest(self._asked)
 
     def on_peer_response(self, node: int, response: PeerResponse) -> Iterator[BrokenPromise]:
-        """What an answer of a coordinator breaks, when it arrives at a node."""
+        """What an answer of a coordinator breaks, one of STATE_ANSWERS, when it arrives at a
+        node."""
         answer = response.body
-        if not isinstance(answer, m.WriteShareGroupStateResponse | m.ReadShareGroupStateResponse):
-            return
         request, known = self._asked.pop((node, response.request_id), (None, {}))
         if request is None:
             return

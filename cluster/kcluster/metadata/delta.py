@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
-from msgspec import Struct
-
 from kcluster.contract import NoteId
 from kcluster.metadata.image import MetadataImage, TopicImage
 from kcluster.metadata.records import (
@@ -33,6 +31,7 @@ from kcluster.metadata.records import (
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
+from kcluster.structs import Untracked
 
 ChangedPartitions = dict[tuple[bytes, int], NoteId | None]
 """(topic id, partition) -> the cause of its last change, in the order of the first changes."""
@@ -171,7 +170,7 @@ def changed_partitions(records: Iterable[MetadataRecord]) -> dict[tuple[bytes, i
     return {(one.topic_id, one.partition): None for one in registrations}
 
 
-class MetadataFetchResponse(Struct, gc=False):
+class MetadataFetchResponse(Untracked):
     """The answer to a MetadataFetch: without records if none came before the end of the wait."""
 
     delta: MetadataDelta

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
-
 from kcluster.contract import Event, Note, NoteId
 from kcluster.controller.metadata_log import MetadataLog, PendingTopics
 from kcluster.controller.node_view import ControllerNodeView
@@ -25,9 +23,10 @@ from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
+from kcluster.structs import Frozen
 
 
-class BrokerStatus(Struct, frozen=True):
+class BrokerStatus(Frozen, frozen=True):
     """One broker.  `state`: the state of its process: up, paused or down.  `fenced`: whether the
     controller has fenced it.  `kafka_version`: the release that it simulates."""
 
@@ -40,7 +39,7 @@ class BrokerStatus(Struct, frozen=True):
     kafka_version: str
 
 
-class PartitionStatus(Struct, frozen=True):
+class PartitionStatus(Frozen, frozen=True):
     """One partition.  `leader`: None if it is offline.  `high_watermark`, `log_end_offset`: the
     leader's, None without a leader; `lag`: records behind the leader's log end, by follower."""
 
@@ -56,14 +55,14 @@ class PartitionStatus(Struct, frozen=True):
     lag: dict[int, int]
 
 
-class ShapeStatus(Struct, frozen=True):
+class ShapeStatus(Frozen, frozen=True):
     """Links with equal impairments; `text`: the impairments."""
 
     links: tuple[tuple[int, int], ...]
     text: str
 
 
-class ClusterStatus(Struct, frozen=True):
+class ClusterStatus(Frozen, frozen=True):
     """The cluster at one moment.  `sides`: groups of nodes that reach each other, a single one
     without cuts.  `shapes`: impaired links.  `clients`: names of nodes that are clients.
     `security`: null on a cluster without TLS, SASL and ACLs.  `controllers`: of a real Kafka, the
@@ -83,7 +82,7 @@ class ClusterStatus(Struct, frozen=True):
     controllers: dict[int, str] = {}
 
 
-class NoteEntry(Struct, frozen=True):
+class NoteEntry(Frozen, frozen=True):
     """A note with its place in the order of events; `sequence` counts from 1."""
 
     sequence: int

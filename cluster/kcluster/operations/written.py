@@ -15,8 +15,6 @@ from struct import Struct as Layout
 from struct import error as LayoutError
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.partition.replica import Replica
 from kcluster.protocol.names import (
     GROUP_METADATA_TOPIC,
@@ -27,6 +25,7 @@ from kcluster.protocol.records.batches import Batch, InvalidRecords
 from kcluster.protocol.records.records import read_records
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import Process
+from kcluster.structs import Frozen
 
 APPEND: Final = "append"
 MARKER_WRITTEN: Final = "marker_written"
@@ -53,7 +52,7 @@ _MAX_COMMIT_VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 30
 
 
-class Written(Struct, frozen=True):
+class Written(Frozen, frozen=True):
     """Something that was appended.  `names`: what it may be called by; the first is its subject."""
 
     kind: str

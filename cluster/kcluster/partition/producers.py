@@ -14,8 +14,6 @@ from bisect import bisect_left
 from itertools import islice
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import (
     CONTROL_BIT,
@@ -26,6 +24,7 @@ from kcluster.protocol.records.batches import (
     Batch,
 )
 from kcluster.protocol.records.markers import Marker, read_marker
+from kcluster.structs import FrozenUntracked, Untracked
 
 BATCHES_KEPT: Final = 5
 """The number of batches that a producer may have in flight
@@ -36,7 +35,7 @@ SNAPSHOT_INTERVAL_BATCHES: Final = 1024
 at most twice as many headers."""
 
 
-class AppendedBatch(Struct, frozen=True, gc=False):
+class AppendedBatch(FrozenUntracked, frozen=True):
     """The part of an appended batch that is remembered, to recognize a batch that is sent again."""
 
     first_sequence: int
@@ -46,7 +45,7 @@ class AppendedBatch(Struct, frozen=True, gc=False):
     timestamp: int
 
 
-class ProducerState(Struct, frozen=True, gc=False):
+class ProducerState(FrozenUntracked, frozen=True):
     """One producer id in one log.  `batches`: its newest batches in this epoch, oldest first."""
 
     producer_epoch: int
@@ -59,7 +58,7 @@ class ProducerState(Struct, frozen=True, gc=False):
     coordinator_epoch: int = -1
 
 
-class AbortedTransaction(Struct, frozen=True, gc=False):
+class AbortedTransaction(FrozenUntracked, frozen=True):
     """A transaction that was aborted.  `last_offset`: the marker's offset.  `last_stable_offset`:
     an offset below which no later transaction begins.  Kafka: AbortedTxn."""
 
@@ -69,7 +68,7 @@ class AbortedTransaction(Struct, frozen=True, gc=False):
     last_stable_offset: int
 
 
-class Verification(Struct, gc=False):
+class Verification(Untracked):
     """A leader's open question to the coordinator: is this partition part of the transaction?
 
     The object is its own guard: an answer counts only while the object is still in the table.  A
@@ -84,7 +83,7 @@ class Verification(Struct, gc=False):
     unknown to this log must begin with sequence 0."""
 
 
-class SequenceRefusal(Struct, frozen=True, gc=False):
+class SequenceRefusal(FrozenUntracked, frozen=True):
     """The reason why a batch must not be appended."""
 
     error: ErrorCode

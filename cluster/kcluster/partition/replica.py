@@ -21,8 +21,6 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, final
 
-from msgspec import Struct
-
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
@@ -33,6 +31,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
 from kcluster.protocol.records.compression import Allowance
 from kcluster.protocol.records.markers import Marker, build_marker
+from kcluster.structs import Frozen
 
 NO_ERROR: Final = ErrorCode.NONE
 UNKNOWN_OFFSET: Final = -1
@@ -79,7 +78,7 @@ class FollowerProgress:
         """The broker epoch of the process that fetched last; -1 before the first fetch."""
 
 
-class IsrProposal(Struct, frozen=True):
+class IsrProposal(Frozen, frozen=True):
     """An ISR that this leader has requested from the controller.  Kafka: PendingPartitionChange."""
 
     isr: tuple[int, ...]

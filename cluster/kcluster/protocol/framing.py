@@ -17,13 +17,12 @@ from struct import Struct as Packer
 from struct import error as StructError
 from typing import Any, Final
 
-from msgspec import Struct
-
 from kcluster.protocol.apis import APIS, ApiKey, codec
 from kcluster.protocol.codec.compiler import Codec
 from kcluster.protocol.codec.primitives import Buffer, skip_tags
 from kcluster.protocol.codec.schema import LAST_VERSION
 from kcluster.protocol.errors import ProtocolError
+from kcluster.structs import Untracked
 
 Frames = deque[memoryview] | list[memoryview]
 
@@ -50,7 +49,7 @@ _FLEXIBLE_FROM: Final = {
 }
 
 
-class RequestHeader(Struct, gc=False):
+class RequestHeader(Untracked):
     """The header before a request's body."""
 
     api_key: int

@@ -30,6 +30,7 @@ from kcluster.faults.calls import KnownCluster
 from kcluster.faults.node_calls import KnownByController, node_call_of
 from kcluster.faults.rules import ActiveRule, Call, Rule, RuleBook
 from kcluster.runtime.process import Process
+from kcluster.structs import Frozen
 
 Message = PeerRequest | PeerResponse
 Lane = tuple[int, int, type]
@@ -81,7 +82,7 @@ class _Delayed(Struct):
     message: Message
 
 
-class _Awaited(Struct, frozen=True):
+class _Awaited(Frozen, frozen=True):
     """An answer to which a rule applies when it comes."""
 
     rule: str

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.group_log import NO_EXPIRY, CommittedOffset, OffsetRecord
+from kcluster.structs import Frozen
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import OffsetCommitRequest, TxnOffsetCommitRequest
@@ -137,7 +138,7 @@ class OffsetStore(Struct):
         return tombstones, all_expired
 
 
-class GroupOffsets(Struct, frozen=True):
+class GroupOffsets(Frozen, frozen=True):
     """The offsets of one group, for readers."""
 
     topics: Mapping[str, TopicOffsets]

@@ -22,12 +22,12 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.controller.partitions.reassigning import Assignment, assignment_of, completed
 from kcluster.events.reasons import ElectionKind
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
+from kcluster.structs import FrozenUntracked
 
 _UNCLEAN: Final = (ElectionKind.LAST_KNOWN_LEADER, ElectionKind.UNCLEAN)
 """The rules that may elect a leader that lacks committed records."""
@@ -44,7 +44,7 @@ class ElectionMode(Enum):
     """The replica that ONLINE chooses, or else any active replica."""
 
 
-class Election(Struct, frozen=True, gc=False):
+class Election(FrozenUntracked, frozen=True):
     """A partition after a change.  `kind`: the rule that chose its leader, if it has a new one."""
 
     registration: PartitionRegistration
@@ -55,7 +55,7 @@ class Election(Struct, frozen=True, gc=False):
     """Whether this change completes a reassignment."""
 
 
-class _Choice(Struct, frozen=True, gc=False):
+class _Choice(FrozenUntracked, frozen=True):
     leader: int
     kind: ElectionKind = ElectionKind.NONE
 
@@ -65,7 +65,7 @@ class _Choice(Struct, frozen=True, gc=False):
         return self.kind not in _UNCLEAN
 
 
-class _Targets(Struct, frozen=True, gc=False):
+class _Targets(FrozenUntracked, frozen=True):
     """The aims of a change, before the election."""
 
     isr: tuple[int, ...]

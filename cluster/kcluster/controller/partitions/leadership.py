@@ -7,8 +7,6 @@ ReplicationControlManager.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from kcluster.contract import NoteId
 from kcluster.controller.partitions.elections import Election
 from kcluster.controller.ports import MetadataPort
@@ -21,9 +19,10 @@ from kcluster.events.partitions import (
 )
 from kcluster.events.reasons import AnyReason
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
+from kcluster.structs import FrozenUntracked
 
 
-class Change(Struct, frozen=True, gc=False):
+class Change(FrozenUntracked, frozen=True):
     """A change of one partition: the partition before and after it, and the reason."""
 
     topic: str

@@ -11,12 +11,11 @@ PartitionReassignmentReplicas, PartitionReassignmentRevert; KIP-455.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from kcluster.metadata.records import PartitionRegistration
+from kcluster.structs import FrozenUntracked
 
 
-class Assignment(Struct, frozen=True, gc=False):
+class Assignment(FrozenUntracked, frozen=True):
     """The assignment of a partition: all its replicas, and which of them are being added or
     removed."""
 
@@ -30,14 +29,14 @@ class Assignment(Struct, frozen=True, gc=False):
         return bool(self.adding or self.removing)
 
 
-class Completed(Struct, frozen=True, gc=False):
+class Completed(FrozenUntracked, frozen=True):
     """A complete reassignment: the replicas and the ISR without the removed replicas."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
-class Reverted(Struct, frozen=True, gc=False):
+class Reverted(FrozenUntracked, frozen=True):
     """A cancelled reassignment.  `clean` False: no member of the ISR stays, so the ISR is the first
     of the original replicas, and records may be lost."""
 

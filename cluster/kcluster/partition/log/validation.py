@@ -20,8 +20,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.config.kafka.broker import NO_SIZE_LIMIT
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.append_rules import PRODUCERS_CODEC, AppendRules
@@ -45,6 +43,7 @@ from kcluster.protocol.records.batches import (
 from kcluster.protocol.records.compression import Allowance, CompressionError, TooLargeError
 from kcluster.protocol.records.records import Record, build_batch, read_opened
 from kcluster.protocol.records.walk import GAVE_UP, RECORD_MIN_BYTES, each_record, newest_delta
+from kcluster.structs import Untracked
 
 ZSTD: Final = 4
 NO_CODEC: Final = 0
@@ -53,7 +52,7 @@ _MAX_TIMESTAMP_AT: Final = 35
 _ATTRIBUTES_AT: Final = 21
 
 
-class Refusal(Struct, gc=False):
+class Refusal(Untracked):
     """The refusal of a batch; `record_errors`: (index in the batch, reason)."""
 
     error: ErrorCode
@@ -257,7 +256,7 @@ def _are_in_bounds(batch: Batch, newest_delta: int, rules: AppendRules, now_ms: 
     )
 
 
-class _Contents(Struct, gc=False):
+class _Contents(Untracked):
     """The records of a batch, which fill `data` from `position` on, and the way to read them.
     `is_in_place`: the batch is stored in the codec in which it arrived; `record_max`: the greatest
     size of a record in bytes, or NO_SIZE_LIMIT."""

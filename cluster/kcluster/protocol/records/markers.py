@@ -9,9 +9,8 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.protocol.records.records import Batch, Record, build_batch, read_records
+from kcluster.structs import Frozen
 
 _KEY: Final = Layout(">hh")
 """The layout of a marker's key: version, type."""
@@ -22,7 +21,7 @@ _ABORT: Final = 0
 _COMMIT: Final = 1
 
 
-class Marker(Struct, frozen=True):
+class Marker(Frozen, frozen=True):
     """The value of a marker: how the transaction ended, and the epoch of the coordinator that ended
     it."""
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
-
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.int64 import as_int64
 from kcluster.protocol.records import compression as codecs
@@ -37,6 +35,7 @@ from kcluster.protocol.records.batches import (
     parse_batches,
     seal,
 )
+from kcluster.structs import Untracked
 
 __all__ = [
     "Batch",
@@ -53,7 +52,7 @@ __all__ = [
 Header = tuple[str, bytes | None]
 
 
-class Record(Struct, gc=False):
+class Record(Untracked):
     """One record.  `offset` and `timestamp` are absolute."""
 
     offset: int

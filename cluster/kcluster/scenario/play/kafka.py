@@ -6,12 +6,12 @@ runner.py do).  Kafka: the thing itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
-from kcluster.clients.ledger import Ledger
+from kcluster.clients.ledger import Ledger, Partition
 from kcluster.evidence.history import OpenTransaction
 from kcluster.handle.cluster import Cluster
 from kcluster.mirror.changes import SEEN_KINDS
@@ -44,9 +44,13 @@ class KafkaStage(LiveStage):
         if self.kafka.looked_ms <= max((send.ended_ms for send in self.ledger.sends), default=0):
             yield EndsAreOld()
 
-    def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
+    def open_transactions(
+        self, partitions: Iterable[Partition]
+    ) -> dict[Partition, list[OpenTransaction]]:
         watch = self.kafka.transactions
-        return [] if watch is None else watch.open_in((topic, partition))
+        if watch is None:
+            return {}
+        return {partition: watch.open_in(partition) for partition in partitions}
 
     def judged(self, checks: Checks) -> tuple[Checks, tuple[str, ...]]:
         """Without the causes of anomalies, and the events that only brokers could report."""

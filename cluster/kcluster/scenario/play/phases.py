@@ -39,6 +39,7 @@ from kcluster.scenario.play.client_process import ClientProcess
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import ScenarioStage
 from kcluster.scenario.play.workload import WorkloadConsumer, client_accesses, make_clients
+from kcluster.structs import Frozen
 from kcluster.version import __version__
 
 CALM_LIMIT_MS: Final = 360_000
@@ -66,7 +67,7 @@ def replay_command(scenario: Scenario, clock: str, seed: int) -> str:
     return f"kcluster scenario run {file} --clock {clock}{chosen}"
 
 
-class RunCrash(Struct, frozen=True):
+class RunCrash(Frozen, frozen=True):
     """A run that was ended by a bug in kcluster.  `error`: in one line; `traceback`: all of its
     lines."""
 
@@ -241,11 +242,11 @@ class ScenarioRun:
         marker."""
         if not self.stage.ledger.transactions:
             return
-        for topic, number in self.stage.topic_partitions():
-            for found in self.stage.open_transactions(topic, number):
+        opened = self.stage.open_transactions(self.stage.topic_partitions())
+        for partition, transactions in opened.items():
+            for found in transactions:
                 if found.is_owned:
-                    at = (topic, number)
-                    yield facts.NoMarker(partition=at, producer_id=found.producer_id)
+                    yield facts.NoMarker(partition=partition, producer_id=found.producer_id)
 
     def _unread(self) -> Iterator[Unrest]:
         """The partitions that a group, or a consumer without one, has not read to the end.  In a
@@ -255,8 +256,7 @@ class ScenarioRun:
             for reader in present:
                 if not reader.is_idle:
                     yield facts.ReaderInTransaction(reader=reader.name)
-            for partition in self._subscribed(present):
-                end = self._end_of(partition, present[0])
+            for partition, end in self._ends_of(present):
                 owners = [reader for reader in present if partition in reader.assignment]
                 if any(owner.position(*partition) >= end for owner in owners):
                     continue
@@ -335,14 +335,21 @@ class ScenarioRun:
                 wanted.update(dict.fromkeys(self.stage.partitions(topic)))
         return list(wanted)
 
-    def _end_of(self, partition: Partition, reader: WorkloadConsumer) -> int:
-        """The offset up to which a partition must be read: the log end, because the high watermark
-        lags after an election; but the high watermark if faults remain, because the records above
-        it may never be committed."""
-        stage = self.stage
-        if self.scenario.heal and reader.settings.isolation_level == READ_COMMITTED:
-            return stage.stable_end(*partition)
-        return stage.log_end(*partition) if self.scenario.heal else stage.high_watermark(*partition)
+    def _ends_of(self, readers: list[WorkloadConsumer]) -> Iterator[tuple[Partition, int]]:
+        """The offset up to which each partition that readers subscribe to must be read: the log
+        end, because the high watermark lags after an election; but the high watermark if faults
+        remain, because the records above it may never be committed."""
+        stage, partitions = self.stage, self._subscribed(readers)
+        if not self.scenario.heal:
+            yield from ((partition, stage.high_watermark(*partition)) for partition in partitions)
+            return
+        is_committed = any(one.settings.isolation_level == READ_COMMITTED for one in readers)
+        opened = stage.open_transactions(partitions) if is_committed else {}
+        for partition in partitions:
+            # Read_committed readers get no record after the start of a transaction that hangs.
+            found = opened.get(partition, ())
+            hanging = [each.first_offset for each in found if not each.is_owned]
+            yield partition, min([stage.log_end(*partition), *hanging])
 
     def stop_consumers(self) -> None:
         """Stop the consumers: they commit and leave their groups."""

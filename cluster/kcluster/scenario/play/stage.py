@@ -7,7 +7,7 @@ Owns: the common part of the stages of both clocks: conditions, notes, clients. 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import final
 
@@ -140,17 +140,16 @@ class ScenarioStage(ABC, Stage):
         """The log end offset of a partition's leader; 0 without a leader."""
         return self._facts.log_end(topic, partition)
 
-    def stable_end(self, topic: str, partition: int) -> int:
-        """The offset up to which a read_committed consumer can read: the log end, or the start of
-        the first open transaction that no coordinator will end."""
-        found = self.open_transactions(topic, partition)
-        hanging = [each.first_offset for each in found if not each.is_owned]
-        return min([self.log_end(topic, partition), *hanging])
-
-    def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
-        """The transactions that are open at a partition's leader."""
-        replica = self._facts.leader_replica(topic, partition)
-        return [] if replica is None else open_in(self.dispatcher, replica, (topic, partition))
+    def open_transactions(
+        self, partitions: Iterable[Partition]
+    ) -> dict[Partition, list[OpenTransaction]]:
+        """The transactions that are open at the leaders of these partitions."""
+        leaders = {
+            partition: replica
+            for partition in partitions
+            if (replica := self._facts.leader_replica(*partition)) is not None
+        }
+        return open_in(self.dispatcher, leaders)
 
     def shared_in_motion(self) -> Iterator[tuple[SharePartition, bool]]:
         """The share partitions whose leader may deliver records later without a further event:

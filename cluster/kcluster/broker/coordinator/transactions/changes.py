@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from msgspec import Struct
-
 from kcluster.broker.coordinator.interface import RequestRefused
 from kcluster.broker.coordinator.transactions import transaction as t
 from kcluster.broker.coordinator.transactions.transaction import (
@@ -21,6 +19,7 @@ from kcluster.broker.coordinator.transactions.transaction import (
 )
 from kcluster.events.transactions import AbortReason
 from kcluster.protocol.errors import ErrorCode
+from kcluster.structs import Frozen
 
 Identified = ProducerIdentity | RequestRefused
 """Called with the producer's new identity, or with the error."""
@@ -31,7 +30,7 @@ def error_in(answer: Identified) -> ErrorCode:
     return answer.error if isinstance(answer, RequestRefused) else ErrorCode.NONE
 
 
-class TransactionChange(Struct, frozen=True):
+class TransactionChange(Frozen, frozen=True):
     """One change, from its request to its answer."""
 
     transactional_id: str

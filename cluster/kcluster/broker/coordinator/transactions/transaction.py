@@ -22,10 +22,10 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.protocol.errors import ErrorCode
+from kcluster.structs import Frozen
 
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
@@ -75,14 +75,14 @@ COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
 PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 
 
-class ProducerIdentity(Struct, frozen=True):
+class ProducerIdentity(Frozen, frozen=True):
     """The identity that a producer claims."""
 
     producer_id: int
     producer_epoch: int
 
 
-class Transaction(Struct, frozen=True, kw_only=True):
+class Transaction(Frozen, frozen=True):
     """A transactional id, and its current or last transaction."""
 
     transactional_id: str
@@ -90,8 +90,8 @@ class Transaction(Struct, frozen=True, kw_only=True):
     producer_epoch: int
     timeout_ms: int
     state: TransactionState
-    partitions: frozenset[TopicPartition] = frozenset()
     last_update_ms: int
+    partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = NO_TIME
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
@@ -127,11 +127,11 @@ class Transaction(Struct, frozen=True, kw_only=True):
         return ProducerIdentity(self.producer_id, self.producer_epoch)
 
 
-class NeedsProducerId(Struct, frozen=True):
+class NeedsProducerId(Frozen, frozen=True):
     """The decision needs a new producer id, and must be made again with one."""
 
 
-class RetriedRequest(Struct, frozen=True):
+class RetriedRequest(Frozen, frozen=True):
     """The request was answered before, and gets that answer again."""
 
     identity: ProducerIdentity

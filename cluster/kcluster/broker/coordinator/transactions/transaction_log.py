@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from struct import Struct as Layout
 from typing import Final
 
-from msgspec import Struct
-
 from kcluster.broker.coordinator.records import Encoded, decode_records
 from kcluster.broker.coordinator.transactions.transaction import (
     Transaction,
@@ -21,12 +19,13 @@ from kcluster.broker.coordinator.transactions.transaction import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
 from kcluster.protocol.records.records import Batch
+from kcluster.structs import Frozen
 
 _KEY_VERSION: Final = 0
 _INT16: Final = Layout(">h")
 
 
-class TransactionRecord(Struct, frozen=True):
+class TransactionRecord(Frozen, frozen=True):
     """A transactional id with its transaction.  `transaction` None: a tombstone.  `version`: the
     version of the value; version 1 has tagged fields (transaction.version 1 and above)."""
 
