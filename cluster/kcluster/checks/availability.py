@@ -8,7 +8,7 @@ Kafka: no counterpart; Jepsen's availability of each key.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -22,7 +22,6 @@ from kcluster.clients.ledger import ClientError, Outcome, Partition, SentRecord
 from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
 from kcluster.events.network import LinkCut, LinkHealed, NetworkShaped
 from kcluster.evidence.lookups import Facts
-from kcluster.protocol.apis import ApiKey
 from kcluster.structs import Frozen
 
 WRITES: Final = "writes"
@@ -264,7 +263,7 @@ def _of_reads(facts: Facts) -> Iterator[tuple[Partition, list[_Outage]]]:
     errors = _errors_by_client(facts.ledger.errors, "Fetch")
     if not errors:
         return
-    good = _served(facts)
+    good = _served(facts, errors)
     end_ms = facts.recorder.dispatcher.now_ms
     for consumer, entries in errors.items():
         for partition, times in good.get(consumer, {}).items():
@@ -286,15 +285,18 @@ def _of_reads(facts: Facts) -> Iterator[tuple[Partition, list[_Outage]]]:
                 yield partition, outages
 
 
-def _served(facts: Facts) -> dict[str, dict[Partition, list[int]]]:
-    """The times at which a broker answered a Fetch without an error, by consumer and partition."""
-    names = {f"client-{number}": name for name, number in facts.clients.items()}
+def _served(facts: Facts, consumers: Iterable[str]) -> dict[str, dict[Partition, list[int]]]:
+    """The times at which a broker answered a Fetch of these consumers without an error, by consumer
+    and partition."""
+    ids = {name: name for name in consumers}
+    ids |= {f"client-{number}": name for name, number in facts.clients.items() if name in ids}
     served: dict[str, dict[Partition, list[int]]] = {}
-    for answer in facts.recorder.partition_answers(ApiKey.FETCH, lambda _: True):
-        if not answer.error_code:
-            client = names.get(answer.client, answer.client)
-            served.setdefault(client, {}).setdefault(answer.partition, []).append(answer.at_ms)
+    for client_id, partitions in facts.recorder.fetch_times(ids).items():
+        for partition, times in partitions.items():
+            served.setdefault(ids[client_id], {}).setdefault(partition, []).extend(times)
     for read in facts.ledger.reads:
+        if read.consumer not in ids:
+            continue
         times = served.setdefault(read.consumer, {}).setdefault(read.partition, [])
         if not times or times[-1] < read.at_ms:
             times.append(read.at_ms)

@@ -231,9 +231,10 @@ class VirtualTime:
         """Deliver a request that has arrived.  Part of Ends."""
         process, identity = self.dispatcher.processes[connection.broker_id], connection.identity
         node = process.broker if process.accepts_clients else None
-        is_served = node is not None and (identity is UNAUTHENTICATED or listens(node, identity))
+        is_open = identity is UNAUTHENTICATED
+        is_served = node is not None and (is_open or listens(node, identity))
         done_us = self.now_us
-        if node is not None and is_served and identity.protocol.has_tls:
+        if node is not None and is_served and not is_open and identity.protocol.has_tls:
             done_us = self._secured_us(connection, node)
             if not connection.is_accepted:
                 shown = self._certificates.get(connection.broker_id, FIRST)

@@ -8,7 +8,7 @@ decodes a batch while the cluster runs: it keeps references only.  Kafka: no cou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -38,6 +38,7 @@ from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.structs import Frozen, FrozenUntracked
 
+_FETCH: Final = int(ApiKey.FETCH)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 MAX_EXCHANGES: Final = 200_000
 MEMBERSHIP_APIS: Final = frozenset(
@@ -332,6 +333,24 @@ class Recorder(Watch):
             for observed in self.partitions.values()
             if observed.topic == topic and observed.partition == number
         ]
+
+    def fetch_times(self, client_ids: Container[str]) -> dict[str, dict[Partition, list[int]]]:
+        """The times at which brokers answered a Fetch of these clients without an error for a
+        partition, ascending, by client id and partition."""
+        names = {key[0]: observed.topic for key, observed in self.partitions.items()}
+        found: dict[str, dict[Partition, list[int]]] = {}
+        for at_ms, _, reply in self.answers:
+            request, body = reply.request, reply.body
+            client_id = request.client_id or ""
+            if request.api_key != _FETCH or body is None or client_id not in client_ids:
+                continue
+            times = found.setdefault(client_id, {})
+            for topic in body.responses:
+                name = names.get(topic.topic_id) or topic.topic
+                for data in topic.partitions:
+                    if not data.error_code:
+                        times.setdefault((name, data.partition_index), []).append(at_ms)
+        return found
 
     def partition_answers(
         self, api: ApiKey, wanted: Callable[[Answer], bool]

@@ -201,9 +201,9 @@ class Simulation:
             self._stage.refuse("the programs ended before the first step of the scenario")
         run.calm_down(steps_may_be_left=True)
         is_quiet = driver.advance(driver.now_us + CALM_LIMIT_MS * 1000, run.is_quiet)
-        unfinished = () if is_quiet else tuple(run.unfinished())
-        run.stop_consumers()
-        driver.advance(driver.now_us + LEAVE_LIMIT_MS * 1000, run.are_consumers_gone)
+        unfinished = () if is_quiet else tuple(run.clients.unfinished())
+        run.clients.stop_consumers()
+        driver.advance(driver.now_us + LEAVE_LIMIT_MS * 1000, run.clients.are_consumers_gone)
         wall_s = time.perf_counter() - self._began_s
         may_be_unknown = True  # programs need not use Kafka
         result = run.result("virtual", wall_s, unfinished, self.trace.hash, may_be_unknown)

@@ -150,9 +150,9 @@ def run_on(
         cluster.call(run.calm_down)
         calm_ms = CALM_LIMIT_MS // (FAST_FACTOR if scenario.topology.profile == "fast" else 1)
         is_quiet = stage.run(run.is_quiet, max(calm_ms, least_calm_ms))
-        unfinished = () if is_quiet else cluster.call(lambda: tuple(run.unfinished()))
-        cluster.call(run.stop_consumers)
-        stage.run(run.are_consumers_gone, LATE_MS)
+        unfinished = () if is_quiet else cluster.call(lambda: tuple(run.clients.unfinished()))
+        cluster.call(run.clients.stop_consumers)
+        stage.run(run.clients.are_consumers_gone, LATE_MS)
         wall_s = time.monotonic() - began_s
         result = cluster.call(lambda: run.result(cluster.clock_name, wall_s, unfinished, ""))
         cluster.call(stage.close)

@@ -1,6 +1,6 @@
 """What a run still waits for, besides its cluster: as values, each with its sentence.
 
-Owns: these facts, and their sentences.  Never: finds one (phases.py does).
+Owns: these facts, and their sentences.  Never: finds one (run_clients.py does).
 Kafka: no counterpart.
 """
 

@@ -130,9 +130,9 @@ class VirtualRun:
         run, stage = self.run, self.stage
         stage.guarded(run.calm_down)
         is_quiet = stage.run(run.is_quiet, CALM_LIMIT_MS)
-        unfinished = () if is_quiet else tuple(run.unfinished())
-        stage.guarded(run.stop_consumers)
-        stage.run(run.are_consumers_gone, LEAVE_LIMIT_MS)
+        unfinished = () if is_quiet else tuple(run.clients.unfinished())
+        stage.guarded(run.clients.stop_consumers)
+        stage.run(run.clients.are_consumers_gone, LEAVE_LIMIT_MS)
         if stage.livelock is not None:
             run.recorder.invariants.report_livelock(stage.livelock.at_ms, stage.livelock.text)
             unfinished = (Loops(what=str(stage.livelock)),)
