@@ -10,7 +10,7 @@ from typing import Any
 
 from kcluster.clients.ledger import Ledger, Outcome, Partition, SentRecord
 from kcluster.config.topology.model import Topology
-from kcluster.operations.status import controller_image
+from kcluster.operations.controller import controller_image
 from kcluster.protocol.records.records import read_records
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher

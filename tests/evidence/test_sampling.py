@@ -16,7 +16,7 @@ from kcluster.contract import CONTROLLER_ID
 from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.handle.virtual import VirtualDriver
 from kcluster.invariants.observed import ObservedPartition
-from kcluster.operations.status import controller_image
+from kcluster.operations.controller import controller_image
 from kcluster.partition.replica import Replica
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.moment import moment_of, recorded_until

@@ -11,7 +11,7 @@ from kafka.codec import has_lz4, has_snappy, has_zstd
 from kafka.errors import MessageSizeTooLargeError
 
 from kcluster.handle.cluster import Cluster
-from kcluster.operations.status import controller_image
+from kcluster.operations.controller import controller_image
 from tests.foreign_clients.conftest import MakeTopic
 from tests.foreign_clients.real_clients import (
     LIMIT_S,

@@ -27,7 +27,7 @@ from kcluster.invariants.rules import Broken, is_same, record_differs
 from kcluster.invariants.violations import Violation, violation
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
-from kcluster.operations.status import controller_image
+from kcluster.operations.controller import controller_image
 from kcluster.partition.log.log import Log
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC, has_internal_prefix
 from kcluster.structs import Frozen

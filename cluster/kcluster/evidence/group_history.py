@@ -33,7 +33,7 @@ from kcluster.evidence.exchanges import error_codes
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, ConfigRecord
-from kcluster.operations.status import controller_image, metadata_log
+from kcluster.operations.controller import controller_image, metadata_log
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC

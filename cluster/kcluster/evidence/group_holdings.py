@@ -26,7 +26,7 @@ from kcluster.clients.ledger import Partition
 from kcluster.contract import Reply, Request
 from kcluster.events.clients import GroupMemberExpired, GroupMemberLeft
 from kcluster.evidence.recorder import MEMBERSHIP_APIS, MembershipStep, Recorder
-from kcluster.operations.status import controller_image
+from kcluster.operations.controller import controller_image
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.consumer_protocol import (

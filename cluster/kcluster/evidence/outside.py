@@ -33,7 +33,7 @@ from kcluster.evidence.attempts import (
 from kcluster.evidence.group_history import Commit, FetchedOffset, offset_answers
 from kcluster.evidence.recorder import Answer, PartitionAnswer, Recorder
 from kcluster.invariants.observed import Append, ObservedPartition
-from kcluster.operations.status import controller_image
+from kcluster.operations.controller import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch, InvalidRecords

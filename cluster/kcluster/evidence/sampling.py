@@ -41,7 +41,7 @@ from kcluster.evidence.standing_notes import standing_notes
 from kcluster.evidence.traffic import TrafficCounts
 from kcluster.invariants.observed import Append, Move, ObservedPartition, PartitionKey
 from kcluster.metadata.delta import changed_partitions
-from kcluster.operations.status import controller_image, metadata_log
+from kcluster.operations.controller import controller_image, metadata_log
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m

@@ -17,6 +17,7 @@ from kcluster.evidence.client_names import client_name
 from kcluster.evidence.kept_rows import StateRows
 from kcluster.evidence.rows import CredentialRow, LoginRow
 from kcluster.metadata.image import MetadataImage
+from kcluster.operations.controller import controller_image
 from kcluster.operations.security_status import (
     CredentialKind,
     CredentialStatus,
@@ -25,7 +26,6 @@ from kcluster.operations.security_status import (
     has_security,
     logins_of,
 )
-from kcluster.operations.status import controller_image
 from kcluster.principals import USER_TYPE, Principal
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher

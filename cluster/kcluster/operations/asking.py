@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kcluster.contract import PeerRequest, PeerResponse
 from kcluster.metadata.records import TokenChange
-from kcluster.operations.status import controller_id
+from kcluster.operations.controller import controller_id
 from kcluster.protocol import messages as m
 from kcluster.protocol.messages import Message
 from kcluster.runtime.dispatch import RUNTIME_ID, Dispatcher

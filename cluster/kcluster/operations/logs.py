@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kcluster.events.standing import label_of, standing_of
 from kcluster.metadata.records import PartitionRegistration
-from kcluster.operations.status import controller_image
+from kcluster.operations.controller import controller_image
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 

@@ -12,9 +12,9 @@ from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.metadata.image import TopicImage
 from kcluster.metadata.records import PartitionRegistration
+from kcluster.operations.controller import controller_id
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.prediction import ClusterState, PartitionState
-from kcluster.operations.status import controller_id
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher

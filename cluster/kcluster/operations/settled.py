@@ -15,13 +15,13 @@ from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.deaths import ProcessState
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
-from kcluster.operations.errors import ClusterError
-from kcluster.operations.status import (
+from kcluster.operations.controller import (
     controller_id,
     controller_image,
     partition_index,
     pending_topics,
 )
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.unrest import (
     BrokerNotUp,
     BrokerOfEarlierLife,

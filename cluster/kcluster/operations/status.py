@@ -9,24 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
+
 from kcluster.contract import Event, Note, NoteId
-from kcluster.controller.metadata_log import MetadataLog, PendingTopics
-from kcluster.controller.node_view import ControllerNodeView
-from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.events.words import text_of
-from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.network.fabric import Fabric
 from kcluster.network.graph import parts_of
+from kcluster.operations.controller import (
+    controller_id,
+    controller_image,
+    metadata_log,
+    partition_index,
+)
 from kcluster.operations.security_status import SecurityStatus, security_status
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.structs import Frozen
 
 
-class BrokerStatus(Frozen, frozen=True):
+class BrokerStatus(Struct, frozen=True):
     """One broker.  `state`: the state of its process: up, paused or down.  `fenced`: whether the
     controller has fenced it.  `kafka_version`: the release that it simulates."""
 
@@ -39,7 +42,7 @@ class BrokerStatus(Frozen, frozen=True):
     kafka_version: str
 
 
-class PartitionStatus(Frozen, frozen=True):
+class PartitionStatus(Struct, frozen=True):
     """One partition.  `leader`: None if it is offline.  `high_watermark`, `log_end_offset`: the
     leader's, None without a leader; `lag`: records behind the leader's log end, by follower."""
 
@@ -55,14 +58,14 @@ class PartitionStatus(Frozen, frozen=True):
     lag: dict[int, int]
 
 
-class ShapeStatus(Frozen, frozen=True):
+class ShapeStatus(Struct, frozen=True):
     """Links with equal impairments; `text`: the impairments."""
 
     links: tuple[tuple[int, int], ...]
     text: str
 
 
-class ClusterStatus(Frozen, frozen=True):
+class ClusterStatus(Struct, frozen=True):
     """The cluster at one moment.  `sides`: groups of nodes that reach each other, a single one
     without cuts.  `shapes`: impaired links.  `clients`: names of nodes that are clients.
     `security`: null on a cluster without TLS, SASL and ACLs.  `controllers`: of a real Kafka, the
@@ -82,7 +85,7 @@ class ClusterStatus(Frozen, frozen=True):
     controllers: dict[int, str] = {}
 
 
-class NoteEntry(Frozen, frozen=True):
+class NoteEntry(Struct, frozen=True):
     """A note with its place in the order of events; `sequence` counts from 1."""
 
     sequence: int
@@ -208,40 +211,6 @@ def partition_status(
         log_end_offset=end_offset,
         lag=lag,
     )
-
-
-def controller_id(dispatcher: Dispatcher) -> int:
-    """The id of the controller's node."""
-    return next(iter(dispatcher.processes))
-
-
-def controller_image(dispatcher: Dispatcher) -> MetadataImage:
-    """The newest metadata; while no controller is active, the newest that the last one had."""
-    return _controller(dispatcher).image
-
-
-def partition_index(dispatcher: Dispatcher) -> PartitionIndex:
-    """The partitions in this metadata, by broker."""
-    return _controller(dispatcher).partitions.index
-
-
-def metadata_log(dispatcher: Dispatcher) -> MetadataLog:
-    """The records from which the image was built, and the other state that outlives a
-    controller."""
-    return _controller(dispatcher).log
-
-
-def _controller(dispatcher: Dispatcher) -> ControllerNodeView:
-    node = dispatcher.processes[controller_id(dispatcher)].last_controller
-    assert node is not None, "a controller has started"
-    return node
-
-
-def pending_topics(dispatcher: Dispatcher) -> PendingTopics:
-    """The topology's topics that are still to be created."""
-    pending = metadata_log(dispatcher).pending_topics
-    assert pending is not None, "a controller has started"
-    return pending
 
 
 def _high_watermark(leader: Replica | None) -> int | None:

@@ -18,7 +18,7 @@ from kcluster.clients.ledger import Partition
 from kcluster.contract import Reply
 from kcluster.evidence.group_history import client_of
 from kcluster.evidence.recorder import Recorder
-from kcluster.operations.status import controller_image
+from kcluster.operations.controller import controller_image
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 

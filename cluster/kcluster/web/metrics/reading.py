@@ -23,7 +23,8 @@ from kcluster.evidence.sampling import SamplingRecorder
 from kcluster.handle.cluster import Cluster
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import NO_LEADER
-from kcluster.operations.status import NoteEntry, controller_id, controller_image
+from kcluster.operations.controller import controller_id, controller_image
+from kcluster.operations.status import NoteEntry
 from kcluster.partition.replica import Replica
 from kcluster.protocol.apis import ApiKey
 
