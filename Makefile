@@ -52,7 +52,7 @@ PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --max-worker-re
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
   tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
   tests/property tests/fuzz tests/scenario/play tests/actions tests/foreign_clients tests/cli \
-  tests/test_build.py scenarios
+  tests/clients tests/web/api tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 KAFKA_CLIENTS := build/kafka-clients
 CONNECTOR_JARS := build/connector-jars
