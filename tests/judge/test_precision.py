@@ -26,6 +26,7 @@ def first_of(kind: RunKind) -> Measured:
     return compared(play(next(n for n in range(200) if run_of(n).kind is kind)))
 
 
+@pytest.mark.pure_python  # the broken consumer has other methods
 def test_compared__a_safe_run_has_nothing_and_a_broken_consumer_is_found() -> None:
     safe, broken = first_of(RunKind.SAFE), first_of(RunKind.BROKEN_CONSUMER)
     assert safe.outcomes[1] == "valid"

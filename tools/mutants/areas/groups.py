@@ -375,6 +375,17 @@ MUTATIONS: Final = (
         expects="committed-offset-back stale-commit",
     ),
     mutation(
+        "full_heartbeat_not_answered",
+        "KIP-848: a full heartbeat, after a lost answer, is not answered with the assignment",
+        Edit(
+            "broker/coordinator/consumer/heartbeat.py",
+            "if self.joins or is_full or before.assigned",
+            "if self.joins or before.assigned",
+        ),
+        on="groups late_members",
+        expects="unsettled-group never-processed",
+    ),
+    mutation(
         "static_member_away_is_replaced",
         "KIP-848: a static member that is still there is replaced by one of the same instance id",
         Edit(

@@ -210,6 +210,17 @@ MUTATIONS: Final = (
         expects="batch-unverified hanging-transaction torn-transaction aborted-read swapped-transaction",
     ),
     mutation(
+        "retention_past_hw",
+        "retention deletes segments above the high watermark",
+        Edit(
+            "partition/log/retention.py",
+            "        if high_watermark < end_offset or not due(segment, next_base):\n",
+            "        if not due(segment, next_base):\n",
+        ),
+        on="retention",
+        expects="watermark-below-start lost-write committed-lost",
+    ),
+    mutation(
         "acks_below_min_isr",
         "acks=all is taken by a leader whose ISR is below min.insync.replicas",
         Edit(

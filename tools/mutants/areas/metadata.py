@@ -74,7 +74,7 @@ MUTATIONS: Final = (
     ),
     mutation(
         "waiting_acks_not_failed",
-        "KAFKA-6150 in kind: requests that wait for acks are not answered when the leader resigns",
+        "requests that wait for acks are not answered when the leader resigns",
         Edit(
             _REPLICA,
             "        if not self.is_leader:\n"

@@ -350,6 +350,53 @@ MUTATIONS: Final = (
         expects="not-at-rest watermark-stalled",
     ),
     mutation(
+        "kafka10432_epoch_zero",
+        "KAFKA-10432: the epoch cache of a follower leaves leader epoch 0 out",
+        Edit(
+            _LOG,
+            "!= self.epochs.latest and batch.leader_epoch >= 0:",
+            "!= self.epochs.latest and batch.leader_epoch > 0:",
+        ),
+        on="data",
+        expects="epochs-differ livelock committed-differs crash",
+    ),
+    mutation(
+        "duplicate_acked_at_once",
+        "a batch that is sent again is acked at once, though its first append is not committed",
+        Edit(
+            "broker/handlers/data/produce.py",
+            "            if acks == ACKS_ALL:\n                if delayed is None:",
+            "            if acks == ACKS_ALL and not appended.duplicate:\n"
+            "                if delayed is None:",
+        ),
+        on="data pipelined",
+        expects="ack-before-commit lost-write",
+    ),
+    mutation(
+        "controller_shrink_leaves_hw",
+        "when metadata takes a dead follower out of the ISR, the high watermark is not advanced",
+        Edit(
+            _REPLICA,
+            "            # A follower that the controller has removed from the ISR no longer holds the"
+            " watermark\n            # back.\n            self.advance_high_watermark(now_ms)\n"
+            "            return False\n",
+            "            return False\n",
+        ),
+        on="data controller",
+        expects="watermark-stalled",
+    ),
+    mutation(
+        "isr_retry_overwrites_newer",
+        "an ISR proposal that had no answer takes the place of a newer one in the queue",
+        Edit(
+            _ISR,
+            "            self._waiting.setdefault(replica, proposal)\n",
+            "            self._waiting[replica] = proposal\n",
+        ),
+        on="controller flapping",
+        expects="not-at-rest",
+    ),
+    mutation(
         "kip392_reads_past_hw",
         "KIP-392: a follower serves consumers past its high watermark",
         Edit(

@@ -199,6 +199,32 @@ MUTATIONS: Final = (
         expects="aborted-read read-aborted",
     ),
     mutation(
+        "lost_state_write_succeeds",
+        "KIP-932: a state write that failed in all its attempts counts as stored",
+        Edit(
+            "broker/coordinator/share_state/remote_persister.py",
+            "            error = row if isinstance(row, ErrorCode) else ErrorCode.NONE\n"
+            "            following",
+            "            error = ErrorCode.NONE if row in _RETRIABLE else (\n"
+            "                row if isinstance(row, ErrorCode) else ErrorCode.NONE\n"
+            "            )\n"
+            "            following",
+        ),
+        on="share_writes share_moves",
+        expects="delivered-after-ack accepted-twice delivered-too-often",
+    ),
+    mutation(
+        "combiner_drops_tail",
+        "combining state batches loses the end of an older batch that the newer one covers in part",
+        Edit(
+            _STATE,
+            "            pieces.append(old.part(new.last_offset + 1, old.last_offset))\n",
+            "",
+        ),
+        on="share share_writes",
+        expects="delivered-after-ack accepted-twice share-state-back",
+    ),
+    mutation(
         "snapshot_drops_batches",
         "a snapshot of a share partition's state has only the batches of its last update",
         Edit(

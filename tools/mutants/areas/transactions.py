@@ -328,6 +328,30 @@ MUTATIONS: Final = (
         " no-reply transaction-overdue livelock",
     ),
     mutation(
+        "start_time_of_last_transaction",
+        "a transaction keeps the start time of the producer's first one, and is aborted too early",
+        Edit(
+            _TRANSACTION,
+            "        partitions=known.partitions | partitions,\n"
+            "        start_ms=known.start_ms if known.state is ONGOING else now_ms,\n",
+            "        partitions=known.partitions | partitions,\n"
+            "        start_ms=known.start_ms if known.start_ms != NO_TIME else now_ms,\n",
+        ),
+        on="transactions late_answers",
+        expects="fenced-alone",
+    ),
+    mutation(
+        "markers_resumed_too_early",
+        "a new coordinator sends the markers of decisions in its log that are not committed",
+        Edit(
+            _SHARD,
+            "        self.when_loaded(self._resume_markers, now_ms)\n",
+            "        self._resume_markers(now_ms)\n",
+        ),
+        on="transactions late_answers",
+        expects="marker-undecided",
+    ),
+    mutation(
         "timed_out_write_dropped",
         "a coordinator's write that was late never takes effect, though its log has it",
         Edit(_LOG_SHARD, "        if error not in _MAY_BE_IN_LOG:\n", "        if error:\n"),
