@@ -36,6 +36,8 @@ class Setting(StrEnum):
     TASKS_SENT_ONCE = "a lost answer with a streams member's tasks"
     DEPOSED_COORDINATOR = "an answer of a deposed coordinator"
     REMOVED_IN_ELR = "an ELR of removed replicas alone"
+    ELR_CLEARED = "min.insync.replicas changed in an outage"
+    RECREATED = "a commit from before the topic was created again"
     DELAYED_COMMIT = "a commit delayed by a fault rule"
     COPIED = "records copied by a fault rule"
     ALTERED = "fetched records altered by a fault rule"
@@ -58,6 +60,8 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.TASKS_SENT_ONCE: Cause.TASKS_SENT_ONCE,
     Setting.DEPOSED_COORDINATOR: Cause.DEPOSED_COORDINATOR,
     Setting.REMOVED_IN_ELR: Cause.REMOVED_IN_ELR,
+    Setting.ELR_CLEARED: Cause.ELR_CLEARED,
+    Setting.RECREATED: Cause.RECREATED,
     Setting.DELAYED_COMMIT: Cause.FAULT_RULE,
     Setting.COPIED: Cause.FAULT_RULE,
     Setting.ALTERED: Cause.FAULT_RULE,

@@ -33,7 +33,7 @@ from kcluster.checks.verdict_words import (
     summary_lines,
 )
 from kcluster.checks.violations import ExplainedViolation, explained_violations
-from kcluster.clients.ledger import Ledger, Outcome, Partition
+from kcluster.clients.ledger import Ledger, Outcome, Partition, ReadRecord
 from kcluster.evidence.client_names import keeps_a_ledger
 from kcluster.evidence.contents import Unreadable
 from kcluster.evidence.finals import Finals, read_finals
@@ -327,18 +327,32 @@ def _since(ledger: Ledger, since_ms: int) -> Ledger:
 
 def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     """The ledger without the records of deleted topics: a topic that has the same name now need not
-    hold them."""
-    gone: dict[Partition, set[bytes | None]] = {}
-    for observed in recorder.partitions.values():
-        if observed.deleted_ms >= 0:
-            values = gone.setdefault((observed.topic, observed.partition), set())
-            for append in observed.appends:
-                values.update(value for _, value in recorder.contents.of(append.batch))
-    if not gone:
+    hold them.  A record that was sent again, and is in the present topic too, counts."""
+    if all(observed.deleted_ms < 0 for observed in recorder.partitions.values()):
         return ledger
+    gone: dict[Partition, set[bytes | None]] = {}
+    here: dict[Partition, set[bytes | None]] = {}
+    deleted_ms: dict[Partition, int] = {}
+    for observed in recorder.partitions.values():
+        partition = (observed.topic, observed.partition)
+        if observed.deleted_ms >= 0:
+            deleted_ms[partition] = max(observed.deleted_ms, deleted_ms.get(partition, 0))
+        values = (gone if observed.deleted_ms >= 0 else here).setdefault(partition, set())
+        for append in observed.appends:
+            values.update(value for _, value in recorder.contents.of(append.batch))
+
+    def is_gone(partition: Partition, value: bytes | None) -> bool:
+        is_here = value in here.get(partition, ())
+        return not is_here and value in gone.get(partition, ())
+
+    def is_of_gone(read: ReadRecord) -> bool:
+        is_early = read.at_ms <= deleted_ms.get(read.partition, -1)
+        in_gone = is_early and read.value in gone.get(read.partition, ())
+        return in_gone or is_gone(read.partition, read.value)
+
     present = ledger.without_records()
-    present.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
-    present.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
+    present.sends = [x for x in ledger.sends if not is_gone(x.partition, x.value)]
+    present.reads = [x for x in ledger.reads if not is_of_gone(x)]
     present.commits = [x for x in ledger.commits if x.partition not in gone]
     present.positions = [x for x in ledger.positions if x.partition not in gone]
     present.errors = ledger.errors

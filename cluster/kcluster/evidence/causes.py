@@ -90,6 +90,8 @@ class Cause(StrEnum):
     TASKS_SENT_ONCE = "streams-tasks-sent-once"
     DEPOSED_COORDINATOR = "deposed-coordinator"
     REMOVED_IN_ELR = "removed-replica-in-elr"
+    ELR_CLEARED = "elr-cleared"
+    RECREATED = "recreated-topic"
 
 
 MEANINGS: Final[dict[Cause, str]] = {
@@ -131,6 +133,8 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.TASKS_SENT_ONCE: "the answer with a streams member's tasks was lost; it is not repeated",
     Cause.DEPOSED_COORDINATOR: "a group's coordinator did not know of its successor, and answered",
     Cause.REMOVED_IN_ELR: "the ELR had only replicas that a reassignment had removed",
+    Cause.ELR_CLEARED: "a change of min.insync.replicas cleared the ELR, with no replica in sync",
+    Cause.RECREATED: "a group went on from an offset in a deleted topic of the same name",
 }
 
 _DEATHS: Final = {

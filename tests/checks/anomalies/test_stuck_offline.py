@@ -59,6 +59,19 @@ def test_stuck_offline__of_a_core_that_elects_no_broker_that_is_back_is_allowed_
     assert (found.name, found.allowed) == ("stuck-offline", Setting.NONE)
 
 
+@pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
+def test_stuck_offline__a_change_of_min_isr_allows_it_only_in_an_outage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    change = "  - {at: 100ms, set_config: {topics: orders, config: {min.insync.replicas: 2}}}\n"
+    monkeypatch.setattr(Partitions, "on_broker_unfenced", lambda *_: [])
+    (found,) = run(DOWN_AND_UP.replace("steps:\n", "steps:\n" + change)).verdict.anomalies
+    assert (found.name, found.allowed) == ("stuck-offline", Setting.NONE)
+    (file,) = (file for file in INCIDENTS if file.stem == "min_isr_changed_in_outage")
+    (found,) = played(file).verdict.anomalies
+    assert (found.name, found.allowed) == ("stuck-offline", Setting.ELR_CLEARED)
+
+
 def test_stuck_offline__is_not_said_of_brokers_that_stay_down() -> None:
     result = run(DOWN_AND_UP + "heal: false\n")
     assert not result.verdict.anomalies

@@ -221,6 +221,19 @@ MUTATIONS: Final = (
         expects="watermark-below-start lost-write committed-lost",
     ),
     mutation(
+        "deletes_uncommitted_records",
+        "KIP-107: a DeleteRecords up to the high watermark deletes up to the log end",
+        Edit(
+            "broker/handlers/data/delete_records.py",
+            "            target = replica.high_watermark if offset == HIGH_WATERMARK else offset\n"
+            "            if not 0 <= target <= replica.high_watermark:\n",
+            "            target = replica.log.log_end_offset if offset == HIGH_WATERMARK else offset\n"
+            "            if not 0 <= target <= replica.log.log_end_offset:\n",
+        ),
+        on="admin",
+        expects="watermark-below-start truncated-committed committed-lost lost-write",
+    ),
+    mutation(
         "acks_below_min_isr",
         "acks=all is taken by a leader whose ISR is below min.insync.replicas",
         Edit(

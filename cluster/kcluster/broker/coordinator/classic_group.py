@@ -376,8 +376,8 @@ class ClassicGroup(Group):
             return member_id
         member = self.roster.members.get(member_id)
         if member is not None:
-            self.roster.answer_both(self._broker, member, "", ErrorCode.UNKNOWN_MEMBER_ID)
             self._note_left(member_id, Departure.LEFT, leaver.reason or "")
+            self.roster.answer_both(self._broker, member, "", ErrorCode.UNKNOWN_MEMBER_ID)
         self._remove(member_id)
         return ErrorCode.NONE
 

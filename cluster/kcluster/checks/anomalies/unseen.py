@@ -21,7 +21,9 @@ from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.reads import changes_between, errors_between, read_link, reads_of
-from kcluster.evidence.lookups import Facts
+from kcluster.contract import Note
+from kcluster.events.topics import TopicDeleted
+from kcluster.evidence.lookups import Facts, of_type
 from kcluster.protocol.errors import ErrorCode
 
 
@@ -63,7 +65,30 @@ class Unseen(PartitionAnomaly):
             altered = facts.altered_fetch(entry.fact.client, entry.at_ms)
             if altered is not None and entry.fact.error == ErrorCode.CORRUPT_MESSAGE.name:
                 return Explanation([link(altered), *links], Setting.ALTERED)
+        deleted = _predecessor(facts, anomaly)
+        if deleted is not None:
+            return Explanation([link(deleted), *links], Setting.RECREATED)
         return Explanation(links)
+
+
+def _predecessor(facts: Facts, anomaly: Anomaly) -> Note | None:
+    """The deletion of a topic of the same name, if a group has an offset that its log had, and the
+    present log never had.  Kafka's coordinators delete the offsets of deleted topics, but take
+    later commits of members that do not know yet; from such an offset a member goes on at the end
+    of the present log."""
+    present = facts.recorder.present().get(anomaly.partition)
+    end = 0 if present is None else present.committed.end
+    topic = anomaly.partition[0]
+    deletions = [note for note, gone in of_type(facts.notes, TopicDeleted) if gone.topic == topic]
+    if not deletions:
+        return None
+    is_taken = any(
+        one.partition == anomaly.partition
+        and one.offset > end
+        and commit_ms(facts, one.group, one.partition, one.offset) >= deletions[-1].at_ms
+        for one in facts.ledger.commits
+    )
+    return deletions[-1] if is_taken else None
 
 
 def _around(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

@@ -155,9 +155,9 @@ class RunClients:
             for reader in present:
                 if not reader.is_idle:
                     yield facts.ReaderInTransaction(reader=reader.name)
-            for partition, end in self._ends_of(present):
+            for partition, ends in self._ends_of(present):
                 owners = [reader for reader in present if partition in reader.assignment]
-                if any(owner.position(*partition) >= end for owner in owners):
+                if any(owner.position(*partition) in ends for owner in owners):
                     continue
                 if not owners:
                     names = ", ".join(reader.name for reader in present)
@@ -167,7 +167,7 @@ class RunClients:
                         partition=partition,
                         reader=owner.name,
                         position=owner.position(*partition),
-                        end_offset=end,
+                        end_offset=ends.start,
                     )
 
     def _unshared(self) -> Iterator[Unrest]:
@@ -234,18 +234,21 @@ class RunClients:
                 wanted.update(dict.fromkeys(self._stage.partitions(topic)))
         return list(wanted)
 
-    def _ends_of(self, readers: list[WorkloadConsumer]) -> Iterator[tuple[Partition, int]]:
-        """The offset up to which each partition that readers subscribe to must be read: the log
-        end, because the high watermark lags after an election; but the high watermark if faults
-        remain, because the records above it may never be committed."""
+    def _ends_of(self, readers: list[WorkloadConsumer]) -> Iterator[tuple[Partition, range]]:
+        """The positions at which each partition that readers subscribe to is read to its end.
+
+        They begin at the log end, because the high watermark lags after an election; but at the
+        high watermark if faults remain, because the records above it may never be committed.  A
+        position beyond the log end is of a log that was truncated, or of a deleted topic: the
+        reader will take another one.
+        """
         stage, partitions = self._stage, self._subscribed(readers)
-        if not self._heals:
-            yield from ((partition, stage.high_watermark(*partition)) for partition in partitions)
-            return
         is_committed = any(one.settings.isolation_level == READ_COMMITTED for one in readers)
-        opened = stage.open_transactions(partitions) if is_committed else {}
+        opened = stage.open_transactions(partitions) if is_committed and self._heals else {}
         for partition in partitions:
+            log_end = stage.log_end(*partition)
+            first = log_end if self._heals else stage.high_watermark(*partition)
             # Read_committed readers get no record after the start of a transaction that hangs.
             found = opened.get(partition, ())
             hanging = [each.first_offset for each in found if not each.is_owned]
-            yield partition, min([stage.log_end(*partition), *hanging])
+            yield partition, range(min([first, *hanging]), log_end + 1)

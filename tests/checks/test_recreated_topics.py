@@ -1,0 +1,90 @@
+"""Topics that are deleted and created again: what counts is in the topic that is there now."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.checks.settings import Setting
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
+
+HEAD = """\
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 2, replication_factor: 3, config: {min.insync.replicas: 2}}}
+  config:
+    broker.session.timeout.ms: 2000
+    broker.heartbeat.interval.ms: 400
+    offsets.topic.num.partitions: 1
+    group.initial.rebalance.delay.ms: 0
+"""
+GROUP = """\
+workload:
+  producers: {topic: orders, name: shop, rate: 7/s, in_flight: 1}
+  consumers:
+    topics: orders
+    name: old
+    group: classic
+    members: MEMBERS
+    config: {session.timeout.ms: 6000, heartbeat.interval.ms: 1000}
+"""
+
+
+def run(text: str, seed: int = 1) -> RunResult:
+    return run_scenario(Scenario.parse(HEAD + text), "virtual", seed)
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_recreated__a_record_that_is_sent_again_to_the_new_topic_is_no_phantom(seed: int) -> None:
+    """Its first attempt is in the deleted topic, and its second one in the topic that is there
+    now."""
+    result = run(
+        """\
+workload:
+  producers:
+    topic: orders
+    name: shop
+    rate: 7/s
+    in_flight: 1
+    config: {request.timeout.ms: 1500, delivery.timeout.ms: 60000}
+duration: 6s
+steps:
+  - {at: 5s, kill: 1, for: 5s}
+  - {at: 6s, recreate_topic: orders}
+""",
+        seed,
+    )
+    assert (result.passed, result.verdict.counts()) == (True, {})
+    assert result.verdict.unknown == 0
+
+
+def test_recreated__a_group_that_goes_on_from_the_deleted_topic_is_told_so() -> None:
+    """A commit after the deletion is taken, because the topic has the same name; the position that
+    a member takes from it is beyond the new log, so it goes on at the end of that."""
+    result = run(
+        GROUP.replace("MEMBERS", "1")
+        + """\
+duration: 5s
+steps:
+  - {at: 2s, add_partitions: {topic: orders, to: 3}}
+  - {at: 3s, recreate_topic: orders}
+  - {at: 4800ms, evict: {group: classic, member: all}}
+"""
+    )
+    found = {(one.name, one.allowed) for one in result.verdict.anomalies}
+    assert found == {("unseen", Setting.RECREATED)}
+
+
+def test_evicted__members_that_wait_for_a_rebalance_have_left() -> None:
+    """Their waiting JoinGroups are answered UNKNOWN_MEMBER_ID."""
+    result = run(
+        GROUP.replace("MEMBERS", "2")
+        + """\
+duration: 9s
+steps:
+  - {at: 5s, kill: client old-2, for: 1s}
+  - {at: 9s, evict: {group: classic, member: all}}
+"""
+    )
+    assert result.verdict.violations == ()
