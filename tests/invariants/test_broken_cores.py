@@ -14,6 +14,7 @@ from kcluster.broker.coordinator.share_state.share_states import ShareStates
 from kcluster.broker.coordinator.share_state.state import StateBatch
 from kcluster.broker.coordinator.transactions.coordinator import TransactionCoordinator
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
+from kcluster.broker.handlers.data import list_offsets
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.share import share_partition
 from kcluster.broker.share.in_flight import ACQUIRED
@@ -551,3 +552,27 @@ def test_compaction__that_drops_the_last_batch_of_a_producer(
     result = run(QUIET)
     assert names(result) == {"sequence-compacted"}
     assert len(places(result)) == 2, "nobody knows the batch that is sent again"
+
+
+NEW_LEADER = """\
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload:
+  producers: {topic: orders, rate: 100/s}
+  consumers: {partitions: orders-0, name: newest, reset: latest, start: 1900ms}
+duration: 3s
+steps:
+  - {at: 1200ms, slow: {nodes: 1, others: 2, latency: 20ms, one_way: true}, for: 325ms}
+  - {at: 1525ms, kill: 1}
+  - {at: 1525ms, isolate: {nodes: 2, others: 3}, for: 1s}
+"""
+"""Broker 2 did not get the last high watermark of broker 1, and cannot have one of its own."""
+
+
+def test_leader__that_lists_an_end_below_what_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KIP-207: a consumer that asks for the end must not get one that lies before its records."""
+    assert run(NEW_LEADER).passed
+    monkeypatch.setattr(list_offsets, "_watermark_is_of_this_epoch", lambda _: True)
+    result = run(NEW_LEADER)
+    assert names(result) == {"listed-too-low"}
+    (found,) = result.verdict.violations
+    assert found.text.startswith("listed end ")

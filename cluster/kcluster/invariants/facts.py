@@ -27,6 +27,7 @@ class Measure(StrEnum):
     COMMITTED_END = "committed up to"
     ACKED = "acked offset"
     READ = "read offset"
+    LISTED = "listed end"
     GENERATION = "generation"
     MEMBER_EPOCH = "member epoch"
     BROKER_EPOCH = "broker epoch"

@@ -78,6 +78,7 @@ from kcluster.invariants.rules import (
     is_behind_unclean,
     joins_lacking,
     leader_violations,
+    listed_too_low,
     members_behind,
     membership_violations,
     producer_violations,
@@ -604,6 +605,12 @@ class Invariants:
         old = self._replicas.get(replica)
         if old is not None and answer.records[-1].last_offset >= old.partition.committed.end:
             self._report(now_ms, old, read_too_soon(old.partition, replica, answer))
+
+    def check_listed(self, now_ms: int, replica: Replica, end_offset: int) -> None:
+        """Check the end of a partition that ListOffsets has given a consumer in this step."""
+        old = self._replicas.get(replica)
+        if old is not None:
+            self._report(now_ms, old, listed_too_low(old.partition, replica, end_offset))
 
 
 def _record_move(now_ms: int, old: ObservedReplica, replica: Replica) -> None:

@@ -1,7 +1,7 @@
 """The rules as pure functions: from a replica, a registration or a log to its violations.
 
 Owns: the definition of each invariant of state.  Never: keeps state (observed.py does), knows a
-cluster.  Kafka: the specs of KIP-101, KIP-497, KIP-966.
+cluster.  Kafka: the specs of KIP-101, KIP-207, KIP-497, KIP-966.
 """
 
 from __future__ import annotations
@@ -367,6 +367,18 @@ def read_too_soon(
         if batch.last_offset >= end:
             read = f.OutOfBounds(f.Measure.READ, batch.last_offset, _COMMITTED_END, end)
             yield "read-uncommitted", read
+
+
+def listed_too_low(observed: ObservedPartition, replica: Replica, listed: int) -> Broken:
+    """An end of the log that the newest leader has given a consumer, below what was committed when
+    the consumer asked (KIP-207)."""
+    end = observed.committed.end
+    if (
+        listed < end
+        and replica.leader_epoch >= observed.newest_epoch
+        and not is_behind_unclean(observed, replica)
+    ):
+        yield "listed-too-low", f.OutOfBounds(f.Measure.LISTED, listed, _COMMITTED_END, end)
 
 
 def aborted_reads(log: Log, answer: m.ShareFetchResponse.PartitionData) -> Broken:

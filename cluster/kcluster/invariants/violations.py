@@ -97,6 +97,7 @@ VIOLATIONS: Final = {
     " was open",
     "ack-before-commit": "acks=all was answered, but the records are not committed",
     "livelock": "nodes and clients went on for ever at one moment, so the run was ended there",
+    "listed-too-low": "ListOffsets gave a consumer an end below what was committed when it asked",
     "read-uncommitted": "a consumer received records that are not committed",
 }
 """The meaning of every invariant, by the name of its violation."""

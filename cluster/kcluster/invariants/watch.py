@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kcluster.broker.coordinator.share_state.state import SharePartition
+from kcluster.broker.handlers.data.list_offsets import CONSUMER_ID, LATEST, READ_COMMITTED
 from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.broker.replication.replicas import Replicas
@@ -58,6 +59,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
+_LIST_OFFSETS: Final = int(ApiKey.LIST_OFFSETS)
 _SHARE_FETCH: Final = int(ApiKey.SHARE_FETCH)
 _OF_DATA: Final = (_FETCH, _PRODUCE)
 _OF_COORDINATORS: Final = INTERNAL_TOPICS
@@ -353,10 +355,38 @@ class Watch:
         elif not reply.is_of_rule:
             self._check_decided(reply, now_ms)
             self.invariants.check_promises(node_id, reply, self._leader_epoch, now_ms)
-            if request.api_key == ApiKey.END_TXN and reply.body and not reply.body.error_code:
+            if request.api_key == _LIST_OFFSETS:
+                self._check_listed(node_id, reply, now_ms)
+            elif request.api_key == ApiKey.END_TXN and reply.body and not reply.body.error_code:
                 self._ended.append(reply)
             elif request.api_key == ApiKey.OFFSET_FETCH and request.body.require_stable:
                 self._note_offsets(node_id, reply.body)
+
+    def _check_listed(self, broker: int, reply: Reply, now_ms: int) -> None:
+        """Check the ends of partitions that a consumer is given, by what was committed before this
+        step."""
+        request = reply.request
+        node, asked = self._processes[broker].last_broker, request.body
+        if (
+            node is None
+            or request is not self._event  # a rule has delayed the answer
+            or request.api_version < 1
+            or asked.replica_id != CONSUMER_ID
+            or asked.isolation_level == READ_COMMITTED
+        ):
+            return
+        wanted = {
+            (topic.name, one.partition_index)
+            for topic in asked.topics
+            for one in topic.partitions
+            if one.timestamp == LATEST
+        }
+        for topic in reply.body.topics if wanted and reply.body is not None else ():
+            for row in topic.partitions:
+                if not row.error_code and (topic.name, row.partition_index) in wanted:
+                    replica = _by_name(node.replicas, topic.name, row.partition_index)
+                    if replica is not None:
+                        self.invariants.check_listed(now_ms, replica, row.offset)
 
     def _note_offsets(self, node_id: int, body: m.OffsetFetchResponse) -> None:
         for group in body.groups:

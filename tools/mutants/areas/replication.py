@@ -409,4 +409,15 @@ MUTATIONS: Final = (
         on="followers",
         expects="read-uncommitted",
     ),
+    mutation(
+        "kip207_old_watermark_listed",
+        "KIP-207: a new leader lists offsets before its high watermark has reached its epoch",
+        Edit(
+            "broker/handlers/data/list_offsets.py",
+            "    return replica.high_watermark >= replica.leader_epoch_start_offset\n",
+            "    return True\n",
+        ),
+        on="segments",
+        expects="listed-too-low",
+    ),
 )
