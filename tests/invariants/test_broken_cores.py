@@ -28,6 +28,8 @@ from kcluster.partition.disk import Disk
 from kcluster.partition.log import compaction
 from kcluster.partition.replica import FollowerProgress, Replica
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.batches import DELETE_HORIZON_BIT
+from kcluster.protocol.records.records import read_records
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
@@ -576,3 +578,37 @@ def test_leader__that_lists_an_end_below_what_is_committed(monkeypatch: pytest.M
     assert names(result) == {"listed-too-low"}
     (found,) = result.verdict.violations
     assert found.text.startswith("listed end ")
+
+
+TOMBSTONES = """\
+topology:
+  brokers: 1
+  topics:
+    table:
+      assignment: [[1]]
+      config:
+        cleanup.policy: compact
+        segment.ms: 200
+        min.cleanable.dirty.ratio: 0.01
+        delete.retention.ms: 1000
+  config: {log.cleaner.backoff.ms: 300}
+workload: {producers: {topic: table, rate: 20/s, keys: 50, tombstones: 50%}}
+duration: 4s
+"""
+
+
+def test_compaction__that_keeps_tombstones_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KAFKA-8522: each cleaning began the time again after which a tombstone goes."""
+    assert run(TOMBSTONES).passed
+    sound = compaction._clean_batch
+
+    def clean_batch(batch: Any, work: Any) -> Any:
+        left = sound(batch, work)
+        if left is None or not left.attributes & DELETE_HORIZON_BIT:
+            return left
+        return compaction._rebuild(left, read_records(left), work.tombstone_ms)
+
+    monkeypatch.setattr(compaction, "_clean_batch", clean_batch)
+    result = run(TOMBSTONES)
+    assert names(result) == {"batch-altered"}
+    assert "another delete horizon" in result.verdict.violations[0].text

@@ -6,6 +6,8 @@ from typing import Any
 
 from kcluster.invariants.compacted import (
     altered,
+    horizon_moved,
+    horizons_of,
     last_of_producers,
     newest_of_keys,
     newest_removed,
@@ -144,6 +146,22 @@ def test_sequence__when_a_later_batch_was_lost() -> None:
     appended = appends(found)
     del found.batches[2]
     assert last_of_producers(appended, found) == {}
+
+
+def test_horizon__of_the_cleaned_part_stays() -> None:
+    found = committed(
+        build_batch([Record(0, 0, b"a", None, ())], leader_epoch=4, delete_horizon_ms=900),
+        build_batch([Record(0, 0, b"b", None, ())], leader_epoch=4, delete_horizon_ms=950),
+    )
+    log = log_of(found, 0, 1)
+    log.first_dirty_offset = 1
+    horizons = horizons_of(log)
+    assert horizons == {(0, 4): 900}
+    log.first_dirty_offset = 2
+    assert horizon_moved(horizons, horizons_of(log)) is None
+    assert horizon_moved(horizons, {}) is None, "the tombstone has gone"
+    assert horizon_moved(horizons, {(0, 5): 990}) is None, "another leader's batch"
+    assert horizon_moved(horizons, {(0, 4): 990}) == BatchAltered(0, "delete horizon")
 
 
 def test_altered__a_batch_may_lose_records_and_nothing_else() -> None:

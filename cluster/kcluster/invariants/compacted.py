@@ -7,8 +7,9 @@ was changed.  Never: cleans a log (partition/log/compaction.py does), looks how 
 Kafka: no counterpart; the promise of cleanup.policy=compact.
 
 Records of aborted and of open transactions do not count: they make no older record of their key
-superfluous.  A tombstone may go when it is older than delete.retention.ms, and so may everything
-below the log start.  A replica that copies the log later knows of a producer what its batches say.
+superfluous.  A tombstone may go when it is older than delete.retention.ms, from a time on that its
+batch keeps, and so may everything below the log start.  A replica that copies the log later knows
+of a producer what its batches say.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Final
 from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept, SequenceRemoved
 from kcluster.invariants.observed import Append, Committed
 from kcluster.partition.log.log import Log
-from kcluster.protocol.records.batches import Batch, InvalidRecords
+from kcluster.protocol.records.batches import DELETE_HORIZON_BIT, Batch, InvalidRecords
 from kcluster.protocol.records.markers import read_marker
 from kcluster.protocol.records.records import read_records
 
@@ -128,6 +129,29 @@ def _difference(batch: Batch, wanted: Batch) -> str:
     before = {record.offset: record for record in read_records(wanted)}
     is_part = all(before.get(record.offset) == record for record in read_records(batch))
     return "" if is_part else "record"
+
+
+def horizons_of(log: Log) -> dict[tuple[int, int], int]:
+    """The times at which tombstones in the cleaned part of a log may go, by the base offset and
+    the leader epoch of their batch."""
+    found: dict[tuple[int, int], int] = {}
+    for batch in log.batches_from(log.log_start_offset):
+        if batch.last_offset >= log.first_dirty_offset:
+            break
+        if batch.attributes & DELETE_HORIZON_BIT:
+            found[batch.base_offset, batch.leader_epoch] = batch.base_timestamp
+    return found
+
+
+def horizon_moved(
+    before: Mapping[tuple[int, int], int], after: Mapping[tuple[int, int], int]
+) -> BatchAltered | None:
+    """The first batch of one log whose tombstones may go at another time than before: the first
+    cleaning sets that time for good (KIP-534)."""
+    for place, horizon_ms in before.items():
+        if after.get(place, horizon_ms) != horizon_ms:
+            return BatchAltered(place[0], "delete horizon")
+    return None
 
 
 def newest_of_keys(committed: Committed, tombstones_from: int) -> list[int]:

@@ -27,6 +27,8 @@ from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
 from kcluster.invariants.compacted import (
     altered,
+    horizon_moved,
+    horizons_of,
     last_of_producers,
     newest_removed,
     older_kept,
@@ -91,6 +93,7 @@ from kcluster.invariants.rules import (
 from kcluster.invariants.shares import STATE_ANSWERS, LedBy, SharePromises
 from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
+from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica, Role
 from kcluster.protocol import messages as m
 from kcluster.protocol.names import (
@@ -413,6 +416,8 @@ class Invariants:
                 continue
             log, watermark = replica.log, replica.high_watermark
             end = log.log_end_offset
+            if log.first_dirty_offset != old.first_dirty_offset:
+                self._observe_cleaning(now_ms, old, log)
             moved = end != old.log_end_offset or watermark != old.high_watermark
             if (
                 replica.registration is not old.registration
@@ -466,6 +471,14 @@ class Invariants:
         old.high_watermark = watermark
         _record_move(now_ms, old, replica)
 
+    def _observe_cleaning(self, now_ms: int, old: ObservedReplica, log: Log) -> None:
+        """Observe that a log was cleaned, or truncated below what was cleaned."""
+        old.first_dirty_offset = log.first_dirty_offset
+        before, old.horizons = old.horizons, horizons_of(log)
+        moved = horizon_moved(before, old.horizons)
+        if moved is not None:
+            self._report(now_ms, old, [("batch-altered", moved)])
+
     def _observe_first(
         self, now_ms: int, broker: int, life: int, replica: Replica, request: Request | None
     ) -> None:
@@ -482,6 +495,7 @@ class Invariants:
         old.log = log = replica.log
         old.log_end_offset = log.log_end_offset
         old.log_start_offset = log.log_start_offset
+        old.first_dirty_offset = log.first_dirty_offset
         # The records on the disk at the start of the process are not compared yet.
         old.high_watermark = min(log.log_start_offset, replica.high_watermark)
         self._compare(now_ms, old, replica, request)

@@ -79,8 +79,9 @@ class ObservedReplica:
     """The last observed state of a replica.  `log` is the live log itself."""
 
     __slots__ = (
-        "broker", "epoch_starts", "high_watermark", "leader_epoch", "life", "log", "log_end_offset",
-        "log_start_offset", "partition", "partition_epoch", "registration", "role",
+        "broker", "epoch_starts", "first_dirty_offset", "high_watermark", "horizons",
+        "leader_epoch", "life", "log", "log_end_offset", "log_start_offset", "partition",
+        "partition_epoch", "registration", "role",
     )  # fmt: skip
 
     def __init__(self, partition: ObservedPartition, broker: int, life: int) -> None:
@@ -97,6 +98,10 @@ class ObservedReplica:
         self.log_start_offset = 0
         self.epoch_starts: tuple[int, ...] = ()
         """The starts of the log's leader epochs, as the object that the log had."""
+        self.first_dirty_offset = 0
+        self.horizons: dict[tuple[int, int], int] = {}
+        """The delete horizons in the part of the log that was cleaned, by the base offset and the
+        leader epoch of the batch."""
 
 
 class ObservedPartition:

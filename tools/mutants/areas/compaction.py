@@ -196,6 +196,17 @@ MUTATIONS: Final = (
         " isr-not-replicas",
     ),
     mutation(
+        "kafka8522_tombstones_stay",
+        "KAFKA-8522: each cleaning that sees a tombstone starts its delete.retention.ms again",
+        Edit(
+            _COMPACTION,
+            "    if horizon_ms is None and any(record.value is None for record in retained):\n",
+            "    if any(record.value is None for record in retained):\n",
+        ),
+        on="compaction",
+        expects="batch-altered",
+    ),
+    mutation(
         "removed_stay_in_isr",
         "KIP-455: a replica that a reassignment removes stays in the ISR",
         Edit(
