@@ -612,3 +612,26 @@ def test_compaction__that_keeps_tombstones_for_ever(monkeypatch: pytest.MonkeyPa
     result = run(TOMBSTONES)
     assert names(result) == {"batch-altered"}
     assert "another delete horizon" in result.verdict.violations[0].text
+
+
+ONE_IS_ENOUGH = """\
+topology:
+  brokers: 3
+  profile: fast
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 5s
+steps:
+  - {at: 1s, stop: "2, 3", for: 3s}
+  - {at: 2s, set_config: {topics: orders, config: {min.insync.replicas: 1}}}
+"""
+"""From the second step on, broker 1 commits records that 2 and 3 do not have."""
+
+
+def test_elr__that_outlives_a_change_of_min_isr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KIP-966: with another min.insync.replicas, who was eligible may lack committed records."""
+    assert run(ONE_IS_ENOUGH).passed
+    monkeypatch.setattr(elections, "clear_elr", lambda _: None)
+    result = run(ONE_IS_ENOUGH)
+    assert names(result) == {"elr-needless"}
+    assert "are in the ELR, though enough are in the ISR: [1]" in result.verdict.violations[0].text

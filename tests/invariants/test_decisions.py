@@ -9,6 +9,7 @@ import pytest
 from kcluster.invariants.decisions import (
     eligible_newcomers,
     ended_early,
+    needless_elr,
     outdated_proposal,
     proposals_in,
     unfenced_behind,
@@ -116,6 +117,14 @@ def test_reassignment__ends_with_what_it_needs_in_sync(
     new = registration(**({"partition_epoch": 6} | changes))
     expected = [f"reassigned-early: {late}"] if late else []
     assert [_text(one) for one in ended_early(new, old)] == expected
+
+
+def test_elr__is_empty_beside_enough_in_sync_replicas() -> None:
+    partition = registration(isr=(1,), elr=(2, 3))
+    assert list(needless_elr(partition, 2)) == []
+    (problem,) = needless_elr(partition, 1)
+    assert _text(problem) == "elr-needless: [2, 3] are in the ELR, though enough are in the ISR: [1]"
+    assert list(needless_elr(registration(isr=(1,)), 1)) == []
 
 
 def test_newcomer__is_not_eligible() -> None:

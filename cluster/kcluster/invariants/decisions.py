@@ -1,7 +1,7 @@
 """What the controller may decide about replicas and brokers.
 
 Owns: the rules for an ISR that it accepts, a broker that it unfences, a reassignment that it ends,
-and a replica that it calls eligible.  Never: keeps state, looks at a log.  Kafka: the checks of
+and replicas that it calls eligible.  Never: keeps state, looks at a log.  Kafka: the checks of
 ReplicationControlManager.alterPartition (KIP-497, KIP-841, KIP-903), BrokerHeartbeatManager
 (KIP-631), PartitionReassignmentReplicas (KIP-455), the ELR (KIP-966).
 
@@ -83,6 +83,14 @@ def ended_early(new: PartitionRegistration, old: PartitionRegistration) -> Itera
     late = tuple(broker for broker in needed if broker not in new.isr)
     if late:
         yield "reassigned-early", f.Misplaced(late, f.Fault.NOT_IN_SYNC, tuple(new.isr))
+
+
+def needless_elr(registration: PartitionRegistration, min_isr: int) -> Iterator[Problem]:
+    """An ELR beside an ISR that is large enough to commit without it.  `min_isr`:
+    min.insync.replicas; a change of it empties the ELR (Kafka: ClearElrRecord)."""
+    isr, elr = tuple(registration.isr), tuple(registration.elr)
+    if elr and len(isr) >= min_isr:
+        yield "elr-needless", f.Misplaced(elr, f.Fault.NEEDLESS, isr)
 
 
 def eligible_newcomers(new: PartitionRegistration, old: PartitionRegistration) -> Iterator[Problem]:

@@ -46,6 +46,7 @@ class Fault(StrEnum):
     FENCED = "are fenced, the ISR is"
     NOT_IN_SYNC = "were needed in the ISR, which is"
     NEWCOMER = "were no replicas before; the replicas were"
+    NEEDLESS = "are in the ELR, though enough are in the ISR:"
 
 
 class Observed(Struct, frozen=True, tag_field="kind", tag=kind_of):

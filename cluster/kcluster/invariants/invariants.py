@@ -25,19 +25,12 @@ from kcluster.events.partitions import BecameFollower, LeaderChange
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
-from kcluster.invariants.compacted import (
-    altered,
-    horizon_moved,
-    horizons_of,
-    last_of_producers,
-    newest_removed,
-    older_kept,
-    sequence_removed,
-)
+from kcluster.invariants import compacted
 from kcluster.invariants.coordinators import Coordinators, Shard, knows_all, unstable_offsets
 from kcluster.invariants.decisions import (
     eligible_newcomers,
     ended_early,
+    needless_elr,
     outdated_proposal,
     unfenced_behind,
 )
@@ -104,6 +97,7 @@ from kcluster.protocol.names import (
 from kcluster.protocol.records.batches import Batch
 from kcluster.timers import NEVER_MS
 
+UNKNOWN_MIN_ISR: Final = 2**31 - 1
 _LEADER: Final = Role.LEADER
 
 
@@ -300,25 +294,25 @@ class Invariants:
             registration = observed.registration
             if registration is None or observed.deleted_ms >= 0 or not observed.clean_offset():
                 continue
-            last = last_of_producers(observed.appends, observed.committed)
+            last = compacted.last_of_producers(observed.appends, observed.committed)
             for broker in registration.isr:
                 replica = observed.replicas.get(broker)
                 if replica is None:
                     continue
-                kept = older_kept(replica.log)
+                kept = compacted.older_kept(replica.log)
                 if kept is not None:
                     self._report(now_ms, replica, [("older-kept", kept)])
                 if observed.unclean_epoch >= 0:
                     continue  # what was committed before it may have been cleaned, and then lost
                 oldest_ms = now_ms - observed.delete_retention_ms
                 young = observed.appended_after(oldest_ms)
-                removed = newest_removed(observed.committed, replica.log, young)
+                removed = compacted.newest_removed(observed.committed, replica.log, young)
                 if removed is not None:
                     self._report(now_ms, replica, [("newest-compacted", removed)])
-                changed = altered(observed.committed, replica.log)
+                changed = compacted.altered(observed.committed, replica.log)
                 if changed is not None:
                     self._report(now_ms, replica, [("batch-altered", changed)])
-                sequence = sequence_removed(last, replica.log, forgotten_ms)
+                sequence = compacted.sequence_removed(last, replica.log, forgotten_ms)
                 if sequence is not None:
                     self._report(now_ms, replica, [("sequence-compacted", sequence)])
 
@@ -359,9 +353,10 @@ class Invariants:
         registration: PartitionRegistration,
         brokers: Mapping[int, BrokerRegistration],
         proposal: m.AlterPartitionRequest.PartitionData | None = None,
+        min_isr: int = UNKNOWN_MIN_ISR,
     ) -> None:
-        """Check a partition's registration at the controller against the registered brokers, and
-        against the `proposal` of an ISR that the controller has just answered."""
+        """Check a partition's registration at the controller against the registered brokers, its
+        topic's `min_isr`, and the `proposal` of an ISR that the controller has just answered."""
         observed = self.partition(topic, (registration.topic_id, registration.partition))
         old = observed.registration
         if old is not registration:
@@ -378,6 +373,7 @@ class Invariants:
                 problems = joins_lacking(observed, registration, old, brokers)
                 self._report(now_ms, observed, problems)
         self._report(now_ms, observed, membership_violations(registration, brokers))
+        self._report(now_ms, observed, needless_elr(registration, min_isr))
 
     def observe_broker(
         self, now_ms: int, registration: BrokerRegistration, applied_offset: int | None
@@ -474,8 +470,8 @@ class Invariants:
     def _observe_cleaning(self, now_ms: int, old: ObservedReplica, log: Log) -> None:
         """Observe that a log was cleaned, or truncated below what was cleaned."""
         old.first_dirty_offset = log.first_dirty_offset
-        before, old.horizons = old.horizons, horizons_of(log)
-        moved = horizon_moved(before, old.horizons)
+        before, old.horizons = old.horizons, compacted.horizons_of(log)
+        moved = compacted.horizon_moved(before, old.horizons)
         if moved is not None:
             self._report(now_ms, old, [("batch-altered", moved)])
 

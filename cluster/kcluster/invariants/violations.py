@@ -30,6 +30,7 @@ VIOLATIONS: Final = {
     "leader-not-in-isr": "the leader is not in the ISR",
     "fenced-in-isr": "a fenced broker is in the ISR",
     "elr-overlaps-isr": "a broker is in the ISR and in the ELR at once",
+    "elr-needless": "brokers are in the ELR although the ISR has min.insync.replicas members",
     "unclean-forbidden": "an unclean election, though unclean.leader.election.enable was false and"
     " no operator requested it",
     "joined-lacking": "a replica joined the ISR without having all committed records",

@@ -38,6 +38,7 @@ from kcluster.invariants.promises import forget_oldest
 from kcluster.invariants.shares import SHARE_APIS, Led
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.metadata.delta import MetadataFetchResponse
+from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import (
     BROKER_RESOURCE,
@@ -75,6 +76,7 @@ _FetchResponse: Final = m.FetchResponse
 _HeartbeatResponse: Final = m.BrokerHeartbeatResponse
 _ACKS_ALL: Final = -1
 _UNCLEAN_ENABLE: Final = "unclean.leader.election.enable"
+_MIN_ISR: Final = "min.insync.replicas"
 _NONE: Final[tuple[Replica, ...]] = ()
 
 
@@ -229,10 +231,12 @@ class Watch:
         if isinstance(event, PeerRequest) and isinstance(event.body, m.AlterPartitionRequest):
             proposals = dict(proposals_in(event.body))
         for topic in image.topics.values():
+            own = _config_in_force(image, topic.name, _MIN_ISR)
+            min_isr = node.config.min_insync_replicas if own is None else int(own)
             for partition in topic.partitions:
                 key = (partition.topic_id, partition.partition)
                 invariants.observe_metadata(
-                    now_ms, topic.name, partition, image.brokers, proposals.get(key)
+                    now_ms, topic.name, partition, image.brokers, proposals.get(key), min_isr
                 )
 
     def _applied_offset(self, broker: BrokerRegistration) -> int | None:
@@ -322,11 +326,9 @@ class Watch:
         the cluster's default, else the controller's."""
         node = self._processes[CONTROLLER_ID].last_controller
         assert node is not None, "who elects a leader has started"
-        configs = node.image.configs
-        for resource in ((TOPIC_RESOURCE, topic), (BROKER_RESOURCE, "")):
-            value = configs.get(resource, {}).get(_UNCLEAN_ENABLE)
-            if value is not None:
-                return value.strip().lower() == "true"
+        value = _config_in_force(node.image, topic, _UNCLEAN_ENABLE)
+        if value is not None:
+            return value.strip().lower() == "true"
         return node.config.unclean_leader_election_enable
 
     def _on_withheld(self, reply: Reply) -> None:
@@ -450,6 +452,15 @@ class Watch:
         if replica is None or not replica.is_leader:
             return None
         return Led(replica.topic, replica.leader_epoch, replica.log.log_start_offset)
+
+
+def _config_in_force(image: MetadataImage, topic: str, name: str) -> str | None:
+    """A topic's value of a config: its own, else the cluster's default; None: it is not set."""
+    for resource in ((TOPIC_RESOURCE, topic), (BROKER_RESOURCE, "")):
+        value = image.configs.get(resource, {}).get(name)
+        if value is not None:
+            return value
+    return None
 
 
 def _shard(node: BrokerNodeView, replica: Replica) -> Shard | None:

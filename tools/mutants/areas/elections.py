@@ -216,4 +216,15 @@ MUTATIONS: Final = (
         on="power",
         expects="stuck-offline watermark-stalled",
     ),
+    mutation(
+        "elr_outlives_min_isr",
+        "KIP-966: the ELR stays when min.insync.replicas is changed",
+        Edit(
+            _ELECTIONS,
+            "        partition, elr=(), last_known_elr=(), partition_epoch=",
+            "        partition, last_known_elr=(), partition_epoch=",
+        ),
+        on="cleaned",
+        expects="elr-needless",
+    ),
 )
