@@ -20,6 +20,7 @@ from kcluster.broker.share import share_partition
 from kcluster.broker.share.in_flight import ACQUIRED
 from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.broker.share.window import InFlightWindow
+from kcluster.controller.membership.liveness import BrokerState, Sessions
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.alter_partition import IsrProposals
 from kcluster.controller.partitions.partitions import Partitions
@@ -635,3 +636,25 @@ def test_elr__that_outlives_a_change_of_min_isr(monkeypatch: pytest.MonkeyPatch)
     result = run(ONE_IS_ENOUGH)
     assert names(result) == {"elr-needless"}
     assert "are in the ELR, though enough are in the ISR: [1]" in result.verdict.violations[0].text
+
+
+ONE_IS_DEAD = """\
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 5s
+steps: [{at: 1s, kill: 3}, {at: 3s, stop: 1, for: 1s}]
+"""
+
+
+def test_shutdown__that_waits_for_a_dead_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(ONE_IS_DEAD).passed
+
+    def lowest_active_offset(self: Sessions) -> int:
+        alive = (one for one in self.all() if one.state is not BrokerState.CONTROLLED_SHUTDOWN)
+        return min(session.metadata_offset for session in alive)
+
+    monkeypatch.setattr(Sessions, "lowest_active_offset", lowest_active_offset)
+    result = run(ONE_IS_DEAD)
+    (found,) = result.verdict.violations
+    assert found.name == "shutdown-held-back"
+    assert found.text.startswith("it may not shut down, though it leads nothing")

@@ -123,7 +123,9 @@ def test_elr__is_empty_beside_enough_in_sync_replicas() -> None:
     partition = registration(isr=(1,), elr=(2, 3))
     assert list(needless_elr(partition, 2)) == []
     (problem,) = needless_elr(partition, 1)
-    assert _text(problem) == "elr-needless: [2, 3] are in the ELR, though enough are in the ISR: [1]"
+    assert (
+        _text(problem) == "elr-needless: [2, 3] are in the ELR, though enough are in the ISR: [1]"
+    )
     assert list(needless_elr(registration(isr=(1,)), 1)) == []
 
 

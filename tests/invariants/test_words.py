@@ -45,6 +45,11 @@ TEXTS = [
     ),
     (f.EpochDiffers(4, 1, 2), "offset 4 is of epoch 2, of epoch 1 in the cache of epochs"),
     (f.ProgressKept(2, 9), "broker 2 is known to end at 9, but it has not fetched in this epoch"),
+    (
+        f.HeldBack(9),
+        "it may not shut down, though it leads nothing and all active brokers know the metadata up"
+        " to 9",
+    ),
     (f.LogLeft(b"t" * 16, 1), "partition 1 of topic id 74747474"),
     (f.BatchAltered(4, "leader epoch"), "the batch at offset 4 has another leader epoch"),
     (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),

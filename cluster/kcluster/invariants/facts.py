@@ -152,6 +152,13 @@ class ProgressKept(Observed, frozen=True):
     log_end: int
 
 
+class HeldBack(Observed, frozen=True):
+    """A broker may not shut down, although all active brokers know the metadata up to an offset,
+    by which it leads nothing."""
+
+    metadata_offset: int
+
+
 class LogLeft(Observed, frozen=True):
     """A broker has the log of a partition of which it has no replica."""
 

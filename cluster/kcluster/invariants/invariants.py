@@ -25,18 +25,12 @@ from kcluster.events.partitions import BecameFollower, LeaderChange
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
-from kcluster.invariants import compacted
+from kcluster.invariants import compacted, decisions
 from kcluster.invariants.coordinators import Coordinators, Shard, knows_all, unstable_offsets
-from kcluster.invariants.decisions import (
-    eligible_newcomers,
-    ended_early,
-    needless_elr,
-    outdated_proposal,
-    unfenced_behind,
-)
 from kcluster.invariants.facts import (
     AnsweredTwice,
     BeganWithout,
+    HeldBack,
     LeaderReplaced,
     LedBefore,
     LogLeft,
@@ -84,6 +78,7 @@ from kcluster.invariants.rules import (
     truncated_committed,
 )
 from kcluster.invariants.shares import STATE_ANSWERS, LedBy, SharePromises
+from kcluster.invariants.shutdowns import Shutdowns
 from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
@@ -129,6 +124,7 @@ class Invariants:
         self.memberships = Memberships()
         self.promises = Promises(self.memberships.owner_of)
         self.shares = SharePromises()
+        self.shutdowns = Shutdowns()
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
 
@@ -328,6 +324,10 @@ class Invariants:
                 if replica is not None:
                     self._report(now_ms, replica, epoch_violations(replica.log))
 
+    def report_held_back(self, now_ms: int, broker: int, fact: HeldBack) -> None:
+        """Report that a broker is kept from shutting down."""
+        self._report(now_ms, None, [("shutdown-held-back", fact)], broker)
+
     def report_logs_left(self, now_ms: int, broker: int, logs: Iterable[PartitionKey]) -> None:
         """Report logs of partitions that a broker does not host."""
         for key in logs:
@@ -364,16 +364,16 @@ class Invariants:
             observed.registrations.append((now_ms, registration))
             self._report(now_ms, observed, registration_violations(registration, old))
             if old is not None:
-                self._report(now_ms, observed, ended_early(registration, old))
-                self._report(now_ms, observed, eligible_newcomers(registration, old))
+                self._report(now_ms, observed, decisions.ended_early(registration, old))
+                self._report(now_ms, observed, decisions.eligible_newcomers(registration, old))
             if old is not None and proposal is not None:
-                problems = outdated_proposal(proposal, old, registration, brokers)
+                problems = decisions.outdated_proposal(proposal, old, registration, brokers)
                 self._report(now_ms, observed, problems)
             if old is not None and registration.isr != old.isr:
                 problems = joins_lacking(observed, registration, old, brokers)
                 self._report(now_ms, observed, problems)
         self._report(now_ms, observed, membership_violations(registration, brokers))
-        self._report(now_ms, observed, needless_elr(registration, min_isr))
+        self._report(now_ms, observed, decisions.needless_elr(registration, min_isr))
 
     def observe_broker(
         self, now_ms: int, registration: BrokerRegistration, applied_offset: int | None
@@ -385,7 +385,9 @@ class Invariants:
             return
         self._unfenced[broker] = epoch
         if applied_offset is not None:
-            self._report(now_ms, None, unfenced_behind(registration, applied_offset), broker)
+            self._report(
+                now_ms, None, decisions.unfenced_behind(registration, applied_offset), broker
+            )
 
     def observe_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
         """Check the offset up to which a node has applied the metadata log."""

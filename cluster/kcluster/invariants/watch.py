@@ -26,7 +26,7 @@ from kcluster.contract import (
     Request,
 )
 from kcluster.controller.node_view import ControllerNodeView
-from kcluster.events.brokers import BrokerDown
+from kcluster.events.brokers import BrokerDown, ControllerElected
 from kcluster.invariants.coordinators import Shard
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.facts import UnstableRead
@@ -73,6 +73,7 @@ _PeerRequest: Final = PeerRequest
 _PeerResponse: Final = PeerResponse
 _FetchRequest: Final = m.FetchRequest
 _FetchResponse: Final = m.FetchResponse
+_HeartbeatRequest: Final = m.BrokerHeartbeatRequest
 _HeartbeatResponse: Final = m.BrokerHeartbeatResponse
 _ACKS_ALL: Final = -1
 _UNCLEAN_ENABLE: Final = "unclean.leader.election.enable"
@@ -269,9 +270,23 @@ class Watch:
         elif isinstance(event, ConnectionClosed):
             self._on_closed(event.connection_id, now_ms)
         elif isinstance(event, PeerRequest):
-            self.invariants.shares.on_peer_request(node_id, event, self._is_newest)
+            if type(event.body) is _HeartbeatRequest:
+                self._on_heartbeat(event)
+            else:
+                self.invariants.shares.on_peer_request(node_id, event, self._is_newest)
         elif isinstance(event, PeerResponse):
-            self.invariants.check_share_states(node_id, event, now_ms)
+            if type(event.body) is _HeartbeatResponse:
+                held_back = self.invariants.shutdowns.on_answer(node_id, event)
+                if held_back is not None:
+                    self.invariants.report_held_back(now_ms, node_id, held_back)
+            else:
+                self.invariants.check_share_states(node_id, event, now_ms)
+
+    def _on_heartbeat(self, request: PeerRequest) -> None:
+        """Note a broker's heartbeat, before the controller knows of it."""
+        if self._controller is not None:
+            image = self._controller.image
+            self.invariants.shutdowns.on_heartbeat(request.request_id, request.body, image)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         self.invariants.replies.on_request(node_id, request, now_ms)
@@ -289,7 +304,9 @@ class Watch:
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note, self._unclean_enabled)
         event = note.event
-        if isinstance(event, BrokerDown):
+        if isinstance(event, ControllerElected):
+            self.invariants.shutdowns.on_new_controller()
+        elif isinstance(event, BrokerDown):
             self.check_last_step()  # before its disk changes
             node = self._processes[event.broker].last_broker
             epoch = NO_EPOCH if node is None else node.epoch

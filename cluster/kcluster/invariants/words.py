@@ -52,7 +52,7 @@ def observed_text(fact: f.Observed) -> str:
             return _membership_text(fact)
         case f.ReadOfAborted() | f.HeldBy() | f.NotLoaded():
             return _share_text(fact)
-        case f.AnsweredTwice() | f.Unanswered() | f.Stall() | f.OverdueTransaction():
+        case f.AnsweredTwice() | f.Unanswered() | f.Stall() | f.OverdueTransaction() | f.HeldBack():
             return _progress_text(fact)
         case f.TimeStoodStill():
             return fact.steps
@@ -178,8 +178,13 @@ def _share_text(fact: f.ReadOfAborted | f.HeldBy | f.NotLoaded) -> str:
             return f"offset {fact.offset} was delivered by {led}"
 
 
-def _progress_text(fact: f.AnsweredTwice | f.Unanswered | f.Stall | f.OverdueTransaction) -> str:
+def _progress_text(
+    fact: f.AnsweredTwice | f.Unanswered | f.Stall | f.OverdueTransaction | f.HeldBack,
+) -> str:
     match fact:
+        case f.HeldBack():
+            known = f"all active brokers know the metadata up to {fact.metadata_offset}"
+            return f"it may not shut down, though it leads nothing and {known}"
         case f.AnsweredTwice():
             return f"request {fact.correlation_id} of connection {fact.connection_id}"
         case f.Unanswered():

@@ -217,6 +217,17 @@ MUTATIONS: Final = (
         expects="stuck-offline watermark-stalled",
     ),
     mutation(
+        "shutdown_waits_for_fenced",
+        "KAFKA-14996 in kind: a controlled shutdown waits for fenced brokers' metadata, too",
+        Edit(
+            _LIVENESS,
+            "                if session.state is BrokerState.UNFENCED\n",
+            "                if session.state is not BrokerState.CONTROLLED_SHUTDOWN\n",
+        ),
+        on="resized moves data",
+        expects="shutdown-held-back",
+    ),
+    mutation(
         "elr_outlives_min_isr",
         "KIP-966: the ELR stays when min.insync.replicas is changed",
         Edit(
