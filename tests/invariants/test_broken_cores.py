@@ -15,6 +15,7 @@ from kcluster.broker.coordinator.share_state.state import StateBatch
 from kcluster.broker.coordinator.transactions.coordinator import TransactionCoordinator
 from kcluster.broker.coordinator.transactions.markers import MarkerSender
 from kcluster.broker.handlers.data import list_offsets
+from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.share import share_partition
 from kcluster.broker.share.in_flight import ACQUIRED
@@ -658,3 +659,34 @@ def test_shutdown__that_waits_for_a_dead_broker(monkeypatch: pytest.MonkeyPatch)
     (found,) = result.verdict.violations
     assert found.name == "shutdown-held-back"
     assert found.text.startswith("it may not shut down, though it leads nothing")
+
+
+METADATA_IS_LATE = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  config: {replica.lag.time.max.ms: 500, controller.quorum.request.timeout.ms: 8000}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 8s
+steps:
+  - {at: 2s, isolate: {nodes: 1, others: 3}, for: 1500ms}
+  - {at: 2s, node_rule: {topic: __cluster_metadata, from: 1, of: reply, delay: 10s}, for: 4s}
+"""
+"""Broker 3 leaves the ISR and comes back, and then its leader gets the metadata without it."""
+
+
+def test_leader__that_takes_back_an_isr_it_was_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KAFKA-13790 in kind: the answer to AlterPartition overtakes the metadata."""
+    assert run(METADATA_IS_LATE).passed
+    sound = MetadataPublisher._adopt
+
+    def adopt(self: Any, topic: str, new: Any, cause: Any, now_ms: int) -> None:
+        replica = self._replicas.get(new.topic_id, new.partition)
+        if replica is not None and new.leader == replica.broker_id:
+            self._lead(replica, new, now_ms)
+        else:
+            sound(self, topic, new, cause, now_ms)
+
+    monkeypatch.setattr(MetadataPublisher, "_adopt", adopt)
+    result = run(METADATA_IS_LATE)
+    assert names(result) == {"epoch-back"}

@@ -217,6 +217,20 @@ MUTATIONS: Final = (
         expects="stuck-offline watermark-stalled",
     ),
     mutation(
+        "metadata_takes_isr_back",
+        "KAFKA-13790 in kind: late metadata replaces the newer ISR of an AlterPartition's answer",
+        Edit(
+            "broker/publisher.py",
+            "        elif new.partition_epoch < replica.registration.partition_epoch:\n"
+            "            # The leader knows a later ISR by the answer to its AlterPartition.  Kafka:\n"
+            "            # Partition.makeLeader.\n"
+            "            return\n",
+            "",
+        ),
+        on="flapping",
+        expects="epoch-back",
+    ),
+    mutation(
         "shutdown_waits_for_fenced",
         "KAFKA-14996 in kind: a controlled shutdown waits for fenced brokers' metadata, too",
         Edit(
