@@ -22,6 +22,7 @@ from kcluster.broker.share.in_flight import ACQUIRED
 from kcluster.broker.share.share_partitions import SharePartitions
 from kcluster.broker.share.window import InFlightWindow
 from kcluster.controller.membership.liveness import BrokerState, Sessions
+from kcluster.controller.membership.membership import Membership
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.alter_partition import IsrProposals
 from kcluster.controller.partitions.partitions import Partitions
@@ -690,3 +691,30 @@ def test_leader__that_takes_back_an_isr_it_was_told_of(monkeypatch: pytest.Monke
     monkeypatch.setattr(MetadataPublisher, "_adopt", adopt)
     result = run(METADATA_IS_LATE)
     assert names(result) == {"epoch-back"}
+
+
+BOTH_DIE = """\
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 6s
+steps:
+  - {at: 1s, kill: 3, for: 4s}
+  - {at: 1010ms, kill: controller, for: 100ms}
+"""
+
+
+def test_broker__that_died_with_the_controller_and_is_never_fenced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(BOTH_DIE).passed
+    sound = Membership.take_over
+
+    def take_over(self: Membership, now_ms: int) -> None:
+        sound(self, now_ms)
+        for session in self.sessions.all():
+            session.last_contact_ms = None
+
+    monkeypatch.setattr(Membership, "take_over", take_over)
+    result = run(BOTH_DIE)
+    assert names(result) == {"silent-unfenced"}
+    assert result.verdict.violations[0].text.endswith(" ms, and it is not fenced")

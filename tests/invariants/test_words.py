@@ -50,6 +50,7 @@ TEXTS = [
         "it may not shut down, though it leads nothing and all active brokers know the metadata up"
         " to 9",
     ),
+    (f.Silent(100, 2_900), "no heartbeat for 2800 ms, and it is not fenced"),
     (f.LogLeft(b"t" * 16, 1), "partition 1 of topic id 74747474"),
     (f.BatchAltered(4, "leader epoch"), "the batch at offset 4 has another leader epoch"),
     (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),

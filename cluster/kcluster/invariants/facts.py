@@ -159,6 +159,14 @@ class HeldBack(Observed, frozen=True):
     metadata_offset: int
 
 
+class Silent(Observed, frozen=True):
+    """A broker that is not fenced has sent the controller nothing since its last heartbeat, or
+    since the controller is active."""
+
+    since_ms: int
+    until_ms: int
+
+
 class LogLeft(Observed, frozen=True):
     """A broker has the log of a partition of which it has no replica."""
 

@@ -30,17 +30,18 @@ from kcluster.invariants.coordinators import Coordinators, Shard, knows_all, uns
 from kcluster.invariants.facts import (
     AnsweredTwice,
     BeganWithout,
-    HeldBack,
     LeaderReplaced,
     LedBefore,
     LogLeft,
     Measure,
+    Observed,
     OverdueTransaction,
     Stall,
     TimeStoodStill,
     UnstableRead,
     WentBack,
 )
+from kcluster.invariants.heartbeats import Heartbeats
 from kcluster.invariants.memberships import Memberships
 from kcluster.invariants.observed import (
     NO_EPOCH,
@@ -78,7 +79,6 @@ from kcluster.invariants.rules import (
     truncated_committed,
 )
 from kcluster.invariants.shares import STATE_ANSWERS, LedBy, SharePromises
-from kcluster.invariants.shutdowns import Shutdowns
 from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
@@ -124,7 +124,7 @@ class Invariants:
         self.memberships = Memberships()
         self.promises = Promises(self.memberships.owner_of)
         self.shares = SharePromises()
-        self.shutdowns = Shutdowns()
+        self.heartbeats = Heartbeats()
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
 
@@ -324,9 +324,9 @@ class Invariants:
                 if replica is not None:
                     self._report(now_ms, replica, epoch_violations(replica.log))
 
-    def report_held_back(self, now_ms: int, broker: int, fact: HeldBack) -> None:
-        """Report that a broker is kept from shutting down."""
-        self._report(now_ms, None, [("shutdown-held-back", fact)], broker)
+    def report_broker(self, now_ms: int, broker: int, name: str, fact: Observed) -> None:
+        """Report that the controller has not ended a broker's shutdown, or its session."""
+        self._report(now_ms, None, [(name, fact)], broker)
 
     def report_logs_left(self, now_ms: int, broker: int, logs: Iterable[PartitionKey]) -> None:
         """Report logs of partitions that a broker does not host."""

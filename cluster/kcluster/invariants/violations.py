@@ -44,6 +44,8 @@ VIOLATIONS: Final = {
     "unfenced-behind": "a broker was unfenced before it had applied its own registration",
     "shutdown-held-back": "a broker in controlled shutdown was not told to shut down, though it led"
     " nothing and all active brokers knew that",
+    "silent-unfenced": "a broker was not fenced although the controller, which was active, got no"
+    " heartbeat from it for longer than a session lasts",
     "reassigned-early": "a reassignment ended before the replicas that it needs were in the ISR",
     "eligible-newcomer": "a broker that has just become a replica was in the ISR or the ELR",
     "producers-differ": "a log's table of idempotent producers is not the one that its records"

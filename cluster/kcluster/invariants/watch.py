@@ -26,6 +26,7 @@ from kcluster.contract import (
     Request,
 )
 from kcluster.controller.node_view import ControllerNodeView
+from kcluster.deaths import ProcessState
 from kcluster.events.brokers import BrokerDown, ControllerElected
 from kcluster.invariants.coordinators import Shard
 from kcluster.invariants.decisions import proposals_in
@@ -271,22 +272,22 @@ class Watch:
             self._on_closed(event.connection_id, now_ms)
         elif isinstance(event, PeerRequest):
             if type(event.body) is _HeartbeatRequest:
-                self._on_heartbeat(event)
+                self._on_heartbeat(event, now_ms)
             else:
                 self.invariants.shares.on_peer_request(node_id, event, self._is_newest)
         elif isinstance(event, PeerResponse):
             if type(event.body) is _HeartbeatResponse:
-                held_back = self.invariants.shutdowns.on_answer(node_id, event)
+                held_back = self.invariants.heartbeats.on_answer(node_id, event)
                 if held_back is not None:
-                    self.invariants.report_held_back(now_ms, node_id, held_back)
+                    self.invariants.report_broker(now_ms, node_id, "shutdown-held-back", held_back)
             else:
                 self.invariants.check_share_states(node_id, event, now_ms)
 
-    def _on_heartbeat(self, request: PeerRequest) -> None:
+    def _on_heartbeat(self, request: PeerRequest, now_ms: int) -> None:
         """Note a broker's heartbeat, before the controller knows of it."""
         if self._controller is not None:
-            image = self._controller.image
-            self.invariants.shutdowns.on_heartbeat(request.request_id, request.body, image)
+            image, heartbeats = self._controller.image, self.invariants.heartbeats
+            heartbeats.on_heartbeat(request.request_id, request.body, image, now_ms)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         self.invariants.replies.on_request(node_id, request, now_ms)
@@ -305,7 +306,7 @@ class Watch:
         self.invariants.on_note(note, self._unclean_enabled)
         event = note.event
         if isinstance(event, ControllerElected):
-            self.invariants.shutdowns.on_new_controller()
+            self.invariants.heartbeats.on_new_controller(note.at_ms)
         elif isinstance(event, BrokerDown):
             self.check_last_step()  # before its disk changes
             node = self._processes[event.broker].last_broker
@@ -313,9 +314,15 @@ class Watch:
             self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
 
     def _look_around(self, now_ms: int) -> None:
-        """Look for stalls and overdue transactions; called from time to time, between two steps."""
-        controller = self._processes[CONTROLLER_ID].last_controller
+        """Look for stalls, overdue transactions and silent brokers; called from time to time,
+        between two steps."""
+        process = self._processes[CONTROLLER_ID]
+        controller = process.last_controller
         if controller is not None:
+            image = controller.image if process.state is ProcessState.UP else None
+            timeout_ms = controller.config.broker_session_timeout_ms
+            for broker, fact in self.invariants.heartbeats.look(now_ms, image, timeout_ms):
+                self.invariants.report_broker(now_ms, broker, "silent-unfenced", fact)
             self._overdue.look(now_ms, controller.image)
             if now_ms >= self._stalls_at_ms:
                 self._stalls_at_ms = now_ms + LOOK_EVERY_MS

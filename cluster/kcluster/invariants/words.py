@@ -52,10 +52,10 @@ def observed_text(fact: f.Observed) -> str:
             return _membership_text(fact)
         case f.ReadOfAborted() | f.HeldBy() | f.NotLoaded():
             return _share_text(fact)
-        case f.AnsweredTwice() | f.Unanswered() | f.Stall() | f.OverdueTransaction() | f.HeldBack():
+        case f.AnsweredTwice() | f.Unanswered() | f.Stall() | f.OverdueTransaction():
             return _progress_text(fact)
-        case f.TimeStoodStill():
-            return fact.steps
+        case f.HeldBack() | f.Silent() | f.TimeStoodStill():
+            return _silence_text(fact)
     raise AssertionError(f"no words for {fact}")
 
 
@@ -178,13 +178,19 @@ def _share_text(fact: f.ReadOfAborted | f.HeldBy | f.NotLoaded) -> str:
             return f"offset {fact.offset} was delivered by {led}"
 
 
-def _progress_text(
-    fact: f.AnsweredTwice | f.Unanswered | f.Stall | f.OverdueTransaction | f.HeldBack,
-) -> str:
+def _silence_text(fact: f.HeldBack | f.Silent | f.TimeStoodStill) -> str:
     match fact:
+        case f.TimeStoodStill():
+            return fact.steps
         case f.HeldBack():
             known = f"all active brokers know the metadata up to {fact.metadata_offset}"
             return f"it may not shut down, though it leads nothing and {known}"
+        case f.Silent():
+            return f"no heartbeat for {fact.until_ms - fact.since_ms} ms, and it is not fenced"
+
+
+def _progress_text(fact: f.AnsweredTwice | f.Unanswered | f.Stall | f.OverdueTransaction) -> str:
+    match fact:
         case f.AnsweredTwice():
             return f"request {fact.correlation_id} of connection {fact.connection_id}"
         case f.Unanswered():

@@ -217,6 +217,19 @@ MUTATIONS: Final = (
         expects="stuck-offline watermark-stalled",
     ),
     mutation(
+        "failover_forgets_sessions",
+        "KAFKA-15183 in kind: a new active controller starts no sessions for unfenced brokers, so"
+        " one that died with the last controller is never fenced",
+        Edit(
+            _MEMBERSHIP,
+            "            if not registration.fenced:\n"
+            "                session.last_contact_ms = now_ms\n",
+            "",
+        ),
+        on="controller",
+        expects="silent-unfenced",
+    ),
+    mutation(
         "metadata_takes_isr_back",
         "KAFKA-13790 in kind: late metadata replaces the newer ISR of an AlterPartition's answer",
         Edit(

@@ -1,0 +1,126 @@
+"""What the controller must make of heartbeats, and of their absence: a broker that is silent is
+fenced, and a controlled shutdown ends when nothing is left to wait for.
+
+Owns: what brokers have told the controller and when, the heartbeats whose answer must say that the
+broker may shut down, and the brokers that are silent for too long.  Never: changes anything, looks
+at the controller's sessions.  Kafka: BrokerHeartbeatManager; KAFKA-14996, KAFKA-15183.
+
+A broker that shuts down waits until it leads nothing, and until every active broker has applied the
+metadata that says so.  It does not wait for brokers that are fenced or shut down themselves.  For
+a new controller, each session begins when it becomes active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcluster.contract import PeerResponse
+from kcluster.invariants.facts import HeldBack, Silent
+from kcluster.metadata.image import MetadataImage
+from kcluster.protocol import messages as m
+
+
+class Heartbeats:
+    """The heartbeats of one run.  `look` is called from time to time."""
+
+    __slots__ = ("_active_since_ms", "_contacts", "_due", "_found", "_silent", "_told")
+
+    def __init__(self) -> None:
+        self._told: dict[int, tuple[int, int]] = {}
+        """(broker epoch, metadata offset) of the newest heartbeat, by broker."""
+        self._contacts: dict[tuple[int, int], int] = {}
+        """The time of the newest heartbeat, by broker and broker epoch."""
+        self._active_since_ms = -1
+        """The time since when a controller is active; -1: it is not."""
+        self._due: dict[int, tuple[int, HeldBack]] = {}
+        """The request id of the newest heartbeat that must end each broker's shutdown."""
+        self._silent: dict[int, int] = {}
+        """The brokers that were silent for too long at the last look, each with its last sign of
+        life."""
+        self._found: set[tuple[str, int, int]] = set()
+        """What was found in a broker epoch, and is not reported again."""
+
+    def on_new_controller(self, now_ms: int) -> None:
+        """Forget what the last controller was told."""
+        self._told.clear()
+        self._contacts.clear()
+        self._due.clear()
+        self._active_since_ms = now_ms
+
+    def on_heartbeat(
+        self,
+        request_id: int,
+        heartbeat: m.BrokerHeartbeatRequest,
+        image: MetadataImage,
+        now_ms: int,
+    ) -> None:
+        """Record a heartbeat that arrives at the controller, which knows `image`."""
+        broker, offset = heartbeat.broker_id, heartbeat.current_metadata_offset
+        self._told[broker] = (heartbeat.broker_epoch, offset)
+        self._contacts[broker, heartbeat.broker_epoch] = now_ms
+        known = image.brokers.get(broker)
+        if (
+            known is not None
+            and known.epoch == heartbeat.broker_epoch
+            and known.in_controlled_shutdown
+            and not known.fenced
+            and heartbeat.want_shut_down
+            and ("held back", broker, known.epoch) not in self._found
+            and self._all_know(image)
+            and not _is_needed(broker, image)
+        ):
+            self._due[broker] = (request_id, HeldBack(image.offset))
+
+    def on_answer(self, broker: int, answer: PeerResponse) -> HeldBack | None:
+        """What an answer to a heartbeat breaks when it arrives at its broker; None if nothing."""
+        request_id, held_back = self._due.get(broker, (-1, None))
+        if request_id != answer.request_id:
+            return None
+        del self._due[broker]
+        body: m.BrokerHeartbeatResponse = answer.body
+        if body.error_code or body.should_shut_down:
+            return None
+        self._found.add(("held back", broker, self._told[broker][0]))
+        return held_back
+
+    def look(
+        self, now_ms: int, image: MetadataImage | None, timeout_ms: int
+    ) -> Iterator[tuple[int, Silent]]:
+        """The brokers that are not fenced although they were silent for longer than a session
+        lasts, now and at the last look.  `image`: None while no controller runs."""
+        if image is None:
+            self._active_since_ms = -1
+            self._silent = {}
+            return
+        if self._active_since_ms < 0:
+            self._active_since_ms = now_ms
+        before, self._silent = self._silent, {}
+        for broker, known in image.brokers.items():
+            if known.fenced:
+                continue
+            contact_ms = self._contacts.get((broker, known.epoch), -1)
+            since_ms = max(contact_ms, self._active_since_ms)
+            if now_ms - since_ms <= timeout_ms:
+                continue
+            self._silent[broker] = since_ms
+            place = ("silent", broker, known.epoch)
+            if before.get(broker) == since_ms and place not in self._found:
+                self._found.add(place)
+                yield broker, Silent(since_ms, now_ms)
+
+    def _all_know(self, image: MetadataImage) -> bool:
+        """Whether every active broker has told the controller that it knows the newest metadata."""
+        return all(
+            self._told.get(one.broker_id, (-1, -1)) >= (one.epoch, image.offset)
+            for one in image.brokers.values()
+            if one.is_active
+        )
+
+
+def _is_needed(broker: int, image: MetadataImage) -> bool:
+    """Whether a broker leads a partition, or is in an ISR that it leaves later."""
+    return any(
+        partition.leader == broker or broker in partition.isr
+        for topic in image.topics.values()
+        for partition in topic.partitions
+    )
