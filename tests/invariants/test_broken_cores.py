@@ -9,6 +9,7 @@ from msgspec import structs
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.log_shard import LogShard
+from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.share_state import state as share_state
 from kcluster.broker.coordinator.share_state.share_states import ShareStates
 from kcluster.broker.coordinator.share_state.state import StateBatch
@@ -30,12 +31,15 @@ from kcluster.controller.partitions.reassigning import Assignment, Completed
 from kcluster.partition.disk import Disk
 from kcluster.partition.log import compaction
 from kcluster.partition.replica import FollowerProgress, Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import DELETE_HORIZON_BIT
 from kcluster.protocol.records.records import read_records
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
+from tests.rig.stage import Stage
 
 pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
 
@@ -184,6 +188,61 @@ def test_transactions__whose_markers_come_late_are_found(monkeypatch: pytest.Mon
     (found, *_) = result.verdict.violations
     assert "decided, without its markers, for" in found.text
     assert "stuck-transaction" not in result.verdict.counts()
+
+
+PROCESSED = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}, bills: {assignment: [[1, 2, 3]]}}
+  config: {offsets.topic.num.partitions: 1}
+workload:
+  producers: {topic: orders, rate: 20/s, stop: 3s}
+  processors: {topic: orders, to: bills, group: billing}
+duration: 4s
+"""
+
+
+def test_marker__that_a_group_coordinator_confirms_before_it_is_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """KAFKA-17507: the next transaction found the offsets of this one still open."""
+    assert run(PROCESSED).passed
+    sound = GroupShard.append_marker
+
+    def append_marker(self: GroupShard, producer: Any, *rest: Any) -> None:
+        *others, on_done, now_ms = rest
+        sound(self, producer, *others, lambda *_: None, now_ms)
+        on_done(ErrorCode.NONE, now_ms)
+
+    monkeypatch.setattr(GroupShard, "append_marker", append_marker)
+    result = run(PROCESSED)
+    assert names(result) == {"marker-before-commit"}
+    (first, *_) = result.verdict.violations
+    assert first.subject.startswith("__consumer_offsets-0 on broker ")
+
+
+def test_marker__that_an_administrator_is_told_of_before_it_is_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    marker = m.WriteTxnMarkersRequest.WritableTxnMarker(
+        producer_id=7,
+        producer_epoch=0,
+        topics=[m.WriteTxnMarkersRequest.WritableTxnMarkerTopic("orders", [0])],
+    )
+    found = []
+    for is_broken in (False, True):
+        stage = Stage()
+        hand = stage.hand()
+        if is_broken:
+            monkeypatch.setattr(Replica, "acks_reached", lambda *_: ErrorCode.NONE)
+        request = m.WriteTxnMarkersRequest(markers=[marker])
+        hand.wire.send(1, ApiKey.WRITE_TXN_MARKERS, 1, request)
+        stage.run_for(500)
+        stage.recorder.check_last_step()
+        (answer,) = hand.answers
+        assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode.NONE
+        found.append([one.name for one in stage.recorder.invariants.violations])
+    assert found == [[], ["marker-before-commit"]]
 
 
 SHORT_RULE = """\

@@ -101,6 +101,10 @@ TEXTS = [
         "abort marker of producer 7 (epoch 3, coordinator epoch 2) at offset 9",
     ),
     (
+        f.EarlyMarker(7, 3, True, 5),
+        "the commit marker of producer 7, epoch 3, was confirmed; it is not committed up to 5",
+    ),
+    (
         f.UnverifiedBatch(7, 3, 9, ""),
         "a transaction of producer 7, epoch 3, begins at offset 9; at its coordinator it is"
         " unknown",

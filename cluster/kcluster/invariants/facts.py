@@ -365,6 +365,15 @@ class MarkerStrays(Observed, frozen=True):
     offset: int
 
 
+class EarlyMarker(Observed, frozen=True):
+    """A marker that was confirmed before it was committed."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    committed_end: int
+
+
 class UnverifiedBatch(Observed, frozen=True):
     """A batch that begins a transaction in a log; `state`: that of its transactional id then, ""
     for none."""

@@ -3,7 +3,7 @@ fenced, and a controlled shutdown ends when nothing is left to wait for.
 
 Owns: what brokers have told the controller and when, the heartbeats whose answer must say that the
 broker may shut down, and the brokers that are silent for too long.  Never: changes anything, looks
-at the controller's sessions.  Kafka: BrokerHeartbeatManager; KAFKA-14996, KAFKA-15183.
+at the controller's sessions.  Kafka: BrokerHeartbeatManager.
 
 A broker that shuts down waits until it leads nothing, and until every active broker has applied the
 metadata that says so.  It does not wait for brokers that are fenced or shut down themselves.  For

@@ -42,6 +42,7 @@ from kcluster.invariants.facts import (
     WentBack,
 )
 from kcluster.invariants.heartbeats import Heartbeats
+from kcluster.invariants.markers import MARKER_ANSWER, EarlyAnswer, MarkerAnswers
 from kcluster.invariants.memberships import Memberships
 from kcluster.invariants.observed import (
     NO_EPOCH,
@@ -121,6 +122,7 @@ class Invariants:
         self.appended = ProducerRules(self.coordinators.decisions)
         self._of_producers: list[tuple[ObservedReplica, Batch]] = []
         """The batches of producers that were appended in this step."""
+        self.markers = MarkerAnswers()
         self.memberships = Memberships()
         self.promises = Promises(self.memberships.owner_of)
         self.shares = SharePromises()
@@ -241,11 +243,23 @@ class Invariants:
         if old is not None:
             self._report(now_ms, old, aborted_reads(replica.log, answer))
 
-    def check_share_states(self, node: int, response: PeerResponse, now_ms: int) -> None:
-        """Check an answer that has arrived at a node, if it is a share coordinator's."""
+    def check_peer_response(self, node: int, response: PeerResponse, now_ms: int) -> None:
+        """Check an answer that has arrived at a node, if it is a share coordinator's, or about
+        markers."""
         if isinstance(response.body, STATE_ANSWERS):
             for broken in self.shares.on_peer_response(node, response):
                 self._report_promise(now_ms, broken, response.source)
+        elif isinstance(response.body, MARKER_ANSWER):
+            early = self.markers.on_peer_response(node, response)
+            self._report_early_markers(now_ms, response.source, early)
+
+    def check_markers(self, broker: int, reply: Reply, now_ms: int) -> None:
+        """Check a broker's answer to an administrator who has sent markers."""
+        self._report_early_markers(now_ms, broker, self.markers.on_reply(reply))
+
+    def _report_early_markers(self, now_ms: int, broker: int, early: Iterable[EarlyAnswer]) -> None:
+        for partition, fact in early:
+            self._report(now_ms, partition, [("marker-before-commit", fact)], broker)
 
     def _forget_groups(self) -> None:
         """Forget what groups were told, because a disk has lost records."""

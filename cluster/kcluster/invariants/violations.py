@@ -89,6 +89,7 @@ VIOLATIONS: Final = {
     "coordinator-epoch-back": "a leader appended a marker of a coordinator that was replaced",
     "marker-undecided": "a marker says what no coordinator has decided",
     "marker-of-last": "a late marker ended a transaction that began after its own",
+    "marker-before-commit": "a leader confirmed a marker that is not committed",
     "batch-unverified": "a transaction began in a log, though its coordinator had none open there",
     "coordinator-differs": "a coordinator holds something else than its log says",
     "ended-otherwise": "the end of a transaction was confirmed, and its coordinator has decided"

@@ -33,7 +33,8 @@ from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.facts import UnstableRead
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
-from kcluster.invariants.observed import NO_EPOCH
+from kcluster.invariants.markers import Leading
+from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.promises import forget_oldest
 from kcluster.invariants.shares import SHARE_APIS, Led
@@ -76,6 +77,7 @@ _FetchRequest: Final = m.FetchRequest
 _FetchResponse: Final = m.FetchResponse
 _HeartbeatRequest: Final = m.BrokerHeartbeatRequest
 _HeartbeatResponse: Final = m.BrokerHeartbeatResponse
+_MarkersRequest: Final = m.WriteTxnMarkersRequest
 _ACKS_ALL: Final = -1
 _UNCLEAN_ENABLE: Final = "unclean.leader.election.enable"
 _MIN_ISR: Final = "min.insync.replicas"
@@ -103,6 +105,8 @@ class Watch:
         self._answered: list[Reply] = []
         self._ended: list[Reply] = []
         """The answers of this step that confirm the end of a transaction."""
+        self._marked: list[Reply] = []
+        """The answers of this step to administrators who have sent markers."""
         self._given: list[tuple[Replica, m.OffsetFetchResponse, list[UnstableRead]]] = []
         """The answers of this step with offsets that an open transaction might change before it."""
         self._committed_reads: dict[Request, int] = {}
@@ -171,6 +175,10 @@ class Watch:
                 replica = self._home(node_id, body.transactional_id, TRANSACTION_STATE_TOPIC)
                 if replica is not None:
                     invariants.check_end(self._stepped_ms, replica, node_id, body)
+        if self._marked:
+            marked, self._marked = self._marked, []
+            for reply in marked:
+                invariants.check_markers(node_id, reply, self._stepped_ms)
         if self._given:
             given, self._given = self._given, []
             for replica, body, unstable in given:
@@ -271,23 +279,26 @@ class Watch:
         elif isinstance(event, ConnectionClosed):
             self._on_closed(event.connection_id, now_ms)
         elif isinstance(event, PeerRequest):
-            if type(event.body) is _HeartbeatRequest:
-                self._on_heartbeat(event, now_ms)
-            else:
-                self.invariants.shares.on_peer_request(node_id, event, self._is_newest)
+            self._on_peer_request(node_id, event, now_ms)
         elif isinstance(event, PeerResponse):
             if type(event.body) is _HeartbeatResponse:
                 held_back = self.invariants.heartbeats.on_answer(node_id, event)
                 if held_back is not None:
                     self.invariants.report_broker(now_ms, node_id, "shutdown-held-back", held_back)
             else:
-                self.invariants.check_share_states(node_id, event, now_ms)
+                self.invariants.check_peer_response(node_id, event, now_ms)
 
-    def _on_heartbeat(self, request: PeerRequest, now_ms: int) -> None:
-        """Note a broker's heartbeat, before the controller knows of it."""
-        if self._controller is not None:
-            image, heartbeats = self._controller.image, self.invariants.heartbeats
-            heartbeats.on_heartbeat(request.request_id, request.body, image, now_ms)
+    def _on_peer_request(self, node_id: int, request: PeerRequest, now_ms: int) -> None:
+        """Record a node's request before the other node knows of it."""
+        invariants, kind = self.invariants, type(request.body)
+        if kind is _HeartbeatRequest:
+            if self._controller is not None:
+                image, heartbeats = self._controller.image, invariants.heartbeats
+                heartbeats.on_heartbeat(request.request_id, request.body, image, now_ms)
+        elif kind is _MarkersRequest:
+            invariants.markers.on_peer_request(request, self._leading(node_id))
+        else:
+            invariants.shares.on_peer_request(node_id, request, self._is_newest)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         self.invariants.replies.on_request(node_id, request, now_ms)
@@ -295,6 +306,7 @@ class Watch:
         if request.api_key == ApiKey.WRITE_TXN_MARKERS:
             for marker in request.body.markers:
                 self.invariants.appended.on_forced(marker.producer_id)
+            self.invariants.markers.on_request(request, self._leading(node_id))
         self.invariants.memberships.on_request(node_id, request, self._leader_epoch, now_ms)
         if request.api_key in SHARE_APIS:
             self.invariants.shares.on_request(node_id, request, self._led_by, now_ms)
@@ -385,6 +397,8 @@ class Watch:
                 self._check_listed(node_id, reply, now_ms)
             elif request.api_key == ApiKey.END_TXN and reply.body and not reply.body.error_code:
                 self._ended.append(reply)
+            elif request.api_key == ApiKey.WRITE_TXN_MARKERS:
+                self._marked.append(reply)
             elif request.api_key == ApiKey.OFFSET_FETCH and request.body.require_stable:
                 self._note_offsets(node_id, reply.body)
 
@@ -437,6 +451,18 @@ class Watch:
         partition = coordinator_partition(key, len(topic.partitions))
         replica = node.replicas.get(topic.topic_id, partition)
         return replica if replica is not None and replica.is_leader else None
+
+    def _leading(self, broker: int) -> Leading:
+        """How to find the partitions that a broker leads."""
+        node = self._processes[broker].last_broker
+
+        def leading(topic: str, index: int) -> tuple[Replica, ObservedPartition] | None:
+            replica = None if node is None else _by_name(node.replicas, topic, index)
+            if replica is None or not replica.is_leader:
+                return None
+            return replica, self.invariants.partition(topic, replica.key)
+
+        return leading
 
     def _is_newest(self, broker: int, group: str, topic_id: bytes, partition: int) -> bool:
         """Whether a broker is the newest coordinator of a share partition's state."""

@@ -46,7 +46,7 @@ def observed_text(fact: f.Observed) -> str:
             return _promise_text(fact)
         case f.HeldDiffers() | f.OtherwiseEnded() | f.UnstableRead():
             return _coordinator_text(fact)
-        case f.ProducerWentBack() | f.MarkerStrays() | f.UnverifiedBatch():
+        case f.ProducerWentBack() | f.MarkerStrays() | f.EarlyMarker() | f.UnverifiedBatch():
             return _appended_text(fact)
         case f.StaleRequest() | f.GivenAway() | f.PlaceLost() | f.Overdue():
             return _membership_text(fact)
@@ -108,7 +108,9 @@ def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit | f.Fe
             return f"{fact.error} to {producer}, whose transactional id no other producer has"
 
 
-def _appended_text(fact: f.ProducerWentBack | f.MarkerStrays | f.UnverifiedBatch) -> str:
+def _appended_text(
+    fact: f.ProducerWentBack | f.MarkerStrays | f.EarlyMarker | f.UnverifiedBatch,
+) -> str:
     producer = f"producer {fact.producer_id}"
     match fact:
         case f.ProducerWentBack():
@@ -117,6 +119,10 @@ def _appended_text(fact: f.ProducerWentBack | f.MarkerStrays | f.UnverifiedBatch
             result = "commit" if fact.is_commit else "abort"
             epochs = f"epoch {fact.producer_epoch}, coordinator epoch {fact.coordinator_epoch}"
             return f"{result} marker of {producer} ({epochs}) at offset {fact.offset}"
+        case f.EarlyMarker():
+            result = "commit" if fact.is_commit else "abort"
+            marker = f"the {result} marker of {producer}, epoch {fact.producer_epoch}"
+            return f"{marker}, was confirmed; it is not committed up to {fact.committed_end}"
         case f.UnverifiedBatch():
             begins = f"a transaction of {producer}, epoch {fact.producer_epoch}, begins"
             state = fact.state or "unknown"

@@ -281,6 +281,21 @@ MUTATIONS: Final = (
         expects="coordinator-differs processed-twice committed-offset-back",
     ),
     mutation(
+        "kafka17507_answered_at_append",
+        "KAFKA-17507: the group coordinator answers a marker before it is committed and its"
+        " offsets are applied",
+        Edit(
+            _GROUP_SHARD,
+            "        self.append_batch(batch, apply, settled, now_ms)\n\n    def _apply_pending(",
+            "        if self.append_batch(batch, apply, ignore_outcome, now_ms):\n"
+            "            settled(ErrorCode.NONE, now_ms)\n"
+            "        else:\n"
+            "            settled(ErrorCode.NOT_COORDINATOR, now_ms)\n\n    def _apply_pending(",
+        ),
+        on="transactions late_answers",
+        expects="marker-before-commit",
+    ),
+    mutation(
         "offsets_not_unstable",
         "KIP-447: offsets that an open transaction may change are read as if they were stable",
         Edit(
