@@ -30,6 +30,7 @@ from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.partitions.reassigning import Assignment, Completed
 from kcluster.partition.disk import Disk
 from kcluster.partition.log import compaction
+from kcluster.partition.producers import ProducerStates
 from kcluster.partition.replica import FollowerProgress, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -243,6 +244,32 @@ def test_marker__that_an_administrator_is_told_of_before_it_is_committed(
         assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode.NONE
         found.append([one.name for one in stage.recorder.invariants.violations])
     assert found == [[], ["marker-before-commit"]]
+
+
+DELETED = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {segment.ms: 100, retention.ms: 1000}}}
+  config: {log.initial.task.delay.ms: 100, log.retention.check.interval.ms: 100}
+workload:
+  producers: {topic: orders, rate: 20/s, transactions: {every: 10, abort: 100%}}
+duration: 5s
+steps: [{at: 4s, move: {partition: orders-0, to: 2}}]
+"""
+"""Segments are shorter than transactions, so that the log begins within one that was aborted."""
+
+
+def test_aborted_transaction__within_which_a_log_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last records were read as if it had been committed."""
+    assert run(DELETED).passed
+    sound = ProducerStates.forget_snapshots_before
+
+    def forget_snapshots_before(self: ProducerStates, start_offset: int) -> None:
+        sound(self, start_offset)
+        self.aborted = [one for one in self.aborted if one.first_offset >= start_offset]
+
+    monkeypatch.setattr(ProducerStates, "forget_snapshots_before", forget_snapshots_before)
+    assert names(run(DELETED)) == {"transactions-differ"}
 
 
 SHORT_RULE = """\

@@ -90,6 +90,17 @@ MUTATIONS: Final = (
         " processed-twice",
     ),
     mutation(
+        "aborted_cut_by_log_start",
+        "a log start inside of an aborted transaction takes it out of the index of aborted ones",
+        Edit(
+            _PRODUCERS,
+            "if one.last_offset >= start_offset]",
+            "if one.first_offset >= start_offset]",
+        ),
+        on="segments",
+        expects="transactions-differ aborted-read",
+    ),
+    mutation(
         "aborted_index_truncated",
         "a truncation forgets the aborted transactions before the last snapshot",
         Edit(
