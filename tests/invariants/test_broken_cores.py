@@ -246,6 +246,38 @@ def test_marker__that_an_administrator_is_told_of_before_it_is_committed(
     assert found == [[], ["marker-before-commit"]]
 
 
+SILENT = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  config: {producer.id.expiration.ms: 1000, producer.id.expiration.check.interval.ms: 200}
+workload:
+  producers:
+    - {topic: orders, name: shop, rate: 20/s, transactions: {every: 10, timeout: 3s}}
+    - {topic: orders, name: plain, rate: 5/s}
+  consumers: {partitions: orders-0, isolation: read_committed}
+duration: 8s
+steps: [{at: 2100ms, kill: client shop}]
+"""
+"""A producer dies in the middle of a transaction, and would be forgotten before its timeout."""
+
+
+def test_transaction__whose_producer_is_forgotten_while_it_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(SILENT).passed
+
+    def remove_expired(self: ProducerStates, now_ms: int, expiration_ms: int) -> None:
+        self.states = {
+            producer_id: state
+            for producer_id, state in self.states.items()
+            if now_ms - state.last_timestamp < expiration_ms
+        }
+
+    monkeypatch.setattr(ProducerStates, "remove_expired", remove_expired)
+    assert set(run(SILENT).verdict.counts()) == {"unseen"}
+
+
 DELETED = """\
 topology:
   brokers: 3

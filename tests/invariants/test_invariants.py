@@ -17,14 +17,17 @@ from kcluster.invariants.rules import (
     first_lacking,
     joins_lacking,
     leader_violations,
+    producer_violations,
     registration_violations,
     replica_violations,
 )
 from kcluster.invariants.violations import VIOLATIONS
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
+from kcluster.partition.producers import ProducerStates
 from kcluster.partition.replica import Replica
 from kcluster.principals import BrokerEndpoint
+from kcluster.protocol.records.batches import parse_batches
 from kcluster.protocol.records.records import Record, build_batch
 
 
@@ -210,6 +213,36 @@ def test_epochs__the_cache_has_those_of_the_records() -> None:
     observed.registration = registration(replicas=(1, 2))
     invariants.check_epochs(9)
     assert names(invariants) == ["epochs-differ"]
+
+
+def log_of_two_batches() -> tuple[Log, ProducerStates]:
+    """Batches of producer 7 at 1,000 and at 3,000 ms, and a table that knows the second one."""
+    log, table = Log(b"t" * 16, 0), ProducerStates()
+    for at_ms, sequence in ((1_000, 0), (3_000, 1)):
+        encoded = build_batch(
+            [Record(0, at_ms, None, b"v", ())],
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+        (batch,) = parse_batches(encoded)
+        batch.base_offset = batch.last_offset = sequence
+        log.append_as_follower([batch])
+    table.update(batch)
+    return log, table
+
+
+@pytest.mark.parametrize(
+    ("expiration_ms", "violations"), [(2_500, []), (2_501, ["producers-differ"])]
+)
+def test_producers__that_came_back_may_have_lost_what_they_sent_before(
+    expiration_ms: int, violations: list[str]
+) -> None:
+    log, table = log_of_two_batches()
+    assert [name for name, _ in producer_violations(log, 3_500, 2_501)] == []
+    log.producer_table = table
+    found = producer_violations(log, 3_500, expiration_ms)
+    assert [name for name, _ in found] == violations
 
 
 def test_cleaned__offsets_that_were_truncated_are_not() -> None:

@@ -257,7 +257,8 @@ def joins_lacking(
 
 def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
     """Differences between the table of producers, with its transactions, and a replay of the log.
-    Deleted records may still be known; producers that were silent for `expiration_ms` need not be.
+    Deleted records may still be known; producers that were silent for `expiration_ms` need not be,
+    nor what they had sent before.
     A compacted log is not replayed."""
     producers = log.producer_table
     if producers is None or log.first_dirty_offset > log.log_start_offset:
@@ -273,7 +274,9 @@ def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
             if now_ms - wanted.last_timestamp >= expiration_ms:
                 continue
             yield "producers-differ", f.ProducerDiffers(producer, None, _end(wanted))
-        elif _sequences(state, start) != _sequences(wanted, start):
+        elif _sequences(state, start) != _sequences(wanted, start) and not _is_rest(
+            state, wanted, now_ms - expiration_ms
+        ):
             yield "producers-differ", f.ProducerDiffers(producer, _end(state), _end(wanted))
     for producer, state in known.items():
         kept = any(batch.first_offset >= start for batch in state.batches)
@@ -313,6 +316,20 @@ def _sequences(state: ProducerState, start: int) -> tuple[object, ...]:
         if batch.first_offset >= start
     )
     return state.producer_epoch, state.next_sequence, batches
+
+
+def _is_rest(known: ProducerState, replayed: ProducerState, forgotten_ms: int) -> bool:
+    """Whether a table lacks only batches of a producer that were the last ones it knew at a time up
+    to `forgotten_ms`, so that it may have forgotten the producer before the rest came."""
+    kept = len(known.batches)
+    rest = replayed.batches[len(replayed.batches) - kept :]
+    lacking = replayed.batches[: len(replayed.batches) - kept]
+    return (
+        known.producer_epoch == replayed.producer_epoch
+        and kept < len(replayed.batches)
+        and known.batches == rest
+        and lacking[-1].timestamp <= forgotten_ms
+    )
 
 
 def _end(state: ProducerState) -> f.ProducerEnd:

@@ -192,6 +192,19 @@ MUTATIONS: Final = (
         expects="marker-of-last torn-transaction swapped-transaction aborted-read lost-write",
     ),
     mutation(
+        "expired_with_open_transaction",
+        "a silent producer expires although its transaction is open, which holds the last stable"
+        " offset back for ever",
+        Edit(
+            _PRODUCERS,
+            "            if state.transaction_first_offset is None\n"
+            "            and now_ms - state.last_timestamp >= expiration_ms\n",
+            "            if now_ms - state.last_timestamp >= expiration_ms\n",
+        ),
+        on="verification",
+        expects="hanging-transaction transaction-overdue unseen transactions-differ",
+    ),
+    mutation(
         "verification_survives_marker",
         "KIP-890: a batch is appended after the marker that ended its transaction",
         Edit(
