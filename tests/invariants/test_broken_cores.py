@@ -191,6 +191,30 @@ def test_transactions__whose_markers_come_late_are_found(monkeypatch: pytest.Mon
     assert "stuck-transaction" not in result.verdict.counts()
 
 
+REFUSED = """\
+topology:
+  brokers: 3
+  topics:
+    orders: {assignment: [[1, 2, 3]]}
+    __transaction_state: {assignment: [[2, 3, 1]], config: {min.insync.replicas: 2}}
+workload:
+  producers: {topic: orders, rate: 20/s, stop: 2500ms, transactions: {every: 10}}
+duration: 9s
+steps:
+  - {at: 2400ms, node_rule: {api: WriteTxnMarkers, of: reply, delay: 1s}, for: 2s}
+  - {at: 2800ms, stop: followers(__transaction_state-0), for: 1500ms}
+"""
+"""The coordinator learns that its markers are written when its log has too few replicas."""
+
+
+def test_transaction__whose_completion_is_refused_and_not_written_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(REFUSED).passed
+    monkeypatch.setattr(MarkerSender, "complete_later", lambda *_: None)
+    assert names(run(REFUSED)) == {"transaction-overdue"}
+
+
 PROCESSED = """\
 topology:
   brokers: 3

@@ -296,6 +296,17 @@ MUTATIONS: Final = (
         expects="marker-before-commit",
     ),
     mutation(
+        "completion_not_retried",
+        "CompleteCommit is not written again after a refused write",
+        Edit(
+            _SHARD,
+            "                self._markers.complete_later(prepared, at_ms)\n                return\n",
+            "                return\n",
+        ),
+        on="late_verifications",
+        expects="transaction-overdue stuck-transaction",
+    ),
+    mutation(
         "offsets_not_unstable",
         "KIP-447: offsets that an open transaction may change are read as if they were stable",
         Edit(
