@@ -30,6 +30,7 @@ from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.partitions.reassigning import Assignment, Completed
 from kcluster.partition.disk import Disk
 from kcluster.partition.log import compaction
+from kcluster.partition.log.log import Log
 from kcluster.partition.producers import ProducerStates
 from kcluster.partition.replica import FollowerProgress, Replica
 from kcluster.protocol import messages as m
@@ -213,6 +214,35 @@ def test_transaction__whose_completion_is_refused_and_not_written_again(
     assert run(REFUSED).passed
     monkeypatch.setattr(MarkerSender, "complete_later", lambda *_: None)
     assert names(run(REFUSED)) == {"transaction-overdue"}
+
+
+GUARDED = """\
+topology:
+  brokers: 3
+  topics:
+    orders: {assignment: [[1, 2, 3]]}
+    bills: {assignment: [[3, 1, 2]]}
+    __transaction_state: {assignment: [[2, 3, 1]]}
+    __consumer_offsets: {assignment: [[1, 2, 3]]}
+  config: {transaction.abort.timed.out.transaction.cleanup.interval.ms: 300}
+workload:
+  producers: {topic: orders, rate: 20/s, stop: 5s}
+  processors: {topic: orders, to: bills, group: billing, timeout: 1s}
+duration: 9s
+steps: [{at: 3s, node_rule: {api: AddPartitionsToTxn, from: 1, of: reply, delay: 3s, times: 1}}]
+"""
+"""The verification of a processor's offsets is late, and the transaction is over before."""
+
+
+def test_offsets__that_are_appended_after_the_marker_of_their_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both fences must fall: the offsets are of an older epoch than the marker, too."""
+    assert names(run(GUARDED)) == set()
+    monkeypatch.setattr(ProducerStates, "is_verified", lambda *_: True)
+    assert names(run(GUARDED)) == set()
+    monkeypatch.setattr(Log, "_check_epoch", lambda *_: None)
+    assert names(run(GUARDED)) == {"batch-unverified", "producer-epoch-back"}
 
 
 PROCESSED = """\

@@ -307,6 +307,40 @@ MUTATIONS: Final = (
         expects="transaction-overdue stuck-transaction",
     ),
     mutation(
+        "txn_offsets_after_marker",
+        "KIP-890: offsets of a transaction are appended after the marker that ended it",
+        Edit(
+            "broker/coordinator/coordinator.py",
+            "        if guard is not None and (\n"
+            "            replica is None or not replica.log.producers.is_verified("
+            "producer.producer_id, guard)\n"
+            "        ):\n",
+            "        if guard is not None and replica is None:\n",
+        ),
+        on="late_verifications",
+        expects="batch-unverified",
+    ),
+    mutation(
+        "zombie_offsets_appended",
+        "the same, and the epoch of a producer that commits offsets is not checked",
+        Edit(
+            "broker/coordinator/coordinator.py",
+            "        if guard is not None and (\n"
+            "            replica is None or not replica.log.producers.is_verified("
+            "producer.producer_id, guard)\n"
+            "        ):\n",
+            "        if guard is not None and replica is None:\n",
+        ),
+        Edit(
+            "partition/log/log.py",
+            "        if batch.producer_epoch >= known_epoch:\n            return None\n",
+            "        if batch.producer_epoch >= known_epoch or batch.base_sequence < 0:\n"
+            "            return None\n",
+        ),
+        on="late_verifications",
+        expects="producer-epoch-back batch-unverified",
+    ),
+    mutation(
         "offsets_not_unstable",
         "KIP-447: offsets that an open transaction may change are read as if they were stable",
         Edit(
