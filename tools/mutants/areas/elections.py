@@ -171,7 +171,7 @@ MUTATIONS: Final = (
     ),
     mutation(
         "shutdown_too_early",
-        "KAFKA-14996 in kind: a broker may shut down before others have learnt of its successors",
+        "a broker may shut down before others have learnt of its successors",
         Edit(
             _LIVENESS,
             "                moved = lowest is None or session.controlled_shutdown_offset <= lowest\n",
@@ -218,7 +218,7 @@ MUTATIONS: Final = (
     ),
     mutation(
         "failover_forgets_sessions",
-        "KAFKA-15183 in kind: a new active controller starts no sessions for unfenced brokers, so"
+        "a new active controller starts no sessions for unfenced brokers, so"
         " one that died with the last controller is never fenced",
         Edit(
             _MEMBERSHIP,
@@ -245,7 +245,7 @@ MUTATIONS: Final = (
     ),
     mutation(
         "shutdown_waits_for_fenced",
-        "KAFKA-14996 in kind: a controlled shutdown waits for fenced brokers' metadata, too",
+        "a controlled shutdown waits for fenced brokers' metadata, too",
         Edit(
             _LIVENESS,
             "                if session.state is BrokerState.UNFENCED\n",
