@@ -43,18 +43,32 @@ class Told:
     # classic members
 
     def join(
-        self, member: str, generation: int, broker: int = 1, instance: str | None = None
+        self,
+        member: str,
+        generation: int,
+        broker: int = 1,
+        instance: str | None = None,
+        error: int = 0,
+        asked: str | None = None,
     ) -> None:
-        body = m.JoinGroupRequest("g", 3_000, TIMEOUT_MS, member, instance)
-        answer = m.JoinGroupResponse(generation_id=generation, member_id=member)
+        asked = member if asked is None else asked
+        body = m.JoinGroupRequest("g", 3_000, TIMEOUT_MS, asked, instance)
+        answer = m.JoinGroupResponse(error_code=error, generation_id=generation, member_id=member)
         self.answer(self.ask(ApiKey.JOIN_GROUP, body, broker), answer)
 
-    def sync(self, member: str, generation: int) -> None:
-        request = self.ask(ApiKey.SYNC_GROUP, m.SyncGroupRequest("g", generation, member))
-        self.answer(request, m.SyncGroupResponse())
+    def sync(self, member: str, generation: int, instance: str | None = None) -> None:
+        body = m.SyncGroupRequest("g", generation, member, instance)
+        self.answer(self.ask(ApiKey.SYNC_GROUP, body), m.SyncGroupResponse())
 
-    def beat(self, member: str, generation: int, error: int = 0, broker: int = 1) -> None:
-        body = m.HeartbeatRequest("g", generation, member)
+    def beat(
+        self,
+        member: str,
+        generation: int,
+        error: int = 0,
+        broker: int = 1,
+        instance: str | None = None,
+    ) -> None:
+        body = m.HeartbeatRequest("g", generation, member, instance)
         self.answer(self.ask(ApiKey.HEARTBEAT, body, broker), m.HeartbeatResponse(error_code=error))
 
     def leave(self, member: str) -> None:
@@ -144,6 +158,45 @@ def test_member__that_was_replaced_by_its_twin_is_refused(told: Told) -> None:
     assert told.broken == []
     told.beat("a", 1)
     assert told.broken == ["stale-member"]
+
+
+def test_static_member__is_not_fenced_for_one_that_is_gone(told: Told) -> None:
+    told.join("a", 1, instance="desk")
+    told.sync("a", 1, instance="desk")
+    told.beat("a", 1, instance="desk")
+    told.now_ms = 100
+    told.join("b", 1, instance="desk", asked="")
+    told.beat("a", 1, ErrorCode.FENCED_INSTANCE_ID, instance="desk")
+    told.sync("b", 1, instance="desk")
+    told.leaders = {1: 5, 2: 6}
+    told.beat("a", 1, ErrorCode.FENCED_INSTANCE_ID, broker=2, instance="desk")
+    assert told.broken == []
+    told.beat("b", 1, ErrorCode.FENCED_INSTANCE_ID, broker=2, instance="desk")
+    assert told.broken == ["lost-member"]
+
+
+def test_static_member__may_be_fenced_while_its_place_is_not_in_the_log(told: Told) -> None:
+    told.join("a", 1, instance="desk")
+    told.leaders = {1: 5, 2: 6}
+    told.beat("a", 1, ErrorCode.FENCED_INSTANCE_ID, broker=2, instance="desk")
+    assert told.broken == []
+
+
+def test_static_member__may_be_fenced_once_another_one_asks_for_its_place(told: Told) -> None:
+    told.join("a", 1, instance="desk")
+    told.sync("a", 1, instance="desk")
+    refused = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    told.join("b", 0, instance="desk", asked="", error=refused)
+    told.beat("a", 1, ErrorCode.FENCED_INSTANCE_ID, instance="desk")
+    assert told.broken == []
+
+
+def test_static_member__may_be_fenced_by_a_broker_that_was_replaced(told: Told) -> None:
+    told.leaders = {1: 5, 2: 4}
+    told.join("a", 1, instance="desk")
+    told.sync("a", 1, instance="desk")
+    told.beat("a", 1, ErrorCode.FENCED_INSTANCE_ID, broker=2, instance="desk")
+    assert told.broken == []
 
 
 def test_member__that_does_not_sync_ends_its_generation(told: Told) -> None:

@@ -2,7 +2,7 @@
 
 Owns: what was answered to members of groups so far, and each request that must be refused when it
 arrives.  Never: looks into a coordinator.  Kafka: GroupMetadataManager; KIP-345, KIP-848, KIP-1251,
-KAFKA-12984.
+KAFKA-10284, KAFKA-12984.
 
     stale-member   a member is served although it has left, or in an older generation or epoch than
                    the coordinator has begun
@@ -135,6 +135,11 @@ class Memberships:
         """The groups that had members with epochs, in which classic members have them, too."""
         self._instances: dict[tuple[str, str], str] = {}
         """The static member that was told last that it has joined, by group and instance id."""
+        self._returned: dict[tuple[str, str], str] = {}
+        """The same of classic groups, until somebody else asks for the instance id."""
+        self._placed: dict[tuple[str, str], str] = {}
+        """Of these, the members that have synced since: each coordinator knows them by their
+        log."""
         self._owners: dict[tuple[str, bytes, int], tuple[int, str]] = {}
         """(member epoch, member) that was told last to have a partition, by group, topic id and
         partition."""
@@ -145,6 +150,8 @@ class Memberships:
         self._generations = {}
         self._members = {}
         self._instances = {}
+        self._returned = {}
+        self._placed = {}
         self._owners = {}
 
     def on_pause(self) -> None:
@@ -169,6 +176,8 @@ class Memberships:
             if of == group:
                 generation.served.pop(member_id, None)
                 generation.unsynced.pop(member_id, None)
+        for key in [key for key, member in self._placed.items() if member == member_id]:
+            del self._placed[key]
 
     def owner_of(self, group: str, topic_id: bytes, partition: int) -> str | None:
         """The member of a group with epochs that was told last to have a partition; None if it is
@@ -196,6 +205,8 @@ class Memberships:
             self._commit_arrives(request, arrival)
         elif request.api_key in (_HEARTBEAT, _SYNC):
             self._classic_arrives(request, arrival, now_ms)
+        elif request.api_key == _JOIN:
+            self._join_arrives(request.body)
         elif request.api_key == _LEAVE:
             for member in request.body.members:
                 self.on_removed(group, member.member_id)
@@ -225,6 +236,8 @@ class Memberships:
         elif (known := self._generation_of(request.body.group_id, arrival)) is not None:
             known.served[request.body.member_id] = None
             forget_oldest(known.served)
+            if request.api_key == _SYNC:
+                self._assignment_told(request.body)
         if broken is not None:
             yield arrival.broker, broken
 
@@ -237,6 +250,10 @@ class Memberships:
         )
         if known is not None:
             known.lost = _NONE_ASSIGNED
+        if error == ErrorCode.FENCED_INSTANCE_ID and group not in self._with_epochs:
+            place = (group, getattr(request.body, "group_instance_id", None) or "")
+            is_placed = self._placed.get(place) == member_id
+            return _lost(group, member_id) if is_placed else None
         if error != ErrorCode.UNKNOWN_MEMBER_ID:
             return None
         is_served = generation is not None and member_id in generation.served
@@ -266,6 +283,21 @@ class Memberships:
         if request.api_key == _SYNC:
             known.unsynced.pop(body.member_id, None)
 
+    def _join_arrives(self, body: m.JoinGroupRequest) -> None:
+        """Expect nothing for a static member from the moment at which another one asks for its
+        place, whatever comes of it."""
+        place = (body.group_id, body.group_instance_id or "")
+        if self._returned.get(place, body.member_id) != body.member_id:
+            del self._returned[place]
+            self._placed.pop(place, None)
+
+    def _assignment_told(self, body: m.SyncGroupRequest) -> None:
+        """Record that a member got its assignment: its place is in the coordinator's log."""
+        place = (body.group_id, body.group_instance_id or "")
+        if self._returned.get(place) == body.member_id:
+            self._placed[place] = body.member_id
+            forget_oldest(self._placed)
+
     def _generation_told(
         self, request: Request, answer: m.JoinGroupResponse, arrival: _Arrival, now_ms: int
     ) -> None:
@@ -285,6 +317,10 @@ class Memberships:
         is_first = known.since_ms == now_ms and answer.member_id not in known.joined
         if is_first and body.group_instance_id is None:
             known.joined[answer.member_id] = known.unsynced[answer.member_id] = None
+        is_new = known.since_ms == now_ms or not body.member_id
+        if is_new and body.group_instance_id is not None:
+            self._returned[group, body.group_instance_id] = answer.member_id
+            forget_oldest(self._returned)
         before = self._replaced(group, body.group_instance_id, answer.member_id)
         if before is not None:
             known.served.pop(before, None)

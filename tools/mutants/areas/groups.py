@@ -396,4 +396,18 @@ MUTATIONS: Final = (
         on="groups late_members",
         expects="owned-twice lost-member",
     ),
+    mutation(
+        "kafka10284_static_not_stored",
+        "KAFKA-10284: the new id of a static member that is back is not stored, so the next"
+        " coordinator fences it",
+        Edit(
+            _CLASSIC,
+            "        assignment = {one.member_id: one.assignment for one in"
+            " roster.members.values()}\n"
+            "        self._store(assignment, stored, now_ms)\n",
+            "        stored(ErrorCode.NONE, now_ms)\n",
+        ),
+        on="groups late_members",
+        expects="lost-member",
+    ),
 )
