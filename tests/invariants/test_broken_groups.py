@@ -8,6 +8,7 @@ import pytest
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.interface import Settled
+from kcluster.broker.coordinator.modern.group import ModernGroup
 from kcluster.protocol.errors import ErrorCode
 from tests.invariants.test_broken_cores import names, run
 
@@ -44,3 +45,42 @@ def test_static_member__that_is_back_and_that_the_next_coordinator_does_not_know
 
     monkeypatch.setattr(ClassicGroup, "_replace_static", replace_static)
     assert "lost-member" in names(run(STATIC_MEMBER_RETURNS))
+
+
+SHORT_SESSIONS = """\
+  config:
+    group.consumer.min.session.timeout.ms: 1000
+    group.consumer.session.timeout.ms: 2000
+    group.consumer.min.heartbeat.interval.ms: 500
+    group.consumer.heartbeat.interval.ms: 500
+"""
+DIES_WHILE_NOTHING_IS_WRITTEN = f"""\
+topology:
+  brokers: 3
+  topics:
+    orders: {{assignment: [[3], [3]]}}
+    __consumer_offsets: {{assignment: [[1, 2]], config: {{min.insync.replicas: 2}}}}
+{SHORT_SESSIONS}
+workload:
+  producers: {{topic: orders, rate: 20/s, stop: 3s}}
+  consumers: {{topics: orders, name: clerk, group: billing, group_protocol: consumer, members: 2}}
+duration: 10s
+steps:
+  - {{at: 3s, stop: 2, for: 4s}}
+  - {{at: 3500ms, kill: client clerk-2}}
+"""
+
+
+def test_group__that_fences_a_dead_member_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinator's first write of it is refused, for want of replicas."""
+    assert run(DIES_WHILE_NOTHING_IS_WRITTEN).passed
+    sound = ModernGroup.expire
+
+    def expire(self: ModernGroup[Any, Any], member_id: str, now_ms: int) -> None:
+        sound(self, member_id, now_ms)
+        self.timers.end_session(member_id)
+
+    monkeypatch.setattr(ModernGroup, "expire", expire)
+    result = run(DIES_WHILE_NOTHING_IS_WRITTEN)
+    assert names(result) == set()
+    assert "unsettled-group" in result.verdict.counts()

@@ -410,4 +410,17 @@ MUTATIONS: Final = (
         on="groups late_members",
         expects="lost-member",
     ),
+    mutation(
+        "fencing_not_repeated",
+        "KIP-848: a fencing whose write was refused is never repeated, so a dead member keeps its"
+        " partitions or tasks",
+        Edit(
+            _MODERN,
+            "        if member_id in self.members:\n"
+            "            self.timers.start_session(member_id, now_ms + RETRY_MS, self.expire)\n",
+            "",
+        ),
+        on="refused_groups",
+        expects="unsettled-group",
+    ),
 )
