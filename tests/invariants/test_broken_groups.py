@@ -84,3 +84,36 @@ def test_group__that_fences_a_dead_member_only_once(monkeypatch: pytest.MonkeyPa
     result = run(DIES_WHILE_NOTHING_IS_WRITTEN)
     assert names(result) == set()
     assert "unsettled-group" in result.verdict.counts()
+
+
+EMPTY_WHILE_ITS_COORDINATOR_MOVES = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  config: {offsets.retention.minutes: 1, offsets.retention.check.interval.ms: 5000}
+workload:
+  producers: {topic: orders, rate: 10/s, stop: 3s}
+  consumers: {topics: orders, name: clerk, group: billing, commit: after_poll}
+duration: 95s
+steps:
+  - {at: 70s, stop: client clerk, for: 20s}
+  - {at: 75s, kill: coordinator(billing), for: 10s}
+"""
+"""The group commits for the last time at 3 s, and is in use until 70 s."""
+
+
+def test_group__whose_next_coordinator_does_not_know_since_when_it_is_empty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(EMPTY_WHILE_ITS_COORDINATOR_MOVES).passed
+    sound = ClassicGroup.replay
+
+    def replay(self: ClassicGroup, record: Any) -> bool:
+        before = self.state_since_ms
+        is_stored = sound(self, record)
+        self.state_since_ms = before
+        return is_stored
+
+    monkeypatch.setattr(ClassicGroup, "replay", replay)
+    result = run(EMPTY_WHILE_ITS_COORDINATOR_MOVES)
+    assert "committed-offset-back" in result.verdict.counts()

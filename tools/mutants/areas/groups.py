@@ -249,6 +249,14 @@ MUTATIONS: Final = (
         on="expiry late_members",
         expects="unsettled-group owned-twice crash generation-back lost-member",
     ),
+    mutation(
+        "kip211_since_lost_on_load",
+        "KAFKA-8069 in kind: a new coordinator does not know since when a group is empty, and its"
+        " offsets expire at once",
+        Edit(_CLASSIC, "        self.state_since_ms = value.current_state_timestamp\n", ""),
+        on="expiry",
+        expects="committed-offset-back",
+    ),
     # ------------------------------------------------------------------- KIP-848
     mutation(
         "given_before_revoked",
