@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.consumer import heartbeat
 from kcluster.broker.coordinator.interface import Settled
 from kcluster.broker.coordinator.modern.group import ModernGroup
 from kcluster.protocol.errors import ErrorCode
@@ -117,3 +118,40 @@ def test_group__whose_next_coordinator_does_not_know_since_when_it_is_empty(
     monkeypatch.setattr(ClassicGroup, "replay", replay)
     result = run(EMPTY_WHILE_ITS_COORDINATOR_MOVES)
     assert "committed-offset-back" in result.verdict.counts()
+
+
+LEAVES_FOR_A_WHILE = f"""\
+topology:
+  brokers: 3
+  topics: {{orders: {{assignment: [[3], [3]]}}, __consumer_offsets: {{assignment: [[1, 2]]}}}}
+{SHORT_SESSIONS}
+workload:
+  producers: {{topic: orders, rate: 20/s, stop: 3s}}
+  consumers:
+    - {{topics: orders, name: clerk, group: billing, group_protocol: consumer}}
+    - topics: orders
+      name: lodger
+      group: billing
+      group_protocol: consumer
+      stop: 3s
+      config: {{group.instance.id: till}}
+duration: 6s
+"""
+
+
+def test_static_member__that_says_it_will_be_back_and_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its session goes on while it is away: no other timer gives its partitions to others."""
+    assert run(LEAVES_FOR_A_WHILE).passed
+    sound = heartbeat.decide_leave
+
+    def decide_leave(group: Any, body: Any, *rest: Any) -> Any:
+        decided = sound(group, body, *rest)
+        group.timers.end_session(body.member_id)
+        return decided
+
+    monkeypatch.setattr(heartbeat, "decide_leave", decide_leave)
+    result = run(LEAVES_FOR_A_WHILE)
+    assert names(result) == set()
+    assert "unsettled-group" in result.verdict.counts()

@@ -419,6 +419,22 @@ MUTATIONS: Final = (
         expects="lost-member",
     ),
     mutation(
+        "static_leave_ends_session",
+        "KIP-848: the session of a static member that is away ends, so if it never comes back,"
+        " nobody gets its partitions",
+        Edit(
+            _HEARTBEAT,
+            "        return CoordinatorResult([group.current_record(member.away())], answer)\n",
+            "        return CoordinatorResult(\n"
+            "            [group.current_record(member.away())],\n"
+            "            answer,\n"
+            "            lambda _at_ms: group.timers.end_session(member.member_id),\n"
+            "        )\n",
+        ),
+        on="evictions",
+        expects="unsettled-group",
+    ),
+    mutation(
         "fencing_not_repeated",
         "KIP-848: a fencing whose write was refused is never repeated, so a dead member keeps its"
         " partitions or tasks",
