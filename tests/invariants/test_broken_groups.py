@@ -155,3 +155,36 @@ def test_static_member__that_says_it_will_be_back_and_is_not(
     result = run(LEAVES_FOR_A_WHILE)
     assert names(result) == set()
     assert "unsettled-group" in result.verdict.counts()
+
+
+JOINS_WHILE_ITS_COORDINATOR_MOVES = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[3]]}, __consumer_offsets: {assignment: [[1, 2]]}}
+workload:
+  producers: {topic: orders, rate: 20/s}
+  consumers:
+    - {topics: orders, name: silent, group: billing, commit: never}
+    - {topics: orders, name: late, group: billing, start: 5s}
+duration: 20s
+steps:
+  - {at: 4900ms, isolate: {nodes: silent}, for: 5s}
+  - {at: 6s, move: {partition: __consumer_offsets-0, to: 2}}
+"""
+
+
+def test_coordinator__that_resigns_and_leaves_a_join_without_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The late member gives up by itself, long before a rebalance must have ended."""
+    assert run(JOINS_WHILE_ITS_COORDINATOR_MOVES).passed
+    sound = ClassicGroup.unload
+
+    def unload(self: ClassicGroup, now_ms: int) -> None:
+        for member in self.roster.members.values():
+            member.join = member.sync = None
+        sound(self, now_ms)
+
+    monkeypatch.setattr(ClassicGroup, "unload", unload)
+    result = run(JOINS_WHILE_ITS_COORDINATOR_MOVES)
+    assert names(result) == {"no-reply"}

@@ -63,6 +63,20 @@ def test_replies__that_a_rule_withholds_are_not_owed_and_may_still_come() -> Non
     assert replies.on_reply(sent)
 
 
+def test_replies__to_what_waits_for_a_group_are_owed_when_its_coordinator_resigns() -> None:
+    joins = [request(11, m.JoinGroupRequest("g", 10_000, 20_000)), request(9)]
+    replies, other = Replies(), request(14, m.SyncGroupRequest("h"), connection=8)
+    for each in (*joins, other):
+        replies.on_request(BROKER, each, 0)
+    replies.on_resigned(BROKER, lambda group: group == "g", 500)
+    replies.on_resigned(2, lambda _: True, 500)
+    assert not overdue(replies, 1_500)
+    assert [unanswered.request for _, unanswered in replies.overdue(1_501, PATIENCE)] == [
+        "JoinGroupRequest"
+    ]
+    assert not overdue(replies, 31_000)
+
+
 @pytest.mark.parametrize("how", [{"connection": 7}, {"broker": BROKER}])
 def test_replies__are_owed_until_the_connection_or_the_process_ends(how: dict[str, int]) -> None:
     in_time, too_late = Replies(), Replies()

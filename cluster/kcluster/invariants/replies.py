@@ -2,16 +2,17 @@
 
 Owns: the unanswered requests of all brokers, and the time at which a reply is overdue.  Never:
 checks a reply's contents; decides on the end of a run (checks/ does).  Kafka: KafkaApis and its
-purgatories, which answer every request once.
+purgatories, which answer every request once; KAFKA-8896 in kind.
 
 A broker may wait as long as the request allows (`max_wait_ms`, `timeout_ms`, a group's rebalance),
-plus the time for which it waits for other nodes.  It owes no reply after the connection or its
-process has ended, nor while it is paused.  A reply that a fault rule withheld counts as sent.
+plus the time for which it waits for other nodes.  What waits for a group is owed at once when the
+broker ceases to coordinate it.  It owes no reply after the connection or its process has ended, nor
+while it is paused.  A reply that a fault rule withheld counts as sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from kcluster.contract import Request
@@ -60,6 +61,8 @@ class Replies:
 
     def __init__(self) -> None:
         self._owed: dict[Request, _Owed] = {}
+        self._resigned: dict[Request, None] = {}
+        """The requests of groups that waited when their broker ceased to coordinate the group."""
         self._paused: dict[int, int] = {}
         """The beginning of each broker's pause, by broker."""
         self._group_wait_ms = 0
@@ -75,6 +78,7 @@ class Replies:
 
     def on_reply(self, request: Request) -> bool:
         """Record a broker's answer to a request; False if the broker had already answered it."""
+        self._resigned.pop(request, None)
         return self._owed.pop(request, None) is not None
 
     def on_withheld(self, request: Request) -> None:
@@ -82,6 +86,15 @@ class Replies:
         owed = self._owed.get(request)
         if owed is not None:
             self._owed[request] = (owed[0], owed[1], owed[1])
+
+    def on_resigned(self, broker: int, is_its: Callable[[str], bool], now_ms: int) -> None:
+        """Record that a broker no longer coordinates some groups; `is_its`: whether a group is one
+        of these.  Nothing that waits in them can come about there."""
+        for request, (asked, _, until_ms) in self._owed.items():
+            is_parked = asked == broker and until_ms == _OPEN and request.api_key in _GROUP_APIS
+            if is_parked and is_its(request.body.group_id):
+                self._owed[request] = (asked, now_ms, _OPEN)
+                self._resigned[request] = None
 
     def on_end(self, now_ms: int, *, connection: int | None = None, broker: int = -1) -> None:
         """Record the end of a connection, or of a broker's process; replies are no longer due."""
@@ -124,6 +137,8 @@ class Replies:
     def _limit_ms(self, request: Request, patience: Patience) -> int:
         body: object = request.body
         limit_ms = patience.always_ms
+        if request in self._resigned:
+            return limit_ms
         if request.api_key not in _AT_ONCE or getattr(body, "transactional_id", None) is not None:
             limit_ms += patience.for_others_ms
         if request.api_key in _GROUP_APIS:

@@ -28,6 +28,7 @@ from kcluster.contract import (
 from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.events.brokers import BrokerDown, ControllerElected
+from kcluster.events.partitions import BecameFollower
 from kcluster.invariants.coordinators import Shard
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.facts import UnstableRead
@@ -324,6 +325,18 @@ class Watch:
             node = self._processes[event.broker].last_broker
             epoch = NO_EPOCH if node is None else node.epoch
             self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
+        elif isinstance(event, BecameFollower) and event.topic == GROUP_METADATA_TOPIC:
+            self._on_resigned(event.broker, event.partition, note.at_ms)
+
+    def _on_resigned(self, broker: int, partition: int, now_ms: int) -> None:
+        """Record that a broker no longer leads a partition of groups."""
+        node = self._processes[broker].last_broker
+        topic = None if node is None else node.image.topics.get(GROUP_METADATA_TOPIC)
+        if topic is not None:
+            count = len(topic.partitions)
+            self.invariants.replies.on_resigned(
+                broker, lambda group: coordinator_partition(group, count) == partition, now_ms
+            )
 
     def _look_around(self, now_ms: int) -> None:
         """Look for stalls, overdue transactions and silent brokers; called from time to time,

@@ -250,6 +250,28 @@ MUTATIONS: Final = (
         expects="unsettled-group owned-twice crash generation-back lost-member",
     ),
     mutation(
+        "parked_joins_outlive_coordinator",
+        "KAFKA-8896 in kind: a coordinator that resigns does not answer the JoinGroups and"
+        " SyncGroups that wait",
+        Edit(
+            _CLASSIC,
+            "        for member in self.roster.members.values():\n"
+            "            member_id = member.member_id\n"
+            "            self.roster.answer_both(self._broker, member, member_id,"
+            " ErrorCode.NOT_COORDINATOR)\n"
+            "        self.abandon()\n",
+            "        self.abandon()\n",
+        ),
+        Edit(
+            _CLASSIC,
+            "        for member in self.roster.members.values():\n            # A consumer group",
+            "        for member in () if self.state is DEAD else self.roster.members.values():\n"
+            "            # A consumer group",
+        ),
+        on="groups late_members",
+        expects="no-reply",
+    ),
+    mutation(
         "kip211_since_lost_on_load",
         "KAFKA-8069 in kind: a new coordinator does not know since when a group is empty, and its"
         " offsets expire at once",
