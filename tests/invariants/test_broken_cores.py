@@ -262,7 +262,7 @@ def test_marker__that_a_group_coordinator_confirms_before_it_is_committed(
 ) -> None:
     """KAFKA-17507: the next transaction found the offsets of this one still open."""
     assert run(PROCESSED).passed
-    sound = GroupShard.append_marker
+    sound: Any = GroupShard.append_marker
 
     def append_marker(self: GroupShard, producer: Any, *rest: Any) -> None:
         *others, on_done, now_ms = rest

@@ -15,7 +15,7 @@ log of every later leader, at its offset, until an unclean election removes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kcluster.contract import Note, NoteId, PeerResponse, Reply, Request
@@ -46,7 +46,6 @@ from kcluster.invariants.markers import MARKER_ANSWER, EarlyAnswer, MarkerAnswer
 from kcluster.invariants.memberships import Memberships
 from kcluster.invariants.observed import (
     NO_EPOCH,
-    Append,
     Move,
     ObservedPartition,
     ObservedReplica,
@@ -561,7 +560,7 @@ class Invariants:
         self, now_ms: int, old: ObservedReplica, replica: Replica, request: Request | None
     ) -> None:
         """Record the batches that a leader has appended since it was observed."""
-        for batch in _record_appends(now_ms, old.partition, replica, old.log_end_offset, request):
+        for batch in old.partition.observe_appends(now_ms, replica, old.log_end_offset, request):
             if batch.producer_id >= 0:
                 self._of_producers.append((old, batch))
 
@@ -649,36 +648,6 @@ def _record_move(now_ms: int, old: ObservedReplica, replica: Replica) -> None:
     if starts is not old.epoch_starts:
         old.epoch_starts = starts
         observed.observe_epochs(now_ms, old.broker, log)
-
-
-def _record_appends(
-    now_ms: int,
-    observed: ObservedPartition,
-    replica: Replica,
-    from_offset: int,
-    request: Request | None,
-) -> Sequence[Batch]:
-    """Record the batches that a leader has appended since `from_offset`; returns them."""
-    log = replica.log
-    if log.log_end_offset <= from_offset:
-        return ()
-    last = log.segments[-1].batches[-1]
-    batches = [last] if last.base_offset == from_offset else log.batches_from(from_offset)
-    for batch in batches:
-        observed.appends.append(
-            Append(
-                now_ms,
-                replica.broker_id,
-                replica.leader_epoch,
-                batch.base_offset,
-                batch.last_offset,
-                batch,
-                request,
-                replica.isr,
-                now_ms,
-            )
-        )
-    return batches
 
 
 def _extend(observed: ObservedPartition, leader: Replica) -> None:

@@ -7,13 +7,14 @@ partition as an omniscient observer knows it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kcluster.contract import Request
 from kcluster.invariants.replayed import ReplayedLog
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.log.log import Log
-from kcluster.partition.replica import Role
+from kcluster.partition.replica import Replica, Role
 from kcluster.protocol.records.batches import Batch
 from kcluster.structs import Untracked
 
@@ -183,6 +184,32 @@ class ObservedPartition:
                 watermark = min(move.high_watermark, log_end_offset)
                 self.moves.append(Move(now_ms, broker, log_end_offset, watermark))
                 return
+
+    def observe_appends(
+        self, now_ms: int, leader: Replica, from_offset: int, request: Request | None
+    ) -> Sequence[Batch]:
+        """Record the batches that a leader has appended since `from_offset`; returns them.
+        `request`: the Produce request that it handled in this step."""
+        log = leader.log
+        if log.log_end_offset <= from_offset:
+            return ()
+        last = log.segments[-1].batches[-1]
+        batches = [last] if last.base_offset == from_offset else log.batches_from(from_offset)
+        for batch in batches:
+            self.appends.append(
+                Append(
+                    now_ms,
+                    leader.broker_id,
+                    leader.leader_epoch,
+                    batch.base_offset,
+                    batch.last_offset,
+                    batch,
+                    request,
+                    leader.isr,
+                    now_ms,
+                )
+            )
+        return batches
 
     def observe_epochs(self, now_ms: int, broker: int, log: Log) -> None:
         """Record the leader epochs of a log, which have changed or are seen for the first time."""
