@@ -20,7 +20,7 @@ from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
 
 
-class Heartbeats:
+class BrokerHeartbeats:
     """The heartbeats of one run.  `look` is called from time to time."""
 
     __slots__ = ("_active_since_ms", "_contacts", "_due", "_found", "_silent", "_told")

@@ -41,7 +41,7 @@ from kcluster.invariants.facts import (
     UnstableRead,
     WentBack,
 )
-from kcluster.invariants.heartbeats import Heartbeats
+from kcluster.invariants.heartbeats import BrokerHeartbeats
 from kcluster.invariants.markers import MARKER_ANSWER, EarlyAnswer, MarkerAnswers
 from kcluster.invariants.memberships import Memberships
 from kcluster.invariants.observed import (
@@ -125,7 +125,7 @@ class Invariants:
         self.memberships = Memberships()
         self.promises = Promises(self.memberships.owner_of)
         self.shares = SharePromises()
-        self.heartbeats = Heartbeats()
+        self.heartbeats = BrokerHeartbeats()
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
 
