@@ -355,6 +355,13 @@ class ProducerStates:
         """Whether no marker has arrived since the coordinator was asked."""
         return self._verifications.get(producer_id) is verification
 
+    def has_ongoing(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a transaction of this producer epoch is open here, so that its next batches need
+        no verification.  Kafka: UnifiedLog.hasOngoingTransaction."""
+        state = self.states.get(producer_id, NO_STATE)
+        is_open = state.transaction_first_offset is not None
+        return is_open and state.producer_epoch == producer_epoch
+
     def check_first(self, batch: Batch) -> SequenceRefusal | None:
         """Check the first batch of a transaction here against its verification."""
         verification = self._verifications.get(batch.producer_id)

@@ -312,8 +312,7 @@ MUTATIONS: Final = (
         Edit(
             "broker/coordinator/coordinator.py",
             "        if guard is not None and (\n"
-            "            replica is None or not replica.log.producers.is_verified("
-            "producer.producer_id, guard)\n"
+            "            replica is None or not _may_append(replica.log.producers, producer, guard)\n"
             "        ):\n",
             "        if guard is not None and replica is None:\n",
         ),
@@ -326,8 +325,7 @@ MUTATIONS: Final = (
         Edit(
             "broker/coordinator/coordinator.py",
             "        if guard is not None and (\n"
-            "            replica is None or not replica.log.producers.is_verified("
-            "producer.producer_id, guard)\n"
+            "            replica is None or not _may_append(replica.log.producers, producer, guard)\n"
             "        ):\n",
             "        if guard is not None and replica is None:\n",
         ),

@@ -42,7 +42,7 @@ from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.streams.internal_topics import InternalTopics
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.contract import Request
-from kcluster.partition.producers import Verification
+from kcluster.partition.producers import ProducerStates, Verification
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
@@ -276,7 +276,7 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
             return
         replica = shard.replica
         if guard is not None and (
-            replica is None or not replica.log.producers.is_verified(producer.producer_id, guard)
+            replica is None or not _may_append(replica.log.producers, producer, guard)
         ):
             # A marker came after the coordinator had confirmed the transaction.
             on_settled(ErrorCode.INVALID_TXN_STATE, now_ms)
@@ -405,3 +405,12 @@ class GroupCoordinator(ShardedCoordinator[GroupShard]):
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
         for shard in list(self.shards.values()):
             shard.forget_topic(name, now_ms)
+
+
+def _may_append(producers: ProducerStates, producer: ProducerIdentity, guard: Verification) -> bool:
+    """Whether offsets may join the transaction that was verified: no marker has come since, or
+    other offsets have opened it in this log."""
+    producer_id = producer.producer_id
+    return producers.is_verified(producer_id, guard) or producers.has_ongoing(
+        producer_id, producer.producer_epoch
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kcluster.events.transactions import AbortReason, TransactionCompleted, TransactionEnded
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from tests.broker.coordinator.transactions.transaction_rig import RawProducer, TransactionRig
 from tests.rig.cluster import TOPIC
@@ -205,6 +207,25 @@ def test_offsets__of_a_transaction_are_pending_until_its_marker(v2: bool) -> Non
     producer.end()
     rig.run_for(100)
     assert rig.committed_offset() == 5
+
+
+def test_offsets__of_two_requests_that_are_verified_together_are_both_taken() -> None:
+    """The first one opens the transaction in the log, so the second needs no verification, as in
+    Kafka's UnifiedLog; a client that repeats a late request sends two."""
+    rig = TransactionRig(latency_ms=5)
+    producer = rig.producer()
+    producer.init()
+    producer.add_offsets()
+    broker = rig.group_coordinator
+    answers = [
+        rig.ask(broker, ApiKey.TXN_OFFSET_COMMIT, 3, producer.offset_request(offset))
+        for offset in (5, 6)
+    ]
+    rig.wait(lambda: all(answer.body is not None for answer in answers))
+    errors = [answer.body.topics[0].partitions[0].error_code for answer in answers]
+    assert errors == [ErrorCode.NONE, ErrorCode.NONE]
+    assert producer.end() == "NONE"
+    assert rig.committed_offset() == 6
 
 
 @pytest.mark.parametrize("commit", [True, False])

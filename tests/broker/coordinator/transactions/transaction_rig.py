@@ -238,9 +238,18 @@ class RawProducer:
         **member: Any,
     ) -> str:
         """TxnOffsetCommit of `orders`-0."""
+        body = self.offset_request(offset, generation_id, topic_id, **member)
+        version = version or (6 if self.v2 else 3)
+        broker = self.rig.group_coordinator
+        answer = self.rig.ask_and_wait(broker, ApiKey.TXN_OFFSET_COMMIT, version, body)
+        return ErrorCode(answer.topics[0].partitions[0].error_code).name
+
+    def offset_request(
+        self, offset: int, generation_id: int = -1, topic_id: bytes | None = None, **member: Any
+    ) -> Any:
         partition = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(0, offset, -1, None)
         Topic = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        body = m.TxnOffsetCommitRequest(
+        return m.TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=GROUP,
             producer_id=self.producer_id,
@@ -249,7 +258,3 @@ class RawProducer:
             **{"member_id": "", "group_instance_id": None, **member},
             topics=[Topic(TOPIC, topic_id or self.rig.topic_id, [partition])],
         )
-        version = version or (6 if self.v2 else 3)
-        broker = self.rig.group_coordinator
-        answer = self.rig.ask_and_wait(broker, ApiKey.TXN_OFFSET_COMMIT, version, body)
-        return ErrorCode(answer.topics[0].partitions[0].error_code).name
