@@ -226,7 +226,7 @@ MUTATIONS: Final = (
             "                session.last_contact_ms = now_ms\n",
             "",
         ),
-        on="controller",
+        on="moves",
         expects="silent-unfenced",
     ),
     mutation(
