@@ -8,6 +8,7 @@ from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
 from kcluster.invariants.shares import Led, SharePromises
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.runtime.dispatch import number_of
 
 TOPIC = b"t" * 16
 TOPIC_NAME = "orders"
@@ -29,6 +30,8 @@ class Group:
         self.has_successor = False
         """Whether the coordinator has a successor."""
         self._ids = 0
+        self.life = 0
+        """The life of all leaders."""
 
     def arrive(self, request: PeerRequest) -> None:
         self.shares.on_peer_request(COORDINATOR, request, lambda *_: not self.has_successor)
@@ -47,7 +50,7 @@ class Group:
         row = kind.PartitionData(0, 0, epoch, start, 0, [kind.StateBatch(*one) for one in batches])
         self._ids += 1
         body = kind("g", [kind.WriteStateData(TOPIC, [row])])
-        self.arrive(PeerRequest(leader, self._ids, body))
+        self.arrive(PeerRequest(leader, number_of(self.life, self._ids), body))
         return self._ids
 
     def answer_write(self, leader: int, request_id: int, error: int = 0) -> None:
@@ -62,14 +65,16 @@ class Group:
         asked, answered = m.ReadShareGroupStateRequest, m.ReadShareGroupStateResponse
         self._ids += 1
         body = asked("g", [asked.ReadStateData(TOPIC, [asked.PartitionData(0, epoch)])])
-        self.arrive(PeerRequest(leader, self._ids, body))
+        self.arrive(PeerRequest(leader, number_of(self.life, self._ids), body))
         row = answered.PartitionResult(0)
         row.start_offset, row.state_batches = start, [answered.StateBatch(*x) for x in batches]
         answer = answered([answered.ReadStateResult(TOPIC, [row])])
         self._arrives(leader, PeerResponse(COORDINATOR, self._ids, answer))
 
     def _arrives(self, node: int, response: PeerResponse) -> None:
-        found = self.shares.on_peer_response(node, response)
+        found = self.shares.on_peer_response(
+            node, number_of(self.life, response.request_id), response
+        )
         self.broken += [name for name, _, _ in found]
 
     # members
@@ -137,6 +142,19 @@ def test_state__goes_back(group: Group) -> None:
     group.read(2, 4, 4, (5, 9, ACKNOWLEDGED, 1))
     group.read(2, 4, 5, (5, 8, ACKNOWLEDGED, 1), (9, 9, 0, 1))
     assert group.broken == ["share-state-back", "share-state-back"]
+
+
+def test_state__is_known_of_each_life_of_a_leader(group: Group) -> None:
+    """The ids of requests begin anew with a life, while earlier ones have no answer yet."""
+    asked = m.ReadShareGroupStateRequest
+    body = asked("g", [asked.ReadStateData(TOPIC, [asked.PartitionData(0, 3)])])
+    group.arrive(PeerRequest(1, 1, body))
+    group.life = 1
+    group.write(1, 3, 5)
+    group.read(2, 4, 5)
+    assert group.broken == []
+    group.read(2, 4, 4)
+    assert group.broken == ["share-state-back"]
 
 
 def test_state__of_a_coordinator_that_has_a_successor_may_be_older(group: Group) -> None:

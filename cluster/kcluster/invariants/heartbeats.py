@@ -71,10 +71,11 @@ class BrokerHeartbeats:
         ):
             self._due[broker] = (request_id, HeldBack(image.offset))
 
-    def on_answer(self, broker: int, answer: PeerResponse) -> HeldBack | None:
-        """What an answer to a heartbeat breaks when it arrives at its broker; None if nothing."""
+    def on_answer(self, broker: int, number: int, answer: PeerResponse) -> HeldBack | None:
+        """What an answer to a heartbeat breaks when it arrives at its broker; None if nothing.
+        `number`: the id that the heartbeat had when it arrived."""
         request_id, held_back = self._due.get(broker, (-1, None))
-        if request_id != answer.request_id:
+        if request_id != number:
             return None
         del self._due[broker]
         body: m.BrokerHeartbeatResponse = answer.body

@@ -242,14 +242,16 @@ class Invariants:
         if old is not None:
             self._report(now_ms, old, aborted_reads(replica.log, answer))
 
-    def check_peer_response(self, node: int, response: PeerResponse, now_ms: int) -> None:
+    def check_peer_response(
+        self, node: int, number: int, response: PeerResponse, now_ms: int
+    ) -> None:
         """Check an answer that has arrived at a node, if it is a share coordinator's, or about
-        markers."""
+        markers.  `number`: the id that the request had when it arrived."""
         if isinstance(response.body, STATE_ANSWERS):
-            for broken in self.shares.on_peer_response(node, response):
+            for broken in self.shares.on_peer_response(node, number, response):
                 self._report_promise(now_ms, broken, response.source)
         elif isinstance(response.body, MARKER_ANSWER):
-            early = self.markers.on_peer_response(node, response)
+            early = self.markers.on_peer_response(node, number, response)
             self._report_early_markers(now_ms, response.source, early)
 
     def check_markers(self, broker: int, reply: Reply, now_ms: int) -> None:

@@ -60,9 +60,12 @@ class MarkerAnswers:
         self._of_clients[request] = _asked(request.body, leading)
         forget_oldest(self._of_clients)
 
-    def on_peer_response(self, node: int, response: PeerResponse) -> Iterator[EarlyAnswer]:
-        """What was not committed of an answer that has arrived at a node."""
-        asked = self._of_peers.pop((node, response.request_id), None)
+    def on_peer_response(
+        self, node: int, number: int, response: PeerResponse
+    ) -> Iterator[EarlyAnswer]:
+        """What was not committed of an answer that has arrived at a node.  `number`: the id that
+        the request had when it arrived."""
+        asked = self._of_peers.pop((node, number), None)
         return iter(()) if asked is None else _early(asked, response.body)
 
     def on_reply(self, reply: Reply) -> Iterator[EarlyAnswer]:

@@ -123,7 +123,8 @@ class SharePromises:
     def __init__(self) -> None:
         self._stored: dict[_ShareKey, _StoredState] = {}
         self._asked: dict[tuple[int, int], tuple[PeerRequest, dict[_ShareKey, _StoredState]]] = {}
-        """Each request about states, with what was stored when it arrived, by node and id."""
+        """Each request about states, with what was stored when it arrived, by node and id.
+        The id has the node's life, because each life counts from the beginning."""
         self._holds: dict[_ShareKey, dict[int, _Hold]] = {}
         self._arrived: dict[Request, _Arrived] = {}
         self._arrivals = 0
@@ -175,11 +176,13 @@ class SharePromises:
             self._asked[request.source, request.request_id] = (request, known)
             forget_oldest(self._asked)
 
-    def on_peer_response(self, node: int, response: PeerResponse) -> Iterator[BrokenPromise]:
-        """What an answer of a coordinator breaks, one of STATE_ANSWERS, when it arrives at a
-        node."""
+    def on_peer_response(
+        self, node: int, number: int, response: PeerResponse
+    ) -> Iterator[BrokenPromise]:
+        """What an answer of a coordinator breaks, one of STATE_ANSWERS, when it arrives at a node.
+        `number`: the id that the request had when it arrived."""
         answer = response.body
-        request, known = self._asked.pop((node, response.request_id), (None, {}))
+        request, known = self._asked.pop((node, number), (None, {}))
         if request is None:
             return
         body = request.body

@@ -59,7 +59,7 @@ from kcluster.protocol.names import (
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.dispatch import Dispatcher, number_of
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
@@ -282,12 +282,7 @@ class Watch:
         elif isinstance(event, PeerRequest):
             self._on_peer_request(node_id, event, now_ms)
         elif isinstance(event, PeerResponse):
-            if type(event.body) is _HeartbeatResponse:
-                held_back = self.invariants.heartbeats.on_answer(node_id, event)
-                if held_back is not None:
-                    self.invariants.report_broker(now_ms, node_id, "shutdown-held-back", held_back)
-            else:
-                self.invariants.check_peer_response(node_id, event, now_ms)
+            self._on_peer_response(node_id, event, now_ms)
 
     def _on_peer_request(self, node_id: int, request: PeerRequest, now_ms: int) -> None:
         """Record a node's request before the other node knows of it."""
@@ -300,6 +295,17 @@ class Watch:
             invariants.markers.on_peer_request(request, self._leading(node_id))
         else:
             invariants.shares.on_peer_request(node_id, request, self._is_newest)
+
+    def _on_peer_response(self, node_id: int, response: PeerResponse, now_ms: int) -> None:
+        """Check an answer when it arrives.  Its id lacks the life of its node, which the request
+        had."""
+        number = number_of(self._life, response.request_id)
+        if type(response.body) is _HeartbeatResponse:
+            held_back = self.invariants.heartbeats.on_answer(node_id, number, response)
+            if held_back is not None:
+                self.invariants.report_broker(now_ms, node_id, "shutdown-held-back", held_back)
+        else:
+            self.invariants.check_peer_response(node_id, number, response, now_ms)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         self.invariants.replies.on_request(node_id, request, now_ms)

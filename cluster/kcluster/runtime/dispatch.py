@@ -78,6 +78,11 @@ MessageSink = Callable[[int, int, Input, int], None]
 """Called with (source, destination, event, arrival in µs, -1 for a lost message)."""
 
 
+def number_of(life: int, request_id: int) -> int:
+    """The id of a request with the life of its sender, as it arrives at another node."""
+    return life << _LIFE_SHIFT | request_id
+
+
 class Dispatcher:
     """Nodes by id, and everything between them.  Times in microseconds, of the driver's clock."""
 
@@ -402,7 +407,7 @@ class Dispatcher:
             if process.life:
                 message = PeerResponse(message.source, request_id & ASKED_BITS, message.body)
         elif source.life:
-            number = source.life << _LIFE_SHIFT | message.request_id
+            number = number_of(source.life, message.request_id)
             message = PeerRequest(message.source, number, message.body)
         if self.node_gate is None or self.node_gate.passes(source, process, message):
             self.post(source.node_id, process, message)
