@@ -28,27 +28,31 @@ from kcluster.protocol.records.markers import read_marker
 Leading = Callable[[str, int], tuple[Replica, ObservedPartition] | None]
 """(topic, partition) -> its replica on the broker that is asked; None if that does not lead it."""
 EarlyAnswer = tuple[ObservedPartition, EarlyMarker]
-_Place = tuple[int, str, int]
-"""(producer id, topic, partition)."""
+_Result = tuple[int, int, bool]
+"""(producer id, producer epoch, whether it commits)."""
 MARKER_ANSWER: Final = m.WriteTxnMarkersResponse
 
 
-class _AskedMarker(NamedTuple):
-    """A marker that a leader was asked for.  `log_end`: that of its log when the request came."""
+class _AskedMarkers(NamedTuple):
+    """The markers that a leader was asked for in one request, by producer id.  `log_end`: that of
+    its log when the request came."""
 
     partition: ObservedPartition
     log_end: int
-    producer_epoch: int
-    is_commit: bool
+    of_producers: dict[int, list[_Result]]
+
+
+_Asked = dict[tuple[str, int], _AskedMarkers]
+"""The markers of one request, by topic and partition."""
 
 
 class MarkerAnswers:
     """The markers that the brokers of one cluster were asked for."""
 
     def __init__(self) -> None:
-        self._of_peers: dict[tuple[int, int], dict[_Place, list[_AskedMarker]]] = {}
+        self._of_peers: dict[tuple[int, int], _Asked] = {}
         """By sender and request id."""
-        self._of_clients: dict[Request, dict[_Place, list[_AskedMarker]]] = {}
+        self._of_clients: dict[Request, _Asked] = {}
 
     def on_peer_request(self, request: PeerRequest, leading: Leading) -> None:
         """Record the request of a coordinator when it arrives."""
@@ -74,53 +78,52 @@ class MarkerAnswers:
         return iter(()) if asked is None or reply.body is None else _early(asked, reply.body)
 
 
-def _asked(body: m.WriteTxnMarkersRequest, leading: Leading) -> dict[_Place, list[_AskedMarker]]:
-    asked: dict[_Place, list[_AskedMarker]] = {}
+def _asked(body: m.WriteTxnMarkersRequest, leading: Leading) -> _Asked:
+    asked: _Asked = {}
     for marker in body.markers:
+        producer_id = marker.producer_id
+        wanted = (producer_id, marker.producer_epoch, marker.transaction_result)
         for topic in marker.topics:
             for index in topic.partition_indexes:
-                led = leading(topic.name, index)
-                if led is not None:
+                place = (topic.name, index)
+                if place not in asked and (led := leading(*place)) is not None:
                     replica, partition = led
-                    end, epoch = replica.log.log_end_offset, marker.producer_epoch
-                    one = _AskedMarker(partition, end, epoch, marker.transaction_result)
-                    asked.setdefault((marker.producer_id, topic.name, index), []).append(one)
+                    asked[place] = _AskedMarkers(partition, replica.log.log_end_offset, {})
+                if place in asked:
+                    asked[place].of_producers.setdefault(producer_id, []).append(wanted)
     return asked
 
 
-def _early(
-    asked: dict[_Place, list[_AskedMarker]], body: m.WriteTxnMarkersResponse
-) -> Iterator[EarlyAnswer]:
+def _early(asked: _Asked, body: m.WriteTxnMarkersResponse) -> Iterator[EarlyAnswer]:
+    """Each log is read once, whatever a request repeats."""
+    confirmed: dict[tuple[str, int], dict[int, None]] = {}
     for result in body.markers:
         for topic in result.topics:
             for row in topic.partitions:
-                place = (result.producer_id, topic.name, row.partition_index)
-                wanted = () if row.error_code else asked.get(place, ())
-                # After an unclean election, what was committed may be so no more.
-                missing = [
-                    one
-                    for one in wanted
-                    if one.partition.unclean_epoch == NO_EPOCH
-                    and not _is_committed(one, result.producer_id)
-                ]
-                # Of several markers for one place, the answer is about any.
-                if missing and len(missing) == len(wanted):
-                    first = missing[0]
-                    end, epoch = first.partition.committed.end, first.producer_epoch
-                    fact = EarlyMarker(result.producer_id, epoch, first.is_commit, end)
-                    yield first.partition, fact
+                if not row.error_code:
+                    place = (topic.name, row.partition_index)
+                    confirmed.setdefault(place, {})[result.producer_id] = None
+    for place, producers in confirmed.items():
+        of_leader = asked.get(place)
+        # After an unclean election, what was committed may be so no more.
+        if of_leader is None or of_leader.partition.unclean_epoch != NO_EPOCH:
+            continue
+        committed = _committed(of_leader)
+        for producer_id in producers:
+            wanted = of_leader.of_producers.get(producer_id, ())
+            # Of several markers for one place, the answer is about any.
+            if wanted and not any(one in committed for one in wanted):
+                _, epoch, is_commit = wanted[0]
+                end = of_leader.partition.committed.end
+                yield of_leader.partition, EarlyMarker(producer_id, epoch, is_commit, end)
 
 
-def _is_committed(asked: _AskedMarker, producer_id: int) -> bool:
+def _committed(asked: _AskedMarkers) -> dict[_Result, None]:
+    """The markers that were committed since the request came."""
+    found: dict[_Result, None] = {}
     for base_offset, batch in reversed(asked.partition.committed.batches.items()):
         if base_offset < asked.log_end:
-            return False
-        if (
-            batch.producer_id == producer_id
-            and batch.producer_epoch == asked.producer_epoch
-            and batch.is_control
-            and (marker := read_marker(batch)) is not None
-            and marker.is_commit == asked.is_commit
-        ):
-            return True
-    return False
+            break
+        if batch.is_control and (marker := read_marker(batch)) is not None:
+            found[batch.producer_id, batch.producer_epoch, marker.is_commit] = None
+    return found
