@@ -258,8 +258,7 @@ def joins_lacking(
 def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
     """Differences between the table of producers, with its transactions, and a replay of the log.
     Deleted records may still be known; producers that were silent for `expiration_ms` need not be,
-    nor what they had sent before.
-    A compacted log is not replayed."""
+    nor what they had sent before.  A compacted log is not replayed."""
     producers = log.producer_table
     if producers is None or log.first_dirty_offset > log.log_start_offset:
         return

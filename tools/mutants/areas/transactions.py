@@ -18,6 +18,15 @@ _SHARD: Final = "broker/coordinator/transactions/transaction_shard.py"
 _GROUP_SHARD: Final = "broker/coordinator/shard.py"
 _TRANSACTION: Final = "broker/coordinator/transactions/transaction.py"
 
+_UNGUARDED: Final = Edit(
+    "broker/coordinator/coordinator.py",
+    "        if guard is not None and (\n"
+    "            replica is None or not _may_append(replica.log.producers, producer, guard)\n"
+    "        ):\n",
+    "        if guard is not None and replica is None:\n",
+)
+"""Offsets are appended whatever has become of their verification."""
+
 MUTATIONS: Final = (
     mutation(
         "markers_not_resumed",
@@ -309,26 +318,14 @@ MUTATIONS: Final = (
     mutation(
         "txn_offsets_after_marker",
         "KIP-890: offsets of a transaction are appended after the marker that ended it",
-        Edit(
-            "broker/coordinator/coordinator.py",
-            "        if guard is not None and (\n"
-            "            replica is None or not _may_append(replica.log.producers, producer, guard)\n"
-            "        ):\n",
-            "        if guard is not None and replica is None:\n",
-        ),
+        _UNGUARDED,
         on="late_verifications",
         expects="batch-unverified",
     ),
     mutation(
         "zombie_offsets_appended",
         "the same, and the epoch of a producer that commits offsets is not checked",
-        Edit(
-            "broker/coordinator/coordinator.py",
-            "        if guard is not None and (\n"
-            "            replica is None or not _may_append(replica.log.producers, producer, guard)\n"
-            "        ):\n",
-            "        if guard is not None and replica is None:\n",
-        ),
+        _UNGUARDED,
         Edit(
             "partition/log/log.py",
             "        if batch.producer_epoch >= known_epoch:\n            return None\n",
