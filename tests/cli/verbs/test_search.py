@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,12 @@ def test_search__of_a_topology_nothing_is_found_and_the_search_can_go_on(
     other = run("losing.yaml", "--out", "kept", "--jobs", "1")
     assert other.exit_code == 2
     assert "another scenario; name another --out" in other.stderr
+
+
+def test_search__its_processes_have_ended_when_it_ends(run: Callable[..., Result]) -> None:
+    result = run("topology.yaml", "--runs", "2", "--jobs", "2")
+    assert result.exit_code == 0, result.output
+    assert multiprocessing.active_children() == []
 
 
 def test_search__mistakes_are_refused_with_the_nearest_name(run: Callable[..., Result]) -> None:

@@ -199,7 +199,8 @@ class _Workers:
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            # Python's own wait at exit writes to a pipe that the pool may have closed by then.
+            self._pool.shutdown(cancel_futures=True)
 
     def play(self, schedules: Sequence[Schedule]) -> Iterator[Trial]:
         """The trials of schedules, in their order."""
