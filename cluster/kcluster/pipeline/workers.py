@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from kcluster.collector import collect_after_run, collect_rarely
+from kcluster.collector import collect_after_run
 
 
 @cache
@@ -26,7 +26,6 @@ def spare_modules() -> None:
 def free_run() -> None:
     """Free the memory of a run.  To be called after each run of a task."""
     if "SPARK_REUSE_WORKER" in os.environ:
-        collect_rarely()
         collect_after_run()
 
 
