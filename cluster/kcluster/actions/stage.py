@@ -8,7 +8,6 @@ performed; Performed.  Never: has a clock, knows an action, waits, starts a clie
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -97,7 +96,7 @@ class Stage:
         self.verbs = verbs
         self._clock = clock
         self.began_ms = clock.now_ms
-        self.rng = Random(f"{seed}/scenario")
+        self.rng = plan.chance.stream("scenario", seed)
         self.problems: list[str] = []
         self.doing: Doing | None = None
         """The action that is performed by hand now; None in a scenario's run."""

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from heapq import heappop, heappush
-from random import Random
 from typing import Final, final
 
 from kcluster.broker.node_view import BrokerNodeView
@@ -404,7 +403,7 @@ def start_client(
     client_id = FIRST_CLIENT_ID + len(time.clients)
     # By its name, so that a client less does not change the luck of the others.
     name = plan.fabric.add_client(client_id, getattr(client, "name", ""))
-    rng = Random(f"{plan.seed}/client {name}")
+    rng = plan.chance.stream(f"client {name}")
     identity = UNAUTHENTICATED if access == OPEN else access.identity
     if identity.protocol.has_tls:
         time.tls_round_trips[access.listener] = plan.tls_round_trips(access)

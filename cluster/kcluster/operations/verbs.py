@@ -8,7 +8,6 @@ Kafka: kill, iptables, kafka-leader-election.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from random import Random
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from kcluster.config.files.problems import nearest, unknown
 from kcluster.config.topology.sasl import token_settings
 from kcluster.config.topology.specs import MAX_PORT, BrokerSpec
 from kcluster.config.topology.values import client_host_problem, unknown_version
-from kcluster.contract import CONTROLLER_ID, EndSessions, MoveLeader
+from kcluster.contract import CONTROLLER_ID, EndSessions, MoveLeader, Rng
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
 from kcluster.events.clients import RebalanceRequested
@@ -392,14 +391,16 @@ class Verbs:
 
     # ---------------------------------------------------------------------------- rules
 
+    def _stream_of_rule(self, name: str) -> Rng:
+        return self._plan.chance.stream(f"rule {name}")
+
     def add_rule(self, rule: Rule) -> str:
         """Add a rule of protocol faults; returns its name."""
         for broker_id in rule.brokers:
             self.broker(broker_id)
         gate = self._dispatcher.gate
         if gate is None:
-            seed = self._plan.seed
-            gate = FaultGate(self._dispatcher, RuleBook(lambda name: Random(f"{seed}/rule {name}")))
+            gate = FaultGate(self._dispatcher, RuleBook(self._stream_of_rule))
         try:
             name = gate.add(rule)
         except RuleError as error:
@@ -414,8 +415,7 @@ class Verbs:
                 self.broker(node_id)
         gate = self._dispatcher.node_gate
         if gate is None:
-            seed = self._plan.seed
-            book = RuleBook(lambda name: Random(f"{seed}/rule {name}"), "node-rule")
+            book = RuleBook(self._stream_of_rule, "node-rule")
             gate = self._dispatcher.node_gate = NodeGate(self._dispatcher, book)
         return gate.add(rule)
 

@@ -1,10 +1,7 @@
 """Builds the nodes, disks and links of a cluster from a topology.
 
-Owns: the values from which each node is built, and the source of its randomness.  Never: opens a
+Owns: the values from which each node is built, its stream of chance among them.  Never: opens a
 port, reads a clock.  Kafka: kafka-storage format, and the start scripts.
-
-All randomness in a cluster comes from one seed, through one generator per node, so that the random
-numbers of a node do not depend on another node's draws.
 """
 
 from __future__ import annotations
@@ -38,6 +35,7 @@ from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
+from kcluster.runtime.chance import Chance
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import BrokerCertificate
 from kcluster.security.changed_passwords import ChangedPasswords
@@ -57,6 +55,7 @@ class Plan(Struct):
 
     topology: Topology
     seed: int
+    chance: Chance
     cluster_id: str
     fabric: Fabric
     processes: tuple[Process, ...]
@@ -113,10 +112,11 @@ class Plan(Struct):
 
 def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> Plan:
     """Build a cluster.  `ports`: those of each broker's listeners, by broker id."""
-    cluster_id = _cluster_id(Random(f"{seed}/cluster id"))
+    chance = Chance(seed)
+    cluster_id = _cluster_id(chance.stream("cluster id"))
     specs = sorted(topology.brokers, key=lambda spec: spec.id)
     node_ids = (CONTROLLER_ID, *(spec.id for spec in specs))
-    rngs = {node_id: Random(f"{seed}/{node_id}") for node_id in node_ids}
+    rngs = {node_id: chance.stream(f"{node_id}") for node_id in node_ids}
     disks = {spec.id: Disk(topology.write_back_ms) for spec in specs}
     endpoints = {spec.id: spec.endpoints(topology.host, ports[spec.id]) for spec in specs}
     releases = {spec.id: topology.release_of(spec.id) for spec in specs}
@@ -139,10 +139,11 @@ def build(topology: Topology, seed: int, ports: Mapping[int, Sequence[int]]) -> 
             era_of(topology.era),
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
-    fabric = _fabric(topology, node_ids, seed)
+    fabric = _fabric(topology, node_ids, chance)
     return Plan(
         topology,
         seed,
+        chance,
         cluster_id,
         fabric,
         tuple(processes),
@@ -159,7 +160,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, ports: Sequence[int]) -> Process:
     topology = plan.topology = structs.replace(
         plan.topology, brokers=(*plan.topology.brokers, spec)
     )
-    plan.rngs[spec.id] = Random(f"{plan.seed}/{spec.id}")
+    plan.rngs[spec.id] = plan.chance.stream(f"{spec.id}")
     plan.disks[spec.id] = Disk(topology.write_back_ms)
     plan.endpoints[spec.id] = spec.endpoints(topology.host, ports)
     plan.releases[spec.id] = topology.release_of(spec.id)
@@ -262,9 +263,9 @@ def _scram_users(topology: Topology) -> list[tuple[UserSpec, str]]:
     return scram_users(topology.security.users, enabled)
 
 
-def _fabric(topology: Topology, node_ids: tuple[int, ...], seed: int) -> Fabric:
+def _fabric(topology: Topology, node_ids: tuple[int, ...], chance: Chance) -> Fabric:
     latency_ms = topology.network.default_latency_ms
-    fabric = Fabric(node_ids, latency_ms, lambda link: Random(f"{seed}/link {link}"))
+    fabric = Fabric(node_ids, latency_ms, lambda link: chance.stream(f"link {link}"))
     for link in topology.network.links:
         fabric.set_latency(*link.between, link.latency_ms)
     return fabric

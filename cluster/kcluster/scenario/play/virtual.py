@@ -118,12 +118,18 @@ class VirtualRun:
         duration_ms = self._scenario.duration_ms
         for at in range(1, PROGRESS_SLICES + 1):
             slice_ms = duration_ms * at // PROGRESS_SLICES
+            if slice_ms <= self.stage.now_ms:
+                continue
             if slice_ms > until_ms:
                 break
             self.stage.run_until(slice_ms)
             progress(self.stage.now_ms, duration_ms)
         if self.stage.now_ms < until_ms:
             self.stage.run_until(until_ms)
+
+    def draw_anew(self, seed: int) -> None:
+        """From this moment on, draw all chance as with another seed."""
+        self.stage.plan.chance.draw_anew(seed)
 
     def finish(self) -> RunResult:
         """Undo every fault, let everything in flight complete, and judge the run."""
