@@ -65,7 +65,7 @@ class Commands:
         from kcluster.search.examine import examine
 
         space = self._workloads.spaces(workload)[found.example.schedule.space]
-        return examine(space, found, TRIES)
+        return examine(space, found, TRIES, other_seeds=0)
 
 
 def main(descriptor: int) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from kcluster.scenario.language.model import Checks, Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import CountCheck
+from kcluster.search.certainty import Certainty
 from kcluster.search.findings import FindingKind, SearchFinding
 
 
@@ -21,7 +22,7 @@ class Report(Struct, frozen=True):
     `findings`: all findings of the scenario's run; `outcome`: its verdict; `run`: the number of the
     run that showed it first, from 1; `steps_before`: the number of steps of that run; `tries`: the
     number of runs that shrinking took; `is_minimal`: whether the run was seen to pass without each
-    single step; `sure`: how many of `seeds` other seeds show it, too."""
+    single step; `certainty`: from which moment on it was sure, None if it was not asked for."""
 
     group: str
     finding: SearchFinding
@@ -32,8 +33,7 @@ class Report(Struct, frozen=True):
     steps_before: int
     tries: int
     is_minimal: bool
-    sure: int = 0
-    seeds: int = 0
+    certainty: Certainty | None = None
 
     @property
     def steps(self) -> Sequence[Step]:

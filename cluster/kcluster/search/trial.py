@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
+from kcluster.contract import Event
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import BUGS
@@ -40,30 +41,53 @@ class Trial(Struct, frozen=True):
     outcome: str
 
 
+class SearchRun(Struct, frozen=True):
+    """What is read of one run.  `coverage`: what it reached, None if it did not begin; `findings`:
+    what it found; `outcome`: its verdict; `notes`: its events, with their times since its start."""
+
+    coverage: Coverage | None
+    findings: tuple[SearchFinding, ...]
+    outcome: str
+    notes: tuple[tuple[int, Event], ...] = ()
+
+
+class Anew(Struct, frozen=True):
+    """From `at_ms` after the start on, chance is drawn as with another seed."""
+
+    at_ms: int
+    seed: int
+
+
 def run_trial(space: Space, schedule: Schedule) -> Trial:
     """Play a schedule, and look at it."""
-    coverage, findings, outcome = play(scenario_of(space, schedule), schedule.seed)
+    played = play(scenario_of(space, schedule), schedule.seed)
+    coverage = played.coverage
     moments = {} if coverage is None else coverage.moments
     signatures = {} if coverage is None else coverage.signatures
-    return Trial(schedule, findings, signatures, moments, outcome)
+    return Trial(schedule, played.findings, signatures, moments, played.outcome)
 
 
-def play(scenario: Scenario, seed: int) -> tuple[Coverage | None, tuple[SearchFinding, ...], str]:
-    """Run a scenario with the checks of a search: (what it reached, what it found, its verdict).  A
-    bug that ends the run is a finding, too."""
+def play(scenario: Scenario, seed: int, anew: Anew | None = None) -> SearchRun:
+    """Run a scenario with the checks of a search.  A bug that ends the run is a finding, too."""
     coverage = None
     scenario = structs.replace(scenario, checks=searched(scenario.checks))
     try:
-        played = VirtualRun(scenario, seed, asked=asked_by(scenario.checks))
-        stage = played.stage
-        coverage = Coverage(stage.dispatcher, played.run.recorder, stage.began_ms)
+        run = VirtualRun(scenario, seed, asked=asked_by(scenario.checks))
+        stage = run.stage
+        coverage = Coverage(stage.dispatcher, run.run.recorder, stage.began_ms)
         coverage.attach()
-        played.advance(scenario.duration_ms)
-        result: RunResult = played.finish()
+        if anew is not None:
+            run.advance(anew.at_ms)
+            run.draw_anew(anew.seed)
+        run.advance(scenario.duration_ms)
+        result: RunResult = run.finish()
     except BUGS as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{where.filename.rpartition('kcluster/')[2]}:{where.lineno}"
         text = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         crash = SearchFinding(FindingKind.CRASH, CRASH, place, detail=text)
-        return coverage, (crash,), CRASH
-    return coverage, findings_of(result), result.verdict.outcome
+        return SearchRun(coverage, (crash,), CRASH)
+    began_ms = stage.began_ms
+    notes = result.notes[result.first_note :]
+    events = tuple((note.at_ms - began_ms, note.event) for note in notes)
+    return SearchRun(coverage, findings_of(result), result.verdict.outcome, events)

@@ -14,11 +14,13 @@ from msgspec import to_builtins
 from kcluster.checks.anomalies import ANOMALIES
 from kcluster.config.files.fields import duration_text
 from kcluster.config.files.problems import unknown
+from kcluster.events.words import sentence_of
 from kcluster.invariants.violations import VIOLATIONS
 from kcluster.json_types import JsonObject
 from kcluster.operations.conditions import MomentCondition
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.writing import step_values
+from kcluster.search.certainty import Certainty, Odds
 from kcluster.search.findings import (
     CRASH,
     NAMES,
@@ -114,14 +116,61 @@ def report_lines(report: Report) -> Iterator[str]:
     for link in report.finding.chain:
         yield f"    +{_seconds(link.at_ms)} {link.text}"
     yield f"  {found_text(report)}"
+    if text := certainty_text(report):
+        yield f"  {text}"
 
 
 def found_text(report: Report) -> str:
     """How a finding was found and shrunk."""
     before, after = report.steps_before, len(report.steps)
     shrunk = f"shrunk from {_count(before, 'step')} to {after} in {_count(report.tries, 'run')}"
-    sure = f"; {report.sure} of {report.seeds} other seeds show it" if report.seeds else ""
-    return f"found in run {report.run}, {shrunk}{sure}"
+    return f"found in run {report.run}, {shrunk}"
+
+
+def certainty_text(report: Report) -> str:
+    """How likely a finding was over time, and from which moment on it was sure; "" if unknown."""
+    certainty = report.certainty
+    if certainty is None:
+        return ""
+    shown = f"{certainty.others} of {certainty.seeds} other seeds show it"
+    sure_from_ms = certainty.sure_from_ms
+    if not certainty.odds:
+        return shown
+    if sure_from_ms == 0:
+        return f"{shown}; with this one it was sure from the start"
+    first, *later = _changes(certainty)
+    course = [f"from +{_seconds(first.at_ms)} {first.shown} of {first.runs} runs do"]
+    course += [f"from +{_seconds(one.at_ms)} {one.shown}" for one in later]
+    text = f"{shown}; with chance drawn anew {_listed(course, ', ')}"
+    if sure_from_ms is None:
+        return f"{text}: it was never sure"
+    what = _at_that_moment(report, sure_from_ms)
+    return f"{text}: it was sure from then on" + (f" ({what})" if what else "")
+
+
+def _changes(certainty: Certainty) -> Iterator[Odds]:
+    """The odds that differ from those before them, until it was sure."""
+    shown = -1
+    for odds in certainty.odds:
+        if odds.shown != shown:
+            yield odds
+        if odds.at_ms == certainty.sure_from_ms:
+            return
+        shown = odds.shown
+
+
+def _at_that_moment(report: Report, at_ms: int) -> str:
+    """What happened at a moment of a finding's run, as far as it is known: a step, a link of its
+    chain, or any event."""
+    for step in report.steps:
+        at = step.trigger.at
+        if step.trigger.when is None and at is not None and at.low_ms == at_ms:
+            return step_text(step)
+    links = [link.text for link in report.finding.chain if link.at_ms == at_ms]
+    if links:
+        return links[0]
+    event = None if report.certainty is None else report.certainty.event
+    return "" if event is None else sentence_of(event)
 
 
 def comment(report: Report) -> str:
@@ -136,6 +185,7 @@ def story(report: Report) -> str:
 
 def report_values(report: Report, file: str) -> JsonObject:
     """A report for JSON.  `file`: the scenario file that repeats the finding, "" for none."""
+    certainty = report.certainty
     return {
         "finding": report.finding.name,
         "group": report.group,
@@ -147,8 +197,10 @@ def report_values(report: Report, file: str) -> JsonObject:
         "run": report.run,
         "steps_before": report.steps_before,
         "shrinking_runs": report.tries,
-        "other_seeds": report.seeds,
-        "other_seeds_that_show_it": report.sure,
+        "other_seeds": 0 if certainty is None else certainty.seeds,
+        "other_seeds_that_show_it": 0 if certainty is None else certainty.others,
+        "odds": [] if certainty is None else to_builtins(certainty.odds),
+        "sure_from_ms": None if certainty is None else certainty.sure_from_ms,
         "file": file,
     }
 
@@ -167,8 +219,8 @@ def summary_text(runs: int, wall_s: float, times: Mapping[str, int]) -> str:
     return f"{spent}: {listed}"
 
 
-def _listed(texts: Sequence[str]) -> str:
-    return "; ".join([*texts[:-1], f"and {texts[-1]}"]) if len(texts) > 1 else texts[0]
+def _listed(texts: Sequence[str], mark: str = "; ") -> str:
+    return mark.join([*texts[:-1], f"and {texts[-1]}"]) if len(texts) > 1 else texts[0]
 
 
 def _count(number: int, word: str) -> str:

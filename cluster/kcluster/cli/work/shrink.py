@@ -28,13 +28,13 @@ def shrink(word: str, seed: int | None, out: str | None, as_json: bool) -> None:
     first = scenario.first_seed(seed)
     checks = structs.replace(scenario.checks, anomalies={}, violations={})
     scenario = structs.replace(scenario, checks=checks)
-    _, findings, outcome = play(scenario, first)
-    finding = lead(findings)
+    played = play(scenario, first)
+    finding = lead(played.findings)
     if finding is None:
         if as_json:
-            print_json({"finding": None, "outcome": outcome})
+            print_json({"finding": None, "outcome": played.outcome})
         else:
-            print(f"{scenario.name}: no promise is broken  ({outcome}, seed {first})")
+            print(f"{scenario.name}: no promise is broken  ({played.outcome}, seed {first})")
         sys.exit(0)
     report = examine_scenario(scenario, first, finding)
     write_and_print(report, directory_of(scenario.name, out), as_json)

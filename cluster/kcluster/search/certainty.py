@@ -1,0 +1,88 @@
+"""From which moment on a finding was sure: chance is drawn anew from one moment after the other.
+
+Owns: Odds, Certainty, and which moments are tried.  Never: plays a run (trial.py does), words
+anything (words.py does).  Kafka: no counterpart.
+
+The steps of the scenario stay as they are: that each of them is needed was seen by leaving it out.
+What is drawn anew is the rest: the delays and losses of links, the clients' and brokers' own
+chance, the requests that a rule meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.contract import Event
+
+STEP_MS: Final = 500
+"""The longest time between two moments, unless there are too many."""
+MAX_MOMENTS: Final = 128
+"""The most moments that are looked through, with odds at eight of them."""
+
+
+class Odds(Struct, frozen=True):
+    """How many of `runs` runs show the finding if chance is drawn anew from `at_ms` on, in ms since
+    the start of the scenario."""
+
+    at_ms: int
+    shown: int
+    runs: int
+
+    @property
+    def are_sure(self) -> bool:
+        """Whether all do."""
+        return self.shown == self.runs
+
+
+class Certainty(Struct, frozen=True):
+    """How sure a finding was over time.  `others`: how many of `seeds` other seeds show it; `odds`:
+    at the moments that were tried, oldest first, none if all other seeds show it; `sure_from_ms`:
+    the earliest moment at which it was sure, None if it never was; `event`: one of that moment."""
+
+    others: int
+    seeds: int
+    odds: tuple[Odds, ...] = ()
+    sure_from_ms: int | None = None
+    event: Event | None = None
+
+
+def certainty_of(
+    moments: Sequence[int],
+    odds_at: Callable[[int], Odds],
+    event_at: Callable[[int], Event | None],
+    others: int,
+    seeds: int,
+) -> Certainty:
+    """Look for the moment from which on a finding was sure.  `moments`: the moments that may have
+    decided it, in their order, at least one; `others`, `seeds`: see Certainty."""
+    if others == seeds:
+        return Certainty(others, seeds, (), 0)
+    last = odds_at(moments[-1])
+    if not last.are_sure:
+        return Certainty(others, seeds, (last,))
+    tried = [last]
+    low, high = 0, len(moments) - 1
+    while low < high:
+        middle = (low + high) // 2
+        odds = odds_at(moments[middle])
+        tried.append(odds)
+        if odds.are_sure:
+            high = middle
+        else:
+            low = middle + 1
+    tried.sort(key=lambda odds: odds.at_ms)
+    return Certainty(others, seeds, tuple(tried), moments[high], event_at(moments[high]))
+
+
+def moments_of(times: Iterable[int], until_ms: int) -> list[int]:
+    """The moments to be tried, in their order: the start, these times, and enough between them, up
+    to the end; at most MAX_MOMENTS of them, the last one among them."""
+    between = range(0, until_ms, STEP_MS)
+    moments = sorted({*between, *(at_ms for at_ms in times if 0 < at_ms < until_ms), until_ms})
+    count = len(moments)
+    if count <= MAX_MOMENTS:
+        return moments
+    return [moments[(at + 1) * count // MAX_MOMENTS - 1] for at in range(MAX_MOMENTS)]
