@@ -177,6 +177,10 @@ WRONG_MARKS = {
     " 'random'",
     "clock='virtual', limit='soon'": "limit: soon is not a time like 250ms, 5s or 2m",
     "clock='virtual', scenario='nowhere.yaml'": "nowhere.yaml: no such file",
+    "clock='virtual', chaos='one falt'": "chaos: one falt: no such word or profile; did you mean"
+    " one fault?",
+    "clock='virtual', chaos=3": "chaos: 3 is none of 'one fault', 'overlapping faults', nor a"
+    " profile's file",
     "seeds=2": "seeds: only with clock='virtual'",
 }
 
@@ -288,3 +292,43 @@ def test_signals__a_test_handles_what_it_sends_itself(pytester: pytest.Pytester)
         """,
     )
     result.assert_outcomes(passed=4)
+
+
+def test_chaos__each_seed_has_its_own_faults_and_calm_ends_them(pytester: pytest.Pytester) -> None:
+    (pytester.path / "kills.yaml").write_text("kinds: [{kill: 2}]\n")
+    result = run(
+        pytester,
+        """
+        import time
+        import pytest
+
+        FAULTS = ("broker_down", "broker_paused", "network_cut", "network_shaped", "link_cut")
+        ORDERS = {"orders": {"replication_factor": 3}}
+
+        def faults(cluster):
+            return [entry for entry in cluster.events() if entry.kind in FAULTS]
+
+        @pytest.mark.kafka_cluster(clock="virtual", seeds=3, topics=ORDERS, chaos="one fault")
+        def test_mark(kafka_cluster):
+            time.sleep(60)
+            before = faults(kafka_cluster)
+            kafka_cluster.calm()
+            time.sleep(60)
+            assert len(faults(kafka_cluster)) == len(before) > 0
+            with open("seen.txt", "a") as seen:
+                print([str(entry.note) for entry in before], file=seen)
+
+        @pytest.mark.kafka_cluster(clock="virtual", topics=ORDERS, chaos="overlapping faults")
+        def test_words(kafka_cluster):
+            time.sleep(60)
+            assert faults(kafka_cluster)
+
+        @pytest.mark.kafka_cluster(clock="virtual", topics=ORDERS, chaos="kills.yaml")
+        def test_file(kafka_cluster):
+            time.sleep(60)
+            assert {entry.event.subject for entry in faults(kafka_cluster)} == {"broker 2"}
+        """,
+    )
+    result.assert_outcomes(passed=3)
+    seen = (pytester.path / "seen.txt").read_text().splitlines()
+    assert len(set(seen)) == 3

@@ -40,9 +40,11 @@ SECURITY_WORDS: Final[dict[str, dict[str, object]]] = {
 }
 """The short forms of `security=`: the key `security` of a topology whose only listener, CLIENT, has
 this protocol."""
-VIRTUAL_KEYS: Final = ("seeds", "schedule", "compute", "limit", "scenario")
+VIRTUAL_KEYS: Final = ("seeds", "schedule", "compute", "limit", "scenario", "chaos")
 """Keys for clusters with clock="virtual" only."""
 KEYS: Final = ("topology", "seed", "clock", "manners", *VIRTUAL_KEYS, *TOPOLOGY_KEYS)
+CHAOS: Final = {"one fault": "one_failure_at_a_time", "overlapping faults": "overlapping_faults"}
+"""The profiles that ship with kcluster, by their words for `chaos`."""
 CLOCKS: Final = ("live", "virtual")
 SCHEDULES: Final = ("fifo", "random")
 DEFAULT_SEED: Final = 1
@@ -59,6 +61,7 @@ class MarkArguments(Struct, frozen=True):
     """The arguments of a mark.  `clock`: "" if the mark names none.  `seeds`: the number of runs,
     with `seed` and the numbers after it.  `compute`: the slowness of the machine, None to draw it
     from the seed.  `scenario`: the file whose steps are performed beside the test, "" for none.
+    `chaos`: a word of CHAOS, or the file of a profile, "" for none.
     `manners`: whether bad habits of clients fail the test."""
 
     topology: Topology
@@ -69,6 +72,7 @@ class MarkArguments(Struct, frozen=True):
     compute: float | None = 1.0
     limit_s: float = DEFAULT_LIMIT_S
     scenario: str = ""
+    chaos: str = ""
     manners: bool = False
 
     def with_seed(self, seed: int) -> MarkArguments:
@@ -101,6 +105,7 @@ def arguments_of(mark: Any, clock: str) -> MarkArguments:
         "limit_s": _limit_s(keys.pop("limit", DEFAULT_LIMIT_S)),
         "manners": _flag("manners", keys.pop("manners", False)),
         "scenario": _file("scenario", keys.pop("scenario", "")),
+        "chaos": _chaos(keys.pop("chaos", "")),
     }
     _check_word("schedule", how["schedule"], SCHEDULES)
     if how["seeds"] < 1:
@@ -164,6 +169,13 @@ def _limit_s(value: object) -> float:
     if not isinstance(value, int | float) or value <= 0:
         raise MarkError(f"limit: {show(value)} is no time, such as '10m' or 600 seconds")
     return float(value)
+
+
+def _chaos(value: object) -> str:
+    if not isinstance(value, str | os.PathLike):
+        words = ", ".join(map(repr, CHAOS))
+        raise MarkError(f"chaos: {show(value)} is none of {words}, nor a profile's file")
+    return os.fspath(value)
 
 
 def _file(key: str, value: object) -> str:

@@ -334,6 +334,7 @@ def _in_world(
 ) -> Iterator[TestedWorldCluster]:
     arguments = _arguments(request, mark, "virtual")
 
+    from kcluster.testing.chaos import chaos_of
     from kcluster.testing.world_handle import TestedWorldCluster
 
     item = request.node
@@ -349,6 +350,8 @@ def _in_world(
     try:
         if arguments.scenario:
             _or_refused(request, lambda: cluster.play(arguments.scenario))
+        if arguments.chaos:
+            _or_refused(request, lambda: cluster.play(chaos_of(arguments.chaos, arguments.seed)))
         steps = item.stash.get(STEPS, None) or request.config.getoption(STEPS_FILE)
         if steps is not None:
             _or_refused(request, lambda: cluster.play(steps))
