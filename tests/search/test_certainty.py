@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.chance import Anew, Chance
 from kcluster.contract import CONTROLLER_ID
-from kcluster.runtime.chance import Chance
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.search.certainty import MAX_MOMENTS, Certainty, Odds, certainty_of, moments_of
 from kcluster.search.examine import examine_scenario
 from kcluster.search.findings import lead
 from kcluster.search.report import Report
-from kcluster.search.trial import Anew, SearchRun, play
+from kcluster.search.trial import SearchRun, play
 from kcluster.search.words import certainty_text, report_values
 
 RETRIES = """\
@@ -107,7 +107,7 @@ def test_examine__retries_that_change_places_are_sure_once_the_pauses_are_drawn(
     assert 0 < certainty.others < certainty.seeds == 4
     assert certainty.sure_from_ms is not None
     assert certainty.sure_from_ms > 9_000
-    text = certainty_text(report)
+    text = certainty_text(certainty)
     assert text.startswith(f"{certainty.others} of 4 other seeds show it; with chance drawn anew")
     assert ": it was sure from then on" in text
     values = report_values(report, "")

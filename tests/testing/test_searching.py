@@ -44,6 +44,7 @@ def test_search__finds_shrinks_and_repeats(pytester: pytest.Pytester) -> None:
     assert "AssertionError: an order was not charged.\n" in text
     assert "Without faults, the test passes. It needs one step: kill app billing" in text
     assert re.search(r"found in run [0-9]+, shrunk from [0-9] to 1 steps in [0-9]+ runs", text)
+    assert re.search(r"[0-4] of 4 other seeds show it", text)
     replay = re.search(r"replay: pytest (.* --kcluster-steps \S+)", text)
     assert replay is not None
     words = ["-q", "-p", "no:cacheprovider", *replay[1].replace("'", "").split()]

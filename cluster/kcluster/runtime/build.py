@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field, structs
 
 from kcluster.broker.node import BrokerNode
+from kcluster.chance import Chance
 from kcluster.config.eras import Era, era_of
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.config.kafka.tls import TlsTexts
@@ -35,7 +36,6 @@ from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.features import METADATA_VERSION, metadata_version_of
 from kcluster.protocol.releases import Release
 from kcluster.protocol.uuids import uuid_text
-from kcluster.runtime.chance import Chance
 from kcluster.runtime.process import Process
 from kcluster.security.certificates import BrokerCertificate
 from kcluster.security.changed_passwords import ChangedPasswords

@@ -21,6 +21,8 @@ STEP_MS: Final = 500
 """The longest time between two moments, unless there are too many."""
 MAX_MOMENTS: Final = 128
 """The most moments that are looked through, with odds at eight of them."""
+PROGRAM_MOMENTS: Final = 16
+PROGRAM_SEEDS: Final = 4
 
 
 class Odds(Struct, frozen=True):
@@ -77,12 +79,24 @@ def certainty_of(
     return Certainty(others, seeds, tuple(tried), moments[high], event_at(moments[high]))
 
 
-def moments_of(times: Iterable[int], until_ms: int) -> list[int]:
+def certainty_of_programs(count: Callable[[int | None], int], lasts_ms: int) -> Certainty:
+    """From which moment on a run of users' programs, which takes long, was sure to fail.  `count`:
+    how many of PROGRAM_SEEDS runs fail in the same way if chance is drawn anew from a moment on,
+    or, without one, with other seeds; `lasts_ms`: how long the run lasts."""
+
+    def odds_at(at_ms: int) -> Odds:
+        return Odds(at_ms, count(at_ms), PROGRAM_SEEDS)
+
+    moments = moments_of((), lasts_ms, PROGRAM_MOMENTS)
+    return certainty_of(moments, odds_at, lambda at_ms: None, count(None), PROGRAM_SEEDS)
+
+
+def moments_of(times: Iterable[int], until_ms: int, most: int = MAX_MOMENTS) -> list[int]:
     """The moments to be tried, in their order: the start, these times, and enough between them, up
-    to the end; at most MAX_MOMENTS of them, the last one among them."""
+    to the end; at most so many of them, the last one among them."""
     between = range(0, until_ms, STEP_MS)
     moments = sorted({*between, *(at_ms for at_ms in times if 0 < at_ms < until_ms), until_ms})
     count = len(moments)
-    if count <= MAX_MOMENTS:
+    if count <= most:
         return moments
-    return [moments[(at + 1) * count // MAX_MOMENTS - 1] for at in range(MAX_MOMENTS)]
+    return [moments[(at + 1) * count // most - 1] for at in range(most)]

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
+from kcluster.chance import Anew
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.search.certainty import Certainty, Odds, certainty_of, moments_of
 from kcluster.search.findings import SearchFinding
@@ -18,7 +19,7 @@ from kcluster.search.loop import FindingGroup
 from kcluster.search.report import Report
 from kcluster.search.schedule import Space, scenario_of
 from kcluster.search.shrink import MAX_TRIES, Shrinker
-from kcluster.search.trial import Anew, SearchRun, play
+from kcluster.search.trial import SearchRun, play
 
 OTHER_SEEDS: Final = 8
 """The number of other seeds from which it is told how sure a finding was."""

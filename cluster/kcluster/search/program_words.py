@@ -9,20 +9,22 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from kcluster.search.certainty import Certainty
 from kcluster.search.shrink import Shrunk
-from kcluster.search.words import needs_text
+from kcluster.search.words import certainty_text, needs_text
 
 
 class ProgramFinding(Struct, frozen=True):
     """A run of users' programs that failed.  `what`: the test, or the programs; `reason`: why it
     failed, in a line; `run`: the number of the run that failed, from 1; `steps_before`: the number
-    of its steps."""
+    of its steps; `certainty`: from which moment on it was sure, None if that is unknown."""
 
     what: str
     reason: str
     shrunk: Shrunk
     run: int
     steps_before: int
+    certainty: Certainty | None = None
 
 
 def finding_lines(finding: ProgramFinding, replay: str) -> Iterator[str]:
@@ -37,6 +39,8 @@ def finding_lines(finding: ProgramFinding, replay: str) -> Iterator[str]:
         yield "It needs no fault: another seed is enough."
     shrinking = f"shrunk from {finding.steps_before} to {len(steps)} steps in {shrunk.tries} runs"
     yield f"found in run {finding.run}, {shrinking}"
+    if finding.certainty is not None:
+        yield certainty_text(finding.certainty)
     yield f"replay: {replay}"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
+from kcluster.chance import Anew
 from kcluster.contract import Event
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
@@ -49,13 +50,6 @@ class SearchRun(Struct, frozen=True):
     findings: tuple[SearchFinding, ...]
     outcome: str
     notes: tuple[tuple[int, Event], ...] = ()
-
-
-class Anew(Struct, frozen=True):
-    """From `at_ms` after the start on, chance is drawn as with another seed."""
-
-    at_ms: int
-    seed: int
 
 
 def run_trial(space: Space, schedule: Schedule) -> Trial:

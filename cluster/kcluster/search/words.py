@@ -116,8 +116,8 @@ def report_lines(report: Report) -> Iterator[str]:
     for link in report.finding.chain:
         yield f"    +{_seconds(link.at_ms)} {link.text}"
     yield f"  {found_text(report)}"
-    if text := certainty_text(report):
-        yield f"  {text}"
+    if report.certainty is not None:
+        yield f"  {certainty_text(report.certainty, _at_that_moment(report, report.certainty))}"
 
 
 def found_text(report: Report) -> str:
@@ -127,11 +127,9 @@ def found_text(report: Report) -> str:
     return f"found in run {report.run}, {shrunk}"
 
 
-def certainty_text(report: Report) -> str:
-    """How likely a finding was over time, and from which moment on it was sure; "" if unknown."""
-    certainty = report.certainty
-    if certainty is None:
-        return ""
+def certainty_text(certainty: Certainty, what: str = "") -> str:
+    """How likely a finding was over time, and from which moment on it was sure; `what`: what
+    happened then, "" if unknown."""
     shown = f"{certainty.others} of {certainty.seeds} other seeds show it"
     sure_from_ms = certainty.sure_from_ms
     if not certainty.odds:
@@ -144,7 +142,6 @@ def certainty_text(report: Report) -> str:
     text = f"{shown}; with chance drawn anew {_listed(course, ', ')}"
     if sure_from_ms is None:
         return f"{text}: it was never sure"
-    what = _at_that_moment(report, sure_from_ms)
     return f"{text}: it was sure from then on" + (f" ({what})" if what else "")
 
 
@@ -159,9 +156,10 @@ def _changes(certainty: Certainty) -> Iterator[Odds]:
         shown = odds.shown
 
 
-def _at_that_moment(report: Report, at_ms: int) -> str:
-    """What happened at a moment of a finding's run, as far as it is known: a step, a link of its
-    chain, or any event."""
+def _at_that_moment(report: Report, certainty: Certainty) -> str:
+    """What happened when a finding became sure, as far as it is known: a step, a link of its chain,
+    or any event."""
+    at_ms = certainty.sure_from_ms
     for step in report.steps:
         at = step.trigger.at
         if step.trigger.when is None and at is not None and at.low_ms == at_ms:
@@ -169,8 +167,7 @@ def _at_that_moment(report: Report, at_ms: int) -> str:
     links = [link.text for link in report.finding.chain if link.at_ms == at_ms]
     if links:
         return links[0]
-    event = None if report.certainty is None else report.certainty.event
-    return "" if event is None else sentence_of(event)
+    return "" if certainty.event is None else sentence_of(certainty.event)
 
 
 def comment(report: Report) -> str:

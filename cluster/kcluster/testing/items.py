@@ -19,11 +19,9 @@ import pytest
 from kcluster.world.environment import HASH_SEED
 
 if TYPE_CHECKING:
+    from kcluster.chance import Anew
     from kcluster.scenario.language.scenario import Scenario
     from kcluster.search.near import ProgramLife
-
-if TYPE_CHECKING:
-    pass
 
 MARK: Final = "kafka_cluster"
 FIXTURE: Final = "kafka_cluster"
@@ -44,6 +42,8 @@ SEARCH_PLAIN: Final = "--kcluster-search-plain"
 STEPS_FILE: Final = "--kcluster-steps"
 STEPS: Final[pytest.StashKey[Scenario]] = pytest.StashKey()
 """The scenario whose steps a search plays beside an item."""
+ANEW: Final[pytest.StashKey[Anew]] = pytest.StashKey()
+"""The moment of an item from which on chance is drawn anew."""
 LIFE: Final[pytest.StashKey[list[ProgramLife]]] = pytest.StashKey()
 """The sink of the moments of an item that runs as the first of a search."""
 KEEP_GOING: Final = "--kcluster-keep-going"

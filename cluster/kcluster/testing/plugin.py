@@ -26,6 +26,7 @@ import pytest
 
 from kcluster.testing import hash_seed
 from kcluster.testing.items import (
+    ANEW,
     FIXTURE,
     HASH_SEED_INI,
     KAFKA,
@@ -355,6 +356,8 @@ def _in_world(
         steps = item.stash.get(STEPS, None) or request.config.getoption(STEPS_FILE)
         if steps is not None:
             _or_refused(request, lambda: cluster.play(steps))
+        if ANEW in item.stash:
+            cluster.draw_anew(item.stash[ANEW])
         if LIFE in item.stash:
             cluster.count_life(item.stash[LIFE])
         yield cluster

@@ -24,6 +24,7 @@ import msgspec
 import pytest
 from msgspec import Struct, structs
 
+from kcluster.chance import Anew
 from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.fields import duration_text
 from kcluster.json_types import JsonObject
@@ -32,10 +33,12 @@ from kcluster.operations.moments import EXECUTION
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.writing import step_values, text_of_scenario
+from kcluster.search.certainty import PROGRAM_SEEDS, Certainty, certainty_of_programs
 from kcluster.search.near import ProgramLife, draw_near, draw_plain
 from kcluster.search.program_words import ProgramFinding, finding_lines, nothing_text
 from kcluster.search.shrink import Shrinker, Shrunk
 from kcluster.testing.items import (
+    ANEW,
     LIFE,
     MARK,
     SEARCH,
@@ -141,9 +144,15 @@ class _TestSearch:
         """Shrink a failed run, and report the shrunk one."""
         scenario = self._scenario(number, self._draw(life, self._seed + number))
         shrunk = self._shrink(scenario, number, failed.where)
+        certainty = None
+        if failed.life is not None:
+            certainty = self._certainty(shrunk.scenario, number, failed.where, failed.life.lasts_ms)
         shutil.rmtree(self._pending, ignore_errors=True)
         shown = self._play(shrunk.scenario, self._seed + number)
-        return self._reports(shrunk, shown, number, len(scenario.steps))
+        found = ProgramFinding(
+            "the test passes", shown.reason, shrunk, number, len(scenario.steps), certainty
+        )
+        return self._reports(found, shown)
 
     def _scenario(self, number: int, steps: tuple[Step, ...]) -> Scenario:
         return Scenario(self._item.name, "", self._topology, steps=steps, seed=self._seed + number)
@@ -173,6 +182,30 @@ class _TestSearch:
 
         return Shrinker(scenario, shows, MAX_TRIES, has_programs=True).run()
 
+    def _certainty(self, scenario: Scenario, number: int, where: str, lasts_ms: int) -> Certainty:
+        """From which moment on the run was sure to fail in this place."""
+        seed = self._seed + number
+
+        def count(at_ms: int | None) -> int:
+            found: list[SeedOutcome] = []
+
+            def run(other: int) -> SeedResult:
+                if at_ms is None:
+                    return self._in_child(scenario, other)
+                return self._in_child(scenario, seed, Anew(at_ms, other))
+
+            run_seeds(
+                range(seed + 1, seed + 1 + PROGRAM_SEEDS),
+                run,
+                workers=workers_of(),
+                limit_s=self._limit_s,
+                on_outcome=found.append,
+                keeps_going=True,
+            )
+            return sum(_run_of(outcome).where == where for outcome in found)
+
+        return certainty_of_programs(count, lasts_ms)
+
     def _play(self, scenario: Scenario, seed: int) -> _Run:
         """Run the item once, in a child."""
         outcome: list[SeedOutcome] = []
@@ -185,8 +218,10 @@ class _TestSearch:
         )
         return _run_of(outcome[0])
 
-    def _in_child(self, scenario: Scenario, seed: int) -> SeedResult:
+    def _in_child(self, scenario: Scenario, seed: int, anew: Anew | None = None) -> SeedResult:
         item = self._item
+        if anew is not None:
+            item.stash[ANEW] = anew
         item.stash[PENDING_RUNS] = self._pending
         if scenario.steps:
             item.stash[STEPS] = scenario
@@ -204,10 +239,9 @@ class _TestSearch:
         )
         return SeedResult(bool(failed), msgspec.json.encode(found, enc_hook=str))
 
-    def _reports(
-        self, shrunk: Shrunk, shown: _Run, number: int, steps_before: int
-    ) -> list[pytest.TestReport]:
-        item, steps = self._item, shrunk.scenario.steps
+    def _reports(self, found: ProgramFinding, shown: _Run) -> list[pytest.TestReport]:
+        item, number, shrunk = self._item, found.run, found.shrunk
+        steps = shrunk.scenario.steps
         runs = runs_directory(item.config)
         replay = replay_of(item, self._seed + number)
         if steps:
@@ -217,9 +251,10 @@ class _TestSearch:
             named = structs.replace(shrunk.scenario, name=_plain(item.name))
             file.write_text(text_of_scenario(named, comment), "utf-8")
             replay = f"{replay} {STEPS_FILE} {_relative(file, item)}"
-        found = ProgramFinding("the test passes", shown.reason, shrunk, number, steps_before)
         lines = [*finding_lines(found, replay)]
-        facts = SearchFacts(number, self._runs, shown.reason, lines[1], len(steps), steps_before)
+        facts = SearchFacts(
+            number, self._runs, shown.reason, lines[1], len(steps), found.steps_before
+        )
         if steps:
             lines += [*_sources(steps), "as first lines of the test:", *_pasted(steps)]
         reports = reports_of(item, shown.rows)

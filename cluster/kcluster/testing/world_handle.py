@@ -14,11 +14,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from random import Random
 from typing import Final
 
 from kcluster.actions.base import Action
 from kcluster.actions.stage import Stage
+from kcluster.chance import Anew
 from kcluster.events.render import event_line
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.world_cluster import WorldCluster
@@ -95,7 +95,7 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         self.is_calm = False
         """Whether the test has asked for no more faults."""
         self._undo_life: Callable[[], None] = _nothing
-        self._moments = Random(f"{arguments.seed}/moments")
+        self._moments = self._world.chance.stream("moments")
         self._undo = ExitStack()
 
     def run(
@@ -177,6 +177,15 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
         for name, app in self.apps.all.items():
             if app.was_killed:
                 self.call(partial(self.apps.start, name))
+
+    def draw_anew(self, anew: Anew) -> None:
+        """Draw all chance anew from a moment on, in ms since now: the cluster's and the world's."""
+
+        def draw() -> None:
+            self.plan.chance.draw_anew(anew.seed)
+            self._world.chance.draw_anew(anew.seed)
+
+        self.call(lambda: self.stage.at(self.stage.now_ms + anew.at_ms, draw))
 
     def count_life(self, found: list[ProgramLife]) -> None:
         """Count the moments of this test from now on; `found` gets them when it ends."""

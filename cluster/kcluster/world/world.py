@@ -12,10 +12,10 @@ import gc
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from random import Random
 from types import TracebackType
 from typing import Final, Self
 
+from kcluster.chance import Chance
 from kcluster.timers import NEVER_US
 from kcluster.world import heap, libraries, refusals
 from kcluster.world.active import ActiveWorld, WorldNetwork, set_world
@@ -65,15 +65,16 @@ class World(ActiveWorld):
         compute: float | None = 1.0,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        rng = Random(f"{seed}/compute")
+        self.chance = Chance(seed)
+        rng = self.chance.stream("compute")
         scheduler = Scheduler(
             cluster,
             limit_us=cluster.now_us + round(limit_s * 1e6) if limit_s else NEVER_US,
             cost=ComputeCost.drawn(rng) if compute is None else ComputeCost(compute),
-            rng=Random(f"{seed}/schedule") if schedule == "random" else None,
-            stalling=Random(f"{seed}/stalls"),
+            rng=self.chance.stream("schedule") if schedule == "random" else None,
+            stalling=self.chance.stream("stalls"),
         )
-        super().__init__(cluster, scheduler, Random(f"{seed}/entropy"))
+        super().__init__(cluster, scheduler, self.chance.stream("entropy"))
         self.seed = seed
         self._patience_s = patience_s
         self.left: list[StuckThread] = []

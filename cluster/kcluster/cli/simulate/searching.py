@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
+from kcluster.chance import Anew
 from kcluster.cli.errors import CommandError
 from kcluster.cli.interrupts import leave_on_second_interrupt
 from kcluster.cli.simulate.command import prepare
@@ -32,6 +33,7 @@ from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.whole_files import SHARED, replacing
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.writing import text_of_scenario
+from kcluster.search.certainty import PROGRAM_SEEDS, Certainty, certainty_of_programs
 from kcluster.search.near import LifeCount, ProgramLife, draw_near
 from kcluster.search.program_words import (
     ProgramFinding,
@@ -136,6 +138,10 @@ class _ProgramSearch:
             MAX_TRIES,
             has_programs=True,
         ).run()
+        certainty = None
+        if failed.life is not None:
+            steps_left, lasts_ms = shrunk.scenario.steps, failed.life.lasts_ms
+            certainty = self._certainty(steps_left, seed, failed.where, lasts_ms)
         shown = self._play(shrunk.scenario.steps, seed)
         if shown.where != failed.where:
             print(failed.output, end="")
@@ -151,8 +157,34 @@ class _ProgramSearch:
         simulate = structs.replace(
             self._simulate, scenario=str(file), topology=None, brokers=None, profile=None
         )
-        found = ProgramFinding("the programs end well", shown.reason, shrunk, number, len(steps))
+        found = ProgramFinding(
+            "the programs end well", shown.reason, shrunk, number, len(steps), certainty
+        )
         print("\n".join(finding_lines(found, replay_command(simulate, seed))))
+
+    def _certainty(
+        self, steps: tuple[Step, ...], seed: int, where: str, lasts_ms: int
+    ) -> Certainty:
+        """From which moment on the run was sure to fail like this."""
+
+        def count(at_ms: int | None) -> int:
+            found: list[SeedOutcome] = []
+
+            def run(other: int) -> SeedResult:
+                if at_ms is None:
+                    return self._in_child(steps, other)
+                return self._in_child(steps, seed, Anew(at_ms, other))
+
+            run_seeds(
+                range(seed + 1, seed + 1 + PROGRAM_SEEDS),
+                run,
+                workers=self._options.jobs or 0,
+                on_outcome=found.append,
+                keeps_going=True,
+            )
+            return sum(_trial_of(outcome).where == where for outcome in found)
+
+        return certainty_of_programs(count, lasts_ms)
 
     def _play(self, steps: tuple[Step, ...], seed: int) -> _Trial:
         """Run the programs once, in a child."""
@@ -160,10 +192,11 @@ class _ProgramSearch:
         run_seeds([seed], lambda _: self._in_child(steps, seed), workers=1, on_outcome=found.append)
         return _trial_of(found[0])
 
-    def _in_child(self, steps: tuple[Step, ...], seed: int) -> SeedResult:
+    def _in_child(self, steps: tuple[Step, ...], seed: int, anew: Anew | None = None) -> SeedResult:
         scenario = structs.replace(self._setting.scenario, steps=steps)
         setting = structs.replace(self._setting, scenario=scenario, seed=seed)
         simulation = Simulation(setting, replay_command(self._simulate, seed))
+        simulation.anew = anew
         cluster = simulation.cluster
         count = LifeCount(cluster.driver.clock_ms)
         MomentWatch(cluster.dispatcher, cluster.verbs.settled, count.add)

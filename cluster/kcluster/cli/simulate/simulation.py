@@ -19,6 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.chance import Anew
 from kcluster.cli.simulate.noted_programs import NotedPrograms
 from kcluster.cli.simulate.options import SimulationSetting
 from kcluster.clients.ledger import Ledger
@@ -99,6 +100,8 @@ class Simulation:
         self.cluster.open()
         self.began_us = self.cluster.driver.now_us
         self.trace_lines: list[str] = []
+        self.anew: Anew | None = None
+        """The moment, since the programs began, from which on chance is drawn anew; None: never."""
         self.line_watches: list[LineWatch] = []
         """Who sees the lines of the programs' code, from their begin on."""
         sink = self.trace_lines.append if keeps_trace else None
@@ -145,6 +148,8 @@ class Simulation:
         with ExitStack() as undo:
             self._set_environment(undo)
             self._run.begin()
+            if self.anew is not None:
+                self._draw_anew(self.anew, world)
             if duration_s is not None:
                 driver.at(self.began_us + round(duration_s * 1e6), programs.time_is_up)
             with world:
@@ -174,6 +179,15 @@ class Simulation:
             began_us=self.began_us,
             replay=self._replay,
         )
+
+    def _draw_anew(self, anew: Anew, world: World) -> None:
+        """Draw all chance anew from a moment on: the cluster's, and the world's."""
+
+        def draw() -> None:
+            self.cluster.plan.chance.draw_anew(anew.seed)
+            world.chance.draw_anew(anew.seed)
+
+        self.cluster.driver.at(self.began_us + anew.at_ms * 1000, draw)
 
     def _set_environment(self, undo: ExitStack) -> None:
         values = {BOOTSTRAP_VARIABLE: self.cluster.bootstrap, **self.setting.environment}
