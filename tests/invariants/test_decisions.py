@@ -6,15 +6,22 @@ from typing import Any
 
 import pytest
 
+from kcluster.controller.membership.liveness import Sessions
+from kcluster.events.partitions import LeaderElected
+from kcluster.events.reasons import ElectionKind, Restarted, Unfenced
 from kcluster.invariants.decisions import (
     eligible_newcomers,
     ended_early,
     needless_elr,
+    needless_last_known,
+    outdated_last_known,
     outdated_proposal,
     proposals_in,
     unfenced_behind,
 )
+from kcluster.invariants.heartbeats import BrokerHeartbeats
 from kcluster.invariants.words import observed_text
+from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.principals import BrokerEndpoint
 from kcluster.protocol import messages as m
@@ -137,3 +144,58 @@ def test_newcomer__is_not_eligible() -> None:
     found = "eligible-newcomer: [3] were no replicas before; the replicas were [1, 2]"
     assert _text(problem) == found
     assert list(eligible_newcomers(registration(isr=(1,), partition_epoch=6), old)) == []
+
+
+def test_last_known_leader__is_forgotten_once_another_leads() -> None:
+    offline = registration(isr=(), leader=-1, last_known_elr=(3,))
+    assert list(outdated_last_known(offline)) == []
+    ((name, fact),) = outdated_last_known(registration(last_known_elr=(3,)))
+    assert name == "last-known-outdated"
+    assert observed_text(fact) == "last known leader is 3, though 1 leads"
+
+
+@pytest.mark.parametrize(
+    ("elr", "reason", "kind", "found"),
+    [
+        ((2,), Unfenced(3), ElectionKind.LAST_KNOWN_LEADER, [2]),
+        ((), Unfenced(3), ElectionKind.LAST_KNOWN_LEADER, []),
+        ((2,), Unfenced(2), ElectionKind.ELIGIBLE, []),
+        ((2,), Restarted(2, 20, clean=False), ElectionKind.LAST_KNOWN_LEADER, []),
+        ((2,), Restarted(2, 20, clean=True), ElectionKind.LAST_KNOWN_LEADER, [2]),
+    ],
+    ids=["eligible", "none is", "it leads", "it restarted uncleanly", "it restarted cleanly"],
+)
+def test_last_known_leader__leads_only_if_nobody_is_eligible(
+    elr: tuple[int, ...], reason: Unfenced | Restarted, kind: ElectionKind, found: list[int]
+) -> None:
+    offline = registration(isr=(), leader=-1, elr=elr, last_known_elr=(3,))
+    elected = LeaderElected(
+        topic="orders",
+        partition=0,
+        old_leader=-1,
+        new_leader=3,
+        leader_epoch=4,
+        clean=False,
+        reason=reason,
+        election=kind,
+    )
+    facts = [observed_text(fact) for _, fact in needless_last_known(elected, offline)]
+    assert facts == [f"last known leader 3 was elected, though {found} were eligible"][: len(found)]
+
+
+@pytest.mark.parametrize(("broker_epoch", "is_taken"), [(19, True), (19, False), (20, True)])
+def test_heartbeat__of_an_earlier_life_changes_no_session(
+    broker_epoch: int, is_taken: bool
+) -> None:
+    image, sessions, heartbeats = MetadataImage(), Sessions(9_000), BrokerHeartbeats()
+    image.brokers[2] = broker(2, 20)
+    session = sessions.register(2, 20)
+    late = m.BrokerHeartbeatRequest(broker_id=2, broker_epoch=broker_epoch)
+    heartbeats.on_heartbeat(1, late, image, sessions, 500)
+    if is_taken:
+        session.last_contact_ms = 500
+    taken = heartbeats.taken(sessions)
+    is_stale = is_taken and broker_epoch < 20
+    text = "broker epoch 19 was named, 20 was current"
+    assert (taken and (taken[0], observed_text(taken[1]))) == ((2, text) if is_stale else None)
+    assert heartbeats.taken(sessions) is None

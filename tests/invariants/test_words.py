@@ -125,6 +125,29 @@ TEXTS = [
         f.UnstableRead("billing", "orders", 0, 7),
         "offset 7 of orders-0 of group billing was given, which an open transaction may change",
     ),
+    (
+        f.AnswerDiffers("brokers in Metadata", "3", ""),
+        "brokers in Metadata: 3 is given, nothing is due",
+    ),
+    (
+        f.TimeDiffers(4, 900, 800),
+        "the segment at offset 4 has 900 as newest time, its records have 800",
+    ),
+    (
+        f.LeftInSync(2, (1, 2), 100, 140),
+        "broker 2 was to leave the ISR [1, 2], though it had every record 40 ms before",
+    ),
+    (
+        f.KeptLaggard(2, (1, 2), 7, 100, 900),
+        "broker 2 stayed in the ISR [1, 2], though it lacked the records from 7 on for 800 ms",
+    ),
+    (f.OutlivedElr(3, (), 1), "last known leader is 3, though 1 leads"),
+    (f.OutlivedElr(3, (1, 2)), "last known leader 3 was elected, though [1, 2] were eligible"),
+    (f.KeptSegment(4, 100, 900), "the segment at offset 4 was due for 800 ms, and is still there"),
+    (
+        f.HeldDeletion(7),
+        "every live replica has deleted the records before 7, but DeleteRecords still waits",
+    ),
     (f.Unanswered("FetchRequest", 20), "FetchRequest of 20 ms"),
     (
         f.Stall("orders", 1, 5, 7, 9, 100, 8_100),

@@ -15,8 +15,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kcluster.controller.partitions.reassigning import is_reassigning
+from kcluster.events.partitions import LeaderElected
+from kcluster.events.reasons import ElectionKind, Restarted
 from kcluster.invariants import facts as f
-from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
+from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.protocol import messages as m
 
 Problem = tuple[str, f.Observed]
@@ -99,3 +101,23 @@ def eligible_newcomers(new: PartitionRegistration, old: PartitionRegistration) -
     found = tuple(broker for broker in newcomers if broker in new.isr or broker in new.elr)
     if found:
         yield "eligible-newcomer", f.Misplaced(found, f.Fault.NEWCOMER, tuple(old.replicas))
+
+
+def outdated_last_known(new: PartitionRegistration) -> Iterator[Problem]:
+    """A last known leader beside a leader: it may lack what is committed since, and be elected when
+    nobody else is left.  Kafka: PartitionChangeBuilder.maybeUpdateLastKnownLeader."""
+    if new.leader != NO_LEADER and new.last_known_elr:
+        yield "last-known-outdated", f.OutlivedElr(new.last_known_elr[0], (), new.leader)
+
+
+def needless_last_known(change: LeaderElected, old: PartitionRegistration) -> Iterator[Problem]:
+    """The election of a last known leader, which may lose records, while an eligible replica may
+    come back.  A broker that has just restarted uncleanly is eligible no more."""
+    if change.election is not ElectionKind.LAST_KNOWN_LEADER:
+        return
+    reason, restarted = change.reason, -1
+    if isinstance(reason, Restarted) and not reason.clean:
+        restarted = reason.broker
+    eligible = tuple(broker for broker in (*old.isr, *old.elr) if broker != restarted)
+    if eligible and change.leader_epoch == old.leader_epoch + 1:
+        yield "last-known-outdated", f.OutlivedElr(change.new_leader, eligible)

@@ -36,6 +36,8 @@ class Measure(StrEnum):
     COORDINATOR_EPOCH = "coordinator epoch"
     SHARE_START = "start offset of the share partition"
     DELIVERIES = "count of deliveries"
+    IN_SYNC = "members of the ISR"
+    MIN_ISR = "min.insync.replicas"
 
 
 class Fault(StrEnum):
@@ -187,6 +189,14 @@ class ProducerEnd(Struct, frozen=True):
     epoch: int
     sequence: int = -1
     offset: int = -1
+
+
+class TimeDiffers(Observed, frozen=True):
+    """A segment's greatest timestamp, as it is held and as its records give it."""
+
+    base_offset: int
+    held: int
+    newest: int
 
 
 class ProducerDiffers(Observed, frozen=True):
@@ -410,6 +420,57 @@ class UnstableRead(Observed, frozen=True):
     topic: str
     partition: int
     offset: int
+
+
+class AnswerDiffers(Observed, frozen=True):
+    """A part of a broker's answer, as given and as due."""
+
+    what: str
+    given: str
+    due: str
+
+
+class LeftInSync(Observed, frozen=True):
+    """A member that its leader proposed to take out of the ISR at `at_ms`, though it had all
+    records at its last fetch."""
+
+    broker: int
+    isr: Brokers
+    fetched_ms: int
+    at_ms: int
+
+
+class KeptLaggard(Observed, frozen=True):
+    """A member of an ISR that lacked the records from `log_end` on for all this time."""
+
+    broker: int
+    isr: Brokers
+    log_end: int
+    since_ms: int
+    until_ms: int
+
+
+class KeptSegment(Observed, frozen=True):
+    """The oldest segment of a log, which was due to be deleted for all this time."""
+
+    base_offset: int
+    since_ms: int
+    until_ms: int
+
+
+class HeldDeletion(Observed, frozen=True):
+    """A deletion of the records before an offset, which all live replicas have deleted."""
+
+    before: int
+
+
+class OutlivedElr(Observed, frozen=True):
+    """A last known leader that was elected although `eligible` may come back, or is remembered
+    although there is a leader again."""
+
+    last_known: int
+    eligible: Brokers
+    leader: int = -1
 
 
 class AnsweredTwice(Observed, frozen=True):

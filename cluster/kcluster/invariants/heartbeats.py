@@ -7,15 +7,18 @@ at the controller's sessions.  Kafka: BrokerHeartbeatManager.
 
 A broker that shuts down waits until it leads nothing, and until every active broker has applied the
 metadata that says so.  It does not wait for brokers that are fenced or shut down themselves.  For
-a new controller, each session begins when it becomes active.
+a new controller, each session begins when it becomes active.  A heartbeat of a broker's earlier
+life, which comes late, changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 
 from kcluster.contract import PeerResponse
-from kcluster.invariants.facts import HeldBack, Silent
+from kcluster.controller.membership.liveness import Session, Sessions
+from kcluster.invariants.facts import HeldBack, Measure, Outdated, Silent
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
 
@@ -23,7 +26,7 @@ from kcluster.protocol import messages as m
 class BrokerHeartbeats:
     """The heartbeats of one run.  `look` is called from time to time."""
 
-    __slots__ = ("_active_since_ms", "_contacts", "_due", "_found", "_silent", "_told")
+    __slots__ = ("_active_since_ms", "_contacts", "_due", "_found", "_silent", "_stale", "_told")
 
     def __init__(self) -> None:
         self._told: dict[int, tuple[int, int]] = {}
@@ -37,6 +40,9 @@ class BrokerHeartbeats:
         self._silent: dict[int, int] = {}
         """The brokers that were silent for too long at the last look, each with its last sign of
         life."""
+        self._stale: tuple[int, Outdated, Session] | None = None
+        """The heartbeat of an earlier life that the controller handles in this step: its broker,
+        and the session of the present life as it was before."""
         self._found: set[tuple[str, int, int]] = set()
         """What was found in a broker epoch, and is not reported again."""
 
@@ -45,6 +51,7 @@ class BrokerHeartbeats:
         self._told.clear()
         self._contacts.clear()
         self._due.clear()
+        self._stale = None
         self._active_since_ms = now_ms
 
     def on_heartbeat(
@@ -52,13 +59,19 @@ class BrokerHeartbeats:
         request_id: int,
         heartbeat: m.BrokerHeartbeatRequest,
         image: MetadataImage,
+        sessions: Sessions,
         now_ms: int,
     ) -> None:
-        """Record a heartbeat that arrives at the controller, which knows `image`."""
+        """Record a heartbeat that arrives at the controller, which knows `image` and has these
+        sessions."""
         broker, offset = heartbeat.broker_id, heartbeat.current_metadata_offset
         self._told[broker] = (heartbeat.broker_epoch, offset)
         self._contacts[broker, heartbeat.broker_epoch] = now_ms
         known = image.brokers.get(broker)
+        session = sessions.get(broker)
+        if known is not None and session is not None and heartbeat.broker_epoch < known.epoch:
+            stale = Outdated(Measure.BROKER_EPOCH, heartbeat.broker_epoch, known.epoch)
+            self._stale = broker, stale, copy(session)
         if (
             known is not None
             and known.epoch == heartbeat.broker_epoch
@@ -70,6 +83,14 @@ class BrokerHeartbeats:
             and not _is_needed(broker, image)
         ):
             self._due[broker] = (request_id, HeldBack(image.offset))
+
+    def taken(self, sessions: Sessions) -> tuple[int, Outdated] | None:
+        """The broker whose session was changed, in the controller's last step, by a heartbeat of an
+        earlier life."""
+        if self._stale is None:
+            return None
+        (broker, stale, before), self._stale = self._stale, None
+        return None if sessions.get(broker) == before else (broker, stale)
 
     def on_answer(self, broker: int, number: int, answer: PeerResponse) -> HeldBack | None:
         """What an answer to a heartbeat breaks when it arrives at its broker; None if nothing.

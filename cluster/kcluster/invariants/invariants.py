@@ -21,7 +21,7 @@ from typing import Final
 from kcluster.contract import Note, NoteId, PeerResponse, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
-from kcluster.events.partitions import BecameFollower, LeaderChange
+from kcluster.events.partitions import BecameFollower, LeaderChange, LeaderElected
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.events.topics import TopicDeleted
 from kcluster.events.transactions import TransactionEvent
@@ -76,7 +76,9 @@ from kcluster.invariants.rules import (
     registration_violations,
     replica_violations,
     step_violations,
+    time_violations,
     truncated_committed,
+    watermark_alone,
 )
 from kcluster.invariants.shares import STATE_ANSWERS, LedBy, SharePromises
 from kcluster.invariants.violations import Subject, Violation, violation
@@ -207,6 +209,9 @@ class Invariants:
                 and observed.deleted_ms < 0
             ):
                 observed.unclean_epoch = epoch
+                if isinstance(change, LeaderElected) and observed.registration is not None:
+                    needless = decisions.needless_last_known(change, observed.registration)
+                    self._report(note.at_ms, observed, needless)
                 return
         self._unclean[topic, partition] = epoch
 
@@ -343,6 +348,12 @@ class Invariants:
         """Report that the controller has not ended a broker's shutdown, or its session."""
         self._report(now_ms, None, [(name, fact)], broker)
 
+    def report_replica(self, now_ms: int, replica: Replica, name: str, fact: Observed) -> None:
+        """Report what a look at a replica has shown."""
+        old = self._replicas.get(replica)
+        if old is not None:
+            self._report(now_ms, old, [(name, fact)])
+
     def report_logs_left(self, now_ms: int, broker: int, logs: Iterable[PartitionKey]) -> None:
         """Report logs of partitions that a broker does not host."""
         for key in logs:
@@ -389,6 +400,7 @@ class Invariants:
                 self._report(now_ms, observed, problems)
         self._report(now_ms, observed, membership_violations(registration, brokers))
         self._report(now_ms, observed, decisions.needless_elr(registration, min_isr))
+        self._report(now_ms, observed, decisions.outdated_last_known(registration))
 
     def observe_broker(
         self, now_ms: int, registration: BrokerRegistration, applied_offset: int | None
@@ -465,6 +477,7 @@ class Invariants:
             if end > old.log_end_offset:
                 self._record_appends(now_ms, old, replica, request)
             if watermark > before:
+                self._report(now_ms, old, watermark_alone(replica))
                 committed = observed.committed
                 if before < committed.end:
                     checked = max(before, observed.clean_offset())
@@ -529,6 +542,7 @@ class Invariants:
             problems = producer_violations(log, now_ms, self.producer_expiration_ms)
             self._report(now_ms, old, problems)
             self._report(now_ms, old, epoch_violations(log))
+            self._report(now_ms, old, time_violations(log))
         if log.log_end_offset >= old.log_end_offset:
             checked = min(old.high_watermark, committed.end)
         else:
@@ -546,6 +560,8 @@ class Invariants:
             if replica.is_leader:
                 if replica.high_watermark > old.high_watermark:
                     self._report(now_ms, old, members_behind(observed, replica))
+                    if not is_new_leader:
+                        self._report(now_ms, old, watermark_alone(replica))
                 _extend(observed, replica)
         old.role = replica.role
         old.registration = replica.registration

@@ -151,6 +151,26 @@ def epoch_violations(log: Log) -> Broken:
             return
 
 
+def time_violations(log: Log) -> Broken:
+    """A segment whose greatest timestamp, by which records are found and deleted, is none of its
+    records'."""
+    for segment in log.segments:
+        newest = max((batch.max_timestamp for batch in segment.batches), default=-1)
+        if segment.max_timestamp != newest:
+            yield (
+                "times-differ",
+                f.TimeDiffers(segment.base_offset, segment.max_timestamp, newest),
+            )
+            return
+
+
+def watermark_alone(replica: Replica) -> Broken:
+    """A high watermark that has moved while the ISR is too small to commit (KIP-966)."""
+    if len(replica.isr) < replica.min_isr:
+        few = f.OutOfBounds(f.Measure.IN_SYNC, len(replica.isr), f.Measure.MIN_ISR, replica.min_isr)
+        yield "watermark-below-min-isr", few
+
+
 def step_violations(old: ObservedReplica, new: Replica) -> Broken:
     """Violations between two observations of a replica in one life of its broker."""
     partition_epoch, log = new.registration.partition_epoch, new.log

@@ -104,6 +104,23 @@ VIOLATIONS: Final = {
     "ack-before-commit": "acks=all was answered, but the records are not committed",
     "livelock": "nodes and clients went on for ever at one moment, so the run was ended there",
     "listed-too-low": "ListOffsets gave a consumer an end below what was committed when it asked",
+    "watermark-below-min-isr": "a high watermark moved while fewer replicas than"
+    " min.insync.replicas were in the ISR",
+    "isr-hasty": "a leader proposed an ISR without a follower that had kept up",
+    "isr-laggard": "a leader kept a follower in the ISR that did not keep up, and proposed nothing",
+    "last-known-outdated": "the last known leader of a partition was remembered or elected, though"
+    " another replica led or was eligible",
+    "stale-heartbeat": "the controller took a heartbeat of a broker's earlier life for one of its"
+    " present life",
+    "metadata-differs": "a broker or the controller holds other metadata than its log gives",
+    "config-differs": "a broker, a replica or the controller does not use the configs that its"
+    " metadata gives",
+    "answer-differs": "a broker's answer about its metadata or its logs is not what these give",
+    "times-differ": "a segment's greatest timestamp is not that of its records",
+    "retention-overdue": "a log kept a segment long after retention.ms or retention.bytes was"
+    " exceeded",
+    "deletion-held-back": "DeleteRecords was not answered, though every live replica had deleted"
+    " the records",
     "read-uncommitted": "a consumer received records that are not committed",
 }
 """The meaning of every invariant, by the name of its violation."""

@@ -24,6 +24,7 @@ from kcluster.contract import (
     PeerResponse,
     Reply,
     Request,
+    Tick,
 )
 from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
@@ -38,6 +39,7 @@ from kcluster.invariants.markers import Leading
 from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.promises import forget_oldest
+from kcluster.invariants.rounds import Rounds
 from kcluster.invariants.shares import SHARE_APIS, Led
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.metadata.delta import MetadataFetchResponse
@@ -116,6 +118,7 @@ class Watch:
         self._stalls = Stalls(dispatcher)
         self._stalls_at_ms = LOOK_EVERY_MS
         """The time of the next look for stalls."""
+        self._rounds = Rounds(dispatcher, self.invariants)
         self._overdue = OverdueTransactions(dispatcher)
         self._look_at_ms = OVERDUE_EVERY_MS
         """The time of the next look at the whole cluster."""
@@ -167,6 +170,8 @@ class Watch:
             invariants.appended.verifies = node.config.transaction_partition_verification_enable
             invariants.observe(self._stepped_ms, node_id, self._life, concerned, request)
             self._check_coordinators(node, concerned)
+            if kind is Tick:
+                self._rounds.on_tick(node, self._stepped_ms)
         if self._answered:
             self._check_answers(node)
         if self._ended:
@@ -231,6 +236,9 @@ class Watch:
 
     def _check_controller(self, node: ControllerNodeView, event: Input | None) -> None:
         image = node.image
+        taken = self.invariants.heartbeats.taken(node.sessions)
+        if taken is not None:
+            self.invariants.report_broker(self._stepped_ms, taken[0], "stale-heartbeat", taken[1])
         if image.offset == self._offsets.get(node.node_id):
             return
         self._offsets[node.node_id] = image.offset
@@ -289,8 +297,10 @@ class Watch:
         invariants, kind = self.invariants, type(request.body)
         if kind is _HeartbeatRequest:
             if self._controller is not None:
-                image, heartbeats = self._controller.image, invariants.heartbeats
-                heartbeats.on_heartbeat(request.request_id, request.body, image, now_ms)
+                image, sessions = self._controller.image, self._controller.sessions
+                invariants.heartbeats.on_heartbeat(
+                    request.request_id, request.body, image, sessions, now_ms
+                )
         elif kind is _MarkersRequest:
             invariants.markers.on_peer_request(request, self._leading(node_id))
         else:
@@ -354,6 +364,7 @@ class Watch:
             timeout_ms = controller.config.broker_session_timeout_ms
             for broker, fact in self.invariants.heartbeats.look(now_ms, image, timeout_ms):
                 self.invariants.report_broker(now_ms, broker, "silent-unfenced", fact)
+            self._rounds.look(now_ms)
             self._overdue.look(now_ms, controller.image)
             if now_ms >= self._stalls_at_ms:
                 self._stalls_at_ms = now_ms + LOOK_EVERY_MS
@@ -364,8 +375,10 @@ class Watch:
         self.invariants.report_stalls(self._stepped_ms, self._stalls.longer_than(limit_ms))
 
     def check_logs(self) -> None:
-        """Report logs that brokers have kept of partitions which they do not host.  A broker
-        removes the logs of an earlier life when it has caught up with the metadata."""
+        """Report logs that brokers have kept of partitions which they do not host, and whatever
+        else a last look shows.  A broker removes the logs of an earlier life when it has caught up
+        with the metadata."""
+        self._rounds.look(self._stepped_ms)
         for process in self._processes.values():
             node, disk = process.broker, process.disk
             if isinstance(disk, Disk) and node is not None and node.state is LifecycleState.RUNNING:

@@ -22,19 +22,12 @@ def observed_text(fact: f.Observed) -> str:
             return f"{ends}, {fact.bound} {fact.limit}"
         case f.Misplaced():
             return f"{list(fact.brokers)} {fact.fault} {list(fact.others)}"
-        case f.LeaderOutside(elr=elr):
-            where = "ISR" if elr is None else "ISR and ELR were"
-            return f"leader {fact.leader}, {where} {[*fact.isr, *(elr or ())]}"
-        case f.LeaderReplaced():
-            return f"leader {fact.before} -> {fact.after}, epoch {fact.leader_epoch}"
-        case f.LedBefore():
-            led_by = f"broker {fact.broker}, life {fact.life}"
-            return f"epoch {fact.leader_epoch} was led by {led_by}"
-        case f.BeganWithout():
-            without = f"without what is committed from {fact.offset} on"
-            return f"epoch {fact.leader_epoch} begins {without}"
+        case f.LeaderOutside() | f.LeaderReplaced() | f.LedBefore() | f.BeganWithout():
+            return _leader_text(fact)
         case f.RecordDiffers() | f.EpochDiffers() | f.ProducerDiffers() | f.TransactionDiffers():
             return _difference_text(fact)
+        case f.TimeDiffers() | f.AnswerDiffers():
+            return _answer_text(fact)
         case f.ProgressKept():
             known = f"broker {fact.follower} is known to end at {fact.log_end}"
             return f"{known}, but it has not fetched in this epoch"
@@ -56,7 +49,26 @@ def observed_text(fact: f.Observed) -> str:
             return _progress_text(fact)
         case f.HeldBack() | f.Silent() | f.TimeStoodStill():
             return _silence_text(fact)
+        case f.LeftInSync() | f.KeptLaggard() | f.OutlivedElr():
+            return _in_sync_text(fact)
+        case f.KeptSegment() | f.HeldDeletion():
+            return _deletion_text(fact)
     raise AssertionError(f"no words for {fact}")
+
+
+def _leader_text(fact: f.LeaderOutside | f.LeaderReplaced | f.LedBefore | f.BeganWithout) -> str:
+    match fact:
+        case f.LeaderOutside(elr=elr):
+            where = "ISR" if elr is None else "ISR and ELR were"
+            return f"leader {fact.leader}, {where} {[*fact.isr, *(elr or ())]}"
+        case f.LeaderReplaced():
+            return f"leader {fact.before} -> {fact.after}, epoch {fact.leader_epoch}"
+        case f.LedBefore():
+            led_by = f"broker {fact.broker}, life {fact.life}"
+            return f"epoch {fact.leader_epoch} was led by {led_by}"
+        case f.BeganWithout():
+            without = f"without what is committed from {fact.offset} on"
+            return f"epoch {fact.leader_epoch} begins {without}"
 
 
 def _difference_text(
@@ -182,6 +194,43 @@ def _share_text(fact: f.ReadOfAborted | f.HeldBy | f.NotLoaded) -> str:
         case f.NotLoaded():
             led = f"a leader that has not loaded the state since epoch {fact.leader_epoch} began"
             return f"offset {fact.offset} was delivered by {led}"
+
+
+def _answer_text(fact: f.TimeDiffers | f.AnswerDiffers) -> str:
+    match fact:
+        case f.TimeDiffers():
+            held = f"the segment at offset {fact.base_offset} has {fact.held} as newest time"
+            return f"{held}, its records have {fact.newest}"
+        case f.AnswerDiffers():
+            return (
+                f"{fact.what}: {fact.given or 'nothing'} is given, {fact.due or 'nothing'} is due"
+            )
+
+
+def _in_sync_text(fact: f.LeftInSync | f.KeptLaggard | f.OutlivedElr) -> str:
+    match fact:
+        case f.LeftInSync():
+            leaves = f"broker {fact.broker} was to leave the ISR {list(fact.isr)}"
+            return f"{leaves}, though it had every record {fact.at_ms - fact.fetched_ms} ms before"
+        case f.KeptLaggard():
+            stays = f"broker {fact.broker} stayed in the ISR {list(fact.isr)}"
+            lacking = f"lacked the records from {fact.log_end} on"
+            return f"{stays}, though it {lacking} for {fact.until_ms - fact.since_ms} ms"
+        case f.OutlivedElr(leader=-1):
+            elected = f"last known leader {fact.last_known} was elected"
+            return f"{elected}, though {list(fact.eligible)} were eligible"
+        case f.OutlivedElr():
+            return f"last known leader is {fact.last_known}, though {fact.leader} leads"
+
+
+def _deletion_text(fact: f.KeptSegment | f.HeldDeletion) -> str:
+    match fact:
+        case f.KeptSegment():
+            due = f"was due for {fact.until_ms - fact.since_ms} ms"
+            return f"the segment at offset {fact.base_offset} {due}, and is still there"
+        case f.HeldDeletion():
+            deleted = f"every live replica has deleted the records before {fact.before}"
+            return f"{deleted}, but DeleteRecords still waits"
 
 
 def _silence_text(fact: f.HeldBack | f.Silent | f.TimeStoodStill) -> str:

@@ -1,0 +1,100 @@
+"""When a leader takes a follower out of the ISR: not while it keeps up, and soon once it does not.
+
+Owns: what leaders have proposed, and since when each member of an ISR lacks the same records.
+Never: changes anything.  Kafka: Partition.maybeShrinkIsr, ReplicaState.isCaughtUp; KIP-227.
+
+    isr-hasty      a leader proposed an ISR without a follower whose last fetch, within
+                   replica.lag.time.max.ms, found it caught up
+    isr-laggard    a leader proposed nothing although a member of its ISR lacked the same records
+                   for much longer than replica.lag.time.max.ms
+
+A fetch finds a follower caught up if it has all that its leader has then, even if an incremental
+fetch does not name the partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from kcluster.invariants.facts import KeptLaggard, LeftInSync
+from kcluster.invariants.observed import Move
+from kcluster.partition.replica import IsrProposal, Replica
+
+SLACK_MS: Final = 1_000
+"""The time beyond two lag times, in which the leader has looked at least twice."""
+
+
+class _Lacking(NamedTuple):
+    """A member of an ISR that lacks records, as its leader knows."""
+
+    leader_epoch: int
+    log_end_offset: int
+    since_ms: int
+
+
+class InSyncRules:
+    """The leaders of one run."""
+
+    def __init__(self) -> None:
+        self._proposals: dict[Replica, IsrProposal] = {}
+        """The newest proposal of each leader."""
+        self._lacking: dict[tuple[Replica, int], _Lacking] = {}
+
+    def on_proposal(
+        self, replica: Replica, moves: Sequence[Move], last_fetches: Mapping[int, int], now_ms: int
+    ) -> Iterator[LeftInSync]:
+        """Check the members of the ISR that a leader's new proposal lacks.  `moves`: those of the
+        partition before this step."""
+        proposal = replica.proposal
+        if proposal is None or self._proposals.get(replica) is proposal:
+            return
+        self._proposals[replica] = proposal
+        for broker in replica.isr:
+            self._lacking.pop((replica, broker), None)
+            progress = replica.followers.get(broker)
+            if broker in proposal.isr or progress is None:
+                continue
+            fetched_ms = last_fetches.get(broker, -1)
+            if fetched_ms < 0 or now_ms - fetched_ms > replica.lag_time_max_ms:
+                continue
+            end = _log_end_at(moves, replica.broker_id, fetched_ms)
+            if end is not None and progress.log_end_offset >= end:
+                yield LeftInSync(broker, tuple(replica.isr), fetched_ms, now_ms)
+
+    def look(
+        self, replicas: Iterable[Replica], now_ms: int
+    ) -> Iterator[tuple[Replica, KeptLaggard]]:
+        """Look at the replicas of one broker whose process runs."""
+        for replica in replicas:
+            for broker, progress in replica.followers.items():
+                place = (replica, broker)
+                end = progress.log_end_offset
+                if (
+                    broker not in replica.isr
+                    or replica.proposal is not None
+                    or end >= replica.log.log_end_offset
+                ):
+                    self._lacking.pop(place, None)
+                    continue
+                known = self._lacking.get(place)
+                if known is None or known[:2] != (replica.leader_epoch, end):
+                    self._lacking[place] = _Lacking(replica.leader_epoch, end, now_ms)
+                elif now_ms - known.since_ms > 2 * replica.lag_time_max_ms + SLACK_MS:
+                    del self._lacking[place]
+                    isr = tuple(replica.isr)
+                    yield replica, KeptLaggard(broker, isr, end, known.since_ms, now_ms)
+
+    def forget(self, replicas: Iterable[Replica]) -> None:
+        """Forget what replicas of a broker lack whose process does not run."""
+        for replica in replicas:
+            for broker in replica.followers:
+                self._lacking.pop((replica, broker), None)
+
+
+def _log_end_at(moves: Sequence[Move], broker: int, at_ms: int) -> int | None:
+    """The end of a leader's log at the end of a millisecond; None if nothing is known of it."""
+    for move in reversed(moves):
+        if move.broker == broker and move.at_ms <= at_ms:
+            return move.log_end_offset
+    return None

@@ -1,0 +1,117 @@
+"""The rules that are checked from time to time, on every node.
+
+Owns: the looks at nodes, and which of them have changed since the last look.  Never: decides what
+is wrong (applied.py, answered.py, in_sync.py, deletions.py do), changes a node.  Kafka: no
+counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kcluster.broker.broker import Broker
+from kcluster.broker.lifecycle import LifecycleState
+from kcluster.broker.node_view import BrokerNodeView
+from kcluster.contract import CONTROLLER_ID
+from kcluster.deaths import ProcessState
+from kcluster.invariants import answered, applied
+from kcluster.invariants.deletions import Deletions
+from kcluster.invariants.in_sync import InSyncRules
+from kcluster.invariants.invariants import Invariants
+from kcluster.partition.disk import Disk
+from kcluster.runtime.dispatch import Dispatcher
+
+OFFSETS_EVERY_MS: Final = 2_000
+"""The time between two looks at what leaders answer about their logs."""
+
+
+class Rounds:
+    """The looks at the nodes of one run."""
+
+    def __init__(self, dispatcher: Dispatcher, invariants: Invariants) -> None:
+        self._processes = dispatcher.processes
+        self._invariants = invariants
+        self._replayed = applied.ReplayedMetadata()
+        self._compared: dict[int, tuple[int, int]] = {}
+        """(life, metadata offset) of each node when it was last compared with the log."""
+        self._in_sync = InSyncRules()
+        self._deletions = Deletions()
+        self._offsets_at_ms = OFFSETS_EVERY_MS
+
+    def on_tick(self, node: BrokerNodeView, now_ms: int) -> None:
+        """Check the ISRs that a broker has proposed in this step."""
+        invariants, last_fetches = self._invariants, node.replicas.last_fetches
+        for replica in node.replicas.all():
+            if replica.proposal is not None:
+                moves = invariants.partition(replica.topic, replica.key).moves
+                for fact in self._in_sync.on_proposal(replica, moves, last_fetches, now_ms):
+                    invariants.report_replica(now_ms, replica, "isr-hasty", fact)
+
+    def look(self, now_ms: int) -> None:
+        """Look at every node; called between two steps."""
+        process = self._processes[CONTROLLER_ID]
+        controller = process.last_controller
+        if controller is None or not hasattr(controller, "log"):
+            return
+        self._replayed.follow(controller.log.records)
+        if process.state is ProcessState.UP and self._is_new(
+            CONTROLLER_ID, process.life, controller.image.offset
+        ):
+            self._report(
+                now_ms, CONTROLLER_ID, applied.image_differences(controller.image, self._replayed)
+            )
+            self._report(
+                now_ms, CONTROLLER_ID, applied.controller_differences(controller, self._replayed)
+            )
+        asks_offsets = now_ms >= self._offsets_at_ms
+        if asks_offsets:
+            self._offsets_at_ms = now_ms + OFFSETS_EVERY_MS
+        for process in self._processes.values():
+            node = process.broker
+            if node is None or not isinstance(process.disk, Disk):
+                continue
+            if process.state is not ProcessState.UP:
+                self._in_sync.forget(node.replicas.all())
+                self._deletions.forget(node.replicas.all())
+            else:
+                self._look_at(node, process.life, now_ms, asks_offsets)
+
+    def _look_at(self, node: BrokerNodeView, life: int, now_ms: int, asks_offsets: bool) -> None:
+        invariants, deletions, replicas = self._invariants, self._deletions, node.replicas.all()
+        if node.image.offset == self._replayed.offset and self._is_new(
+            node.node_id, life, node.image.offset
+        ):
+            self._report(
+                now_ms, node.node_id, applied.image_differences(node.image, self._replayed)
+            )
+            self._report(now_ms, node.node_id, applied.broker_differences(node, self._replayed))
+            if isinstance(node, Broker):
+                for different in answered.metadata_differences(node):
+                    invariants.report_broker(now_ms, node.node_id, "answer-differs", different)
+                    break
+        for replica, laggard in self._in_sync.look(replicas, now_ms):
+            invariants.report_replica(now_ms, replica, "isr-laggard", laggard)
+        if node.state is LifecycleState.RUNNING:
+            every_ms = node.config.log_retention_check_interval_ms
+            for replica, kept in deletions.look_at_retention(replicas, every_ms, now_ms):
+                invariants.report_replica(now_ms, replica, "retention-overdue", kept)
+        for replica, held in deletions.look_at_requests(node.node_id, replicas, node.image.brokers):
+            invariants.report_replica(now_ms, replica, "deletion-held-back", held)
+        if asks_offsets and isinstance(node, Broker):
+            for replica in replicas:
+                if replica.is_leader and not replica.log.is_blank:
+                    for different in answered.offset_differences(node, replica, now_ms):
+                        invariants.report_replica(now_ms, replica, "answer-differs", different)
+                        break
+
+    def _is_new(self, node_id: int, life: int, offset: int) -> bool:
+        """Whether a node has other metadata than when it was last compared."""
+        if self._compared.get(node_id) == (life, offset):
+            return False
+        self._compared[node_id] = (life, offset)
+        return True
+
+    def _report(self, now_ms: int, node_id: int, found: Iterable[applied.Differing]) -> None:
+        for name, fact in found:
+            self._invariants.report_broker(now_ms, node_id, name, fact)

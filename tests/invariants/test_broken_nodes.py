@@ -1,0 +1,226 @@
+"""Broken brokers and controllers that a look from time to time finds, and sound ones, in which it
+finds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcluster.broker.handlers.data import list_offsets
+from kcluster.broker.handlers.metadata import describe_topic_partitions, metadata
+from kcluster.broker.publisher import MetadataPublisher
+from kcluster.broker.replication.isr import IsrChanges
+from kcluster.broker.replication.maintenance import Maintenance
+from kcluster.controller.partitions.partitions import Partitions
+from kcluster.metadata.delta import MetadataDelta
+from kcluster.metadata.image import MetadataImage, TopicImage
+from kcluster.partition.log.segment import Segment
+from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
+from kcluster.timers import NEVER_MS
+
+pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def run(text: str) -> RunResult:
+    return run_scenario(Scenario.parse(text), "virtual")
+
+
+def texts(result: RunResult, name: str) -> list[str]:
+    return [found.text for found in result.verdict.violations if found.name == name]
+
+
+CHANGES: str = """\
+topology:
+  brokers: 3
+  topics:
+    orders: {partitions: 4, replication_factor: 3, config: {min.insync.replicas: 2}}
+    bills: {partitions: 1, replication_factor: 3}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 20s
+steps:
+  - {at: 3s, set_config: {topics: orders, config: {min.insync.replicas: 1}}}
+  - {at: 5s, delete_topic: bills}
+  - {at: 7s, kill: 3, for: 8s}
+"""
+
+
+def keep_deleted_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply_to = MetadataDelta.apply_to
+
+    def apply_and_keep(delta: MetadataDelta, image: MetadataImage) -> None:
+        apply_to(delta, image)
+        for name, topic_id in delta.removed:
+            image.topics[name] = TopicImage(name, topic_id, [])
+
+    monkeypatch.setattr(MetadataDelta, "apply_to", apply_and_keep)
+
+
+def forget_configs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MetadataPublisher, "_reconfigure", lambda *_: None)
+
+
+def keep_min_isr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partitions, "min_isr", lambda *_: 2)
+
+
+def turn_the_first_page_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_page(topic: str, _partition: int) -> m.DescribeTopicPartitionsResponse.Cursor:
+        return m.DescribeTopicPartitionsResponse.Cursor(topic_name=topic, partition_index=1)
+
+    monkeypatch.setattr(describe_topic_partitions, "_cursor", first_page)
+
+
+def name_no_offline_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    partitions = metadata._partitions
+
+    def without_isr(*args: Any) -> list[m.MetadataResponse.MetadataResponsePartition]:
+        rows = partitions(*args)
+        for row in rows:
+            row.isr_nodes = row.replica_nodes
+        return rows
+
+    monkeypatch.setattr(metadata, "_partitions", without_isr)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "name", "text"),
+    [
+        (keep_deleted_topics, "metadata-differs", "topic bills"),
+        (forget_configs, "config-differs", "min_insync_replicas of orders-"),
+        (keep_min_isr, "config-differs", "min.insync.replicas of bills at the controller: 2"),
+        (turn_the_first_page_again, "answer-differs", "pages of DescribeTopicPartitions"),
+        (name_no_offline_leader, "answer-differs", "orders in Metadata"),
+    ],
+)
+def test_node__that_makes_something_else_of_its_metadata(
+    break_it: Break, name: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(CHANGES).passed
+    break_it(monkeypatch)
+    found = texts(run(CHANGES), name)
+    assert found
+    assert found[0].startswith(text), found[0]
+
+
+TRANSACTIONS: str = """\
+topology: {brokers: 3, topics: {orders: {partitions: 1, replication_factor: 3}}}
+workload: {producers: {topic: orders, rate: 50/s, transactions: {every: 200}}}
+duration: 12s
+"""
+
+
+def test_leader__that_lists_what_no_read_committed_consumer_may_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(TRANSACTIONS).passed
+    monkeypatch.setattr(list_offsets, "READ_COMMITTED", 2)
+    found = texts(run(TRANSACTIONS), "answer-differs")
+    assert found[0].startswith("the latest offset for read_committed: ")
+
+
+def test_leader__that_finds_no_timestamp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_offsets, "_find_offset", lambda *_: (5, 0, 0))
+    found = texts(run(TRANSACTIONS), "answer-differs")
+    assert any(text.startswith("the offset for the ") for text in found), found
+
+
+SLOW_FOLLOWER: str = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+  config: {replica.lag.time.max.ms: 1000, broker.session.timeout.ms: 30000}
+workload: {producers: {topic: orders, rate: 100/s, acks: 1}}
+duration: 15s
+steps:
+  - {at: 3s, isolate: {nodes: 3, others: 1}, for: 8s}
+"""
+
+
+def test_leader__that_keeps_a_follower_without_records_in_the_isr(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(SLOW_FOLLOWER).passed
+    monkeypatch.setattr(IsrChanges, "propose_shrink", lambda *_: None)
+    (found, *_) = texts(run(SLOW_FOLLOWER), "isr-laggard")
+    assert found.startswith("broker 3 stayed in the ISR [1, 2, 3], though it lacked the records")
+
+
+def test_leader__that_drops_a_follower_which_keeps_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_lagging(_: Replica, follower: Any, end: int, _now_ms: int) -> bool:
+        return bool(follower.log_end_offset != end)
+
+    story = SLOW_FOLLOWER.replace("rate: 100/s", "rate: 3/s").replace(
+        "isolate: {nodes: 3, others: 1}", "slow: {nodes: 3, others: 1, latency: 100ms}"
+    )
+    assert run(story).passed
+    monkeypatch.setattr(Replica, "_is_lagging", is_lagging)
+    (found, *_) = texts(run(story), "isr-hasty")
+    assert "was to leave the ISR [1, 2, 3], though it had every record" in found
+
+
+def test_leader__that_commits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = SLOW_FOLLOWER.replace("nodes: 3, others: 1", 'nodes: "2, 3", others: 1')
+    assert run(story).passed
+    advance = Replica.advance_high_watermark
+
+    def advance_alone(replica: Replica, now_ms: int) -> bool:
+        min_isr, replica.min_isr = replica.min_isr, 1
+        moved = advance(replica, now_ms)
+        replica.min_isr = min_isr
+        return moved
+
+    monkeypatch.setattr(Replica, "advance_high_watermark", advance_alone)
+    (found, *_) = texts(run(story), "watermark-below-min-isr")
+    assert found == "members of the ISR 1, min.insync.replicas 2"
+
+
+def test_log__that_keeps_the_time_of_truncated_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = SLOW_FOLLOWER.replace("{at: 3s, isolate: {nodes: 3, others: 1}, for: 8s}", MOVED_AWAY)
+    assert run(story).verdict.violations == ()
+    replace = Segment.replace
+
+    def replace_batches(segment: Segment, batches: list[Any]) -> None:
+        newest = segment.max_timestamp
+        replace(segment, batches)
+        segment.max_timestamp = newest
+
+    monkeypatch.setattr(Segment, "replace", replace_batches)
+    (found, *_) = texts(run(story), "times-differ")
+    assert found.startswith("the segment at offset 0 has ")
+
+
+MOVED_AWAY = """{at: 3s, isolate: {nodes: 1, others: "2, 3"}, for: 3s}
+  - {at: 3500ms, move: {partition: orders-0, to: 2}}"""
+
+DELETED: str = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {retention.ms: 2000, segment.ms: 500}}}
+  config: {log.retention.check.interval.ms: 500}
+workload: {producers: {topic: orders, rate: 50/s}}
+duration: 15s
+steps:
+  - {at: 5s, delete_records: orders-0}
+"""
+
+
+def test_log__that_keeps_segments_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(DELETED).passed
+    monkeypatch.setattr(Maintenance, "_apply_retention", lambda *_: NEVER_MS)
+    (found, *_) = texts(run(DELETED), "retention-overdue")
+    assert found.startswith("the segment at offset ")
+    assert found.endswith(" ms, and is still there")
+
+
+def test_leader__that_waits_for_a_deletion_that_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Replica, "low_watermark", lambda _: -1)
+    (found, *_) = texts(run(DELETED), "deletion-held-back")
+    assert found.endswith(", but DeleteRecords still waits")
