@@ -66,6 +66,26 @@ def test_session__records_above_the_limit_come_with_the_next_fetch() -> None:
     assert partition_results(second)[1] == ("NONE", ONE)
 
 
+def test_session__a_batch_above_the_rest_of_the_limit_is_not_forgotten() -> None:
+    broker = leader(partitions=3)
+    session_id = begin(broker, *map(fetch_partition, range(3)))
+    for partition in (0, 1, 2) * 2:
+        broker.produce(batch(b"v"), partition=partition)
+    positions = dict.fromkeys(range(3), 0)
+    moved: dict[int, int] = {}
+    for epoch in range(1, 10):
+        answer = broker.fetch(
+            *(fetch_partition(partition, offset=offset) for partition, offset in moved.items()),
+            session_id=session_id,
+            session_epoch=epoch,
+            max_bytes=ONE + ONE // 2,
+        )
+        served = [index for index, (_, size) in partition_results(answer).items() if size]
+        moved = {index: positions[index] + 1 for index in served}
+        positions.update(moved)
+    assert positions == {0: 2, 1: 2, 2: 2}
+
+
 def test_session__drops_forgotten_partitions() -> None:
     broker = leader(partitions=2)
     session_id = begin(broker, fetch_partition(0), fetch_partition(1))

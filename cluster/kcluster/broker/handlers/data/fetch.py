@@ -150,6 +150,11 @@ _NOTHING: Final = CollectedReads()
 """The reads of a session in which nothing has moved; never changed."""
 
 
+def _readable_end(replica: Replica, reader: Reader) -> int:
+    """The end of what a fetcher may read of a partition, apart from open transactions."""
+    return replica.log.log_end_offset if reader.is_follower else replica.high_watermark
+
+
 def _place(read: PartitionRead) -> int:
     """A read's place in the answer: unknown topic ids, then other refused topics, come last.
     Kafka: `erroneous` of KafkaApis.handleFetchRequest."""
@@ -241,13 +246,12 @@ class PendingFetch(ParkedFetch):
                 continue
             replica = self._replica_of(wanted)
             is_held_back = False
+            is_first = not collected.size_bytes
             if not isinstance(replica, Replica):
                 read = refusal(wanted, replica)
             else:
                 redirected = self._redirection(replica, wanted) if redirects else None
-                read = redirected or read_partition(
-                    replica, wanted, reader, budget, not collected.size_bytes
-                )
+                read = redirected or read_partition(replica, wanted, reader, budget, is_first)
                 if record_progress and not read.is_urgent:
                     self._record_progress(replica, wanted, now_ms)
                 if throttle is not None and read.size_bytes:
@@ -262,12 +266,14 @@ class PendingFetch(ParkedFetch):
                 budget = max(0, budget - read.size_bytes)
             elif (
                 session is not None
+                and isinstance(replica, Replica)
                 and read.high_watermark == wanted.sent_high_watermark
                 and read.log_start_offset == wanted.sent_log_start_offset
             ):
-                # The partition has nothing new until it moves, unless the budget or a throttle held
-                # its records back.
-                if budget > 0 and not is_held_back and not self._rack:
+                # The partition has nothing new until it moves, unless a throttle held its records
+                # back, or they did not fit beside what was read before them.
+                fits = is_first or wanted.fetch_offset >= _readable_end(replica, reader)
+                if fits and not is_held_back and not self._rack:
                     del session.moved[wanted]
                 continue
             collected.reads.append(read)
