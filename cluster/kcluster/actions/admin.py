@@ -30,9 +30,10 @@ from kcluster.events.topics import (
     TopicCreated,
     TopicDeleted,
 )
+from kcluster.metadata.records import CLUSTER_DEFAULT
 from kcluster.operations.admin import BROKER, GROUP, TOPIC
 from kcluster.operations.names import PartitionName
-from kcluster.operations.targets import ALL, Targets
+from kcluster.operations.targets import ALL, AllTarget, Targets
 
 COMMITTED: Final = -1
 """The offset by which DeleteRecords means all committed records."""
@@ -211,7 +212,11 @@ class SetConfig(Action, frozen=True):
     topics: Annotated[
         tuple[str, ...], ListOf(text(), "topics"), "The topics whose configs change."
     ] = ()
-    brokers: Annotated[Targets | None, BROKERS, "The brokers whose configs change."] = None
+    brokers: Annotated[
+        Targets | None,
+        BROKERS,
+        "The brokers whose configs change; all: the default of the whole cluster.",
+    ] = None
     groups: Annotated[
         tuple[str, ...], ListOf(text(), "groups"), "The groups whose configs change."
     ] = ()
@@ -220,7 +225,7 @@ class SetConfig(Action, frozen=True):
         resources = [(TOPIC, topic) for topic in self.topics]
         resources += [(GROUP, group) for group in self.groups]
         if self.brokers is not None:
-            resources += [(BROKER, str(node)) for node in stage.nodes(self.brokers)]
+            resources += [(BROKER, name) for name in self._broker_names(stage, self.brokers)]
         for topic in self.topics:
             stage.verbs.partition(topic, 0)
         if not resources:
@@ -240,6 +245,12 @@ class SetConfig(Action, frozen=True):
                 stage.verbs.admin.set_configs(kind, name, configs, on_end)
 
         return undo
+
+    def _broker_names(self, stage: Stage, brokers: Targets) -> list[str]:
+        """The names of the resources; "" is the default of all brokers."""
+        if any(isinstance(one, AllTarget) for one in brokers):
+            return [CLUSTER_DEFAULT]
+        return [str(node) for node in stage.nodes(brokers)]
 
     RECORDED_FROM = (ConfigChanged,)
 
