@@ -13,9 +13,12 @@ from kcluster.broker.handlers.metadata import describe_topic_partitions, metadat
 from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.maintenance import Maintenance
+from kcluster.controller.membership.producer_ids import ProducerIdBlocks
+from kcluster.controller.partitions.elect_leaders import LeaderElections
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.metadata.delta import MetadataDelta
 from kcluster.metadata.image import MetadataImage, TopicImage
+from kcluster.partition.epochs import EpochCache
 from kcluster.partition.log.segment import Segment
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
@@ -130,6 +133,54 @@ def test_leader__that_finds_no_timestamp(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(list_offsets, "_find_offset", lambda *_: (5, 0, 0))
     found = texts(run(TRANSACTIONS), "answer-differs")
     assert any(text.startswith("the offset for the ") for text in found), found
+
+
+MOVES: str = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  config: {leader.imbalance.check.interval.seconds: 2}
+workload:
+  producers:
+    - {topic: orders, name: shop, rate: 20/s}
+    - {topic: orders, name: desk, rate: 20/s}
+    - {topic: orders, name: bank, rate: 20/s}
+    - {topic: orders, name: post, rate: 20/s, transactions: {every: 5}}
+duration: 15s
+steps:
+  - {at: 4s, move: {partition: orders-0, to: 2}}
+"""
+
+
+def test_controller__that_forgets_the_preferred_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(MOVES).passed
+    monkeypatch.setattr(LeaderElections, "_check", lambda *_: False)
+    (found, *_) = texts(run(MOVES), "preferred-overdue")
+    assert found.endswith(", though the preferred leader 1 was in sync and active")
+
+
+def test_controller__that_gives_one_block_of_producer_ids_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def the_first(*_: Any) -> m.AllocateProducerIdsResponse:
+        return m.AllocateProducerIdsResponse(producer_id_start=0, producer_id_len=1000)
+
+    monkeypatch.setattr(ProducerIdBlocks, "allocate_producer_ids", the_first)
+    (found, *_) = texts(run(MOVES), "producer-id-twice")
+    assert found.startswith("producer id 0 was given to ")
+
+
+def test_leader__that_gives_an_old_epoch_the_end_of_its_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    end_offset_for = EpochCache.end_offset_for
+
+    def end_of_log(cache: EpochCache, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        return end_offset_for(cache, epoch, log_end_offset)[0], log_end_offset
+
+    monkeypatch.setattr(EpochCache, "end_offset_for", end_of_log)
+    found = texts(run(MOVES), "answer-differs")
+    assert found[0].startswith("the end of a leader epoch: epoch 0 up to ")
 
 
 SLOW_FOLLOWER: str = """\

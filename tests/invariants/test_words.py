@@ -91,6 +91,14 @@ TEXTS = [
         f.FencedAlone(7, 2, "PRODUCER_FENCED"),
         "PRODUCER_FENCED to producer 7, epoch 2, whose transactional id no other producer has",
     ),
+    (
+        f.GivenTwice(7, "transaction shop", "request 3 of connection 9"),
+        "producer id 7 was given to transaction shop and to request 3 of connection 9",
+    ),
+    (
+        f.NotPreferred(1, 2, 100, 900),
+        "broker 2 led for 800 ms, though the preferred leader 1 was in sync and active",
+    ),
     (f.AnsweredTwice(6, 4), "request 6 of connection 4"),
     (
         f.ProducerWentBack(7, f.Measure.PRODUCER_EPOCH, 3, 2, 9),

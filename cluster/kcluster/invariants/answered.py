@@ -5,8 +5,9 @@ due.  Never: changes a broker, sends anything.  Kafka: KafkaApis.handleTopicMeta
 DescribeTopicPartitionsRequestHandler, UnifiedLog.fetchOffsetByTimestamp; KIP-98, KIP-734, KIP-966,
 KIP-1073.
 
-    answer-differs    Metadata, DescribeCluster, DescribeTopicPartitions (page by page) or
-                      ListOffsets gives something else than the broker's own metadata or log
+    answer-differs    Metadata, DescribeCluster, DescribeTopicPartitions (page by page),
+                      ListOffsets or OffsetForLeaderEpoch gives something else than the broker's
+                      own metadata or log
 
 These handlers change nothing, so no client has to ask.  What the broker's metadata ought to be is
 applied.py's.
@@ -26,6 +27,7 @@ from kcluster.broker.handlers.data.list_offsets import (
     READ_COMMITTED,
     list_offsets,
 )
+from kcluster.broker.handlers.data.offset_for_leader_epoch import offset_for_leader_epoch
 from kcluster.broker.handlers.metadata.describe_cluster import (
     BROKER_ENDPOINT,
     build_describe_cluster,
@@ -46,6 +48,7 @@ from kcluster.protocol.records.batches import Batch
 
 METADATA_VERSION: Final = 13
 LIST_OFFSETS_VERSION: Final = 11
+EPOCH_ENDS_VERSION: Final = 4
 MOST_PARTITIONS: Final = 500
 """In a larger cluster no metadata is asked for, because each question would take long."""
 MOST_BATCHES: Final = 2_000
@@ -152,14 +155,18 @@ def _compared(what: str, given: Sequence[object], due: Sequence[object]) -> Diff
     yield AnswerDiffers(what, *(str(rows[at]) if at < len(rows) else "" for rows in (given, due)))
 
 
-# ------------------------------------------------------------------------------------ ListOffsets
+# ------------------------------------------------------------------------------------ logs
 
 
-def offset_differences(broker: Broker, replica: Replica, now_ms: int) -> Differing:
-    """The first answer of a leader to ListOffsets that does not fit its log."""
+def log_differences(broker: Broker, replica: Replica, now_ms: int) -> Differing:
+    """The first answer of a leader about its log that does not fit it."""
+    if sum(len(segment.batches) for segment in replica.log.segments) <= MOST_BATCHES:
+        yield from _of_offsets(broker, replica, now_ms)
+        yield from _of_epochs(broker, replica, now_ms)
+
+
+def _of_offsets(broker: Broker, replica: Replica, now_ms: int) -> Differing:
     log = replica.log
-    if sum(len(segment.batches) for segment in log.segments) > MOST_BATCHES:
-        return
     start, watermark = log.log_start_offset, replica.high_watermark
     given = _listed(broker, replica, EARLIEST, now_ms)
     if given is not None and given.offset != start:
@@ -183,6 +190,34 @@ def offset_differences(broker: Broker, replica: Replica, now_ms: int) -> Differi
         if given is not None:
             first = next(batch for batch in batches if batch.max_timestamp >= wanted)
             yield from _compared_time(f"timestamp {wanted}", given, first, wanted, watermark)
+
+
+def _of_epochs(broker: Broker, replica: Replica, now_ms: int) -> Differing:
+    """The first leader epoch in a leader's log for whose end OffsetForLeaderEpoch gives an offset
+    before its last batch, or after a batch of a later epoch.  Before KIP-279 a log may have records
+    of epochs that it does not know."""
+    log, era = replica.log, broker.view.era
+    if era.truncates_to_high_watermark or era.compares_epochs_once:
+        return
+    ends: dict[int, int] = {}
+    for batch in log.batches_from(log.log_start_offset):
+        ends[batch.leader_epoch] = batch.last_offset + 1
+    ends.pop(-1, None)
+    asks = m.OffsetForLeaderEpochRequest
+    wanted = [asks.OffsetForLeaderPartition(replica.partition, -1, epoch) for epoch in ends]
+    topic = asks.OffsetForLeaderTopic(replica.topic, wanted)
+    body = asks(replica_id=CONSUMER_ID, topics=[topic])
+    key, version = ApiKey.OFFSET_FOR_LEADER_EPOCH, EPOCH_ENDS_VERSION
+    answer = offset_for_leader_epoch(broker, Request(-1, int(key), version, 0, None, body), now_ms)
+    assert isinstance(answer, m.OffsetForLeaderEpochResponse)
+    for (epoch, end), row in zip(ends.items(), answer.topics[0].partitions, strict=True):
+        following = [batch.base_offset for batch in log.batches_from(end)[:1]]
+        bounds = (end, *following, log.log_end_offset)
+        is_right = row.leader_epoch == epoch and bounds[0] <= row.end_offset <= bounds[1]
+        if not row.error_code and not is_right:
+            given = f"epoch {row.leader_epoch} up to {row.end_offset}"
+            yield AnswerDiffers("the end of a leader epoch", given, f"epoch {epoch} up to {end}")
+            return
 
 
 def stable_end(log: Log, watermark: int) -> int:

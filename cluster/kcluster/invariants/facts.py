@@ -450,6 +450,23 @@ class KeptLaggard(Observed, frozen=True):
     until_ms: int
 
 
+class NotPreferred(Observed, frozen=True):
+    """A preferred leader that could lead for all this time, while `leader` did."""
+
+    preferred: int
+    leader: int
+    since_ms: int
+    until_ms: int
+
+
+class GivenTwice(Observed, frozen=True):
+    """A producer id that was given to two clients."""
+
+    producer_id: int
+    first: str
+    second: str
+
+
 class KeptSegment(Observed, frozen=True):
     """The oldest segment of a log, which was due to be deleted for all this time."""
 

@@ -9,6 +9,8 @@ KIP-345, KIP-360, KIP-848.
     member-epoch-back    a member's heartbeat is answered with an epoch below its own
     stale-commit         a commit is accepted, though a later generation, or a member with a later
                          epoch, has committed the partition
+    producer-id-twice    a producer id is given to a producer without a transactional id, or to a
+                         transactional id, though another one has it (KIP-730)
     fenced-alone         a transactional producer is fenced, though no other one has its id, and
                          no transaction of it was aborted with a later epoch; this is known at
                          the end of the run.  A new coordinator does not know the epoch before the
@@ -29,6 +31,7 @@ from kcluster.events.transactions import TransactionEnded, TransactionEvent
 from kcluster.invariants.facts import (
     AssignedTwice,
     FencedAlone,
+    GivenTwice,
     GroupWentBack,
     Measure,
     Observed,
@@ -77,6 +80,8 @@ class Promises:
         self._fenced: list[tuple[int, int, str, FencedAlone]] = []
         """(at_ms, broker, transactional id, what was answered)."""
         self._closed: dict[int, None] = {}
+        self._owners: dict[int, str] = {}
+        """The producers that were given an id, by the id."""
         self._coordinators = 0
         """The number of changes of coordinators, and of deaths of brokers, so far."""
         self._asked: dict[tuple[str, int], int] = {}
@@ -130,6 +135,8 @@ class Promises:
             return
         if request.api_key in _OF_PRODUCERS:
             self._note_fence(broker, request, error_of(body.error_code), now_ms)
+            if request.api_key == ApiKey.INIT_PRODUCER_ID and not body.error_code:
+                yield from self._give(request, body.producer_id)
         elif isinstance(body, m.JoinGroupResponse):
             yield from self._join(broker, request, body, leader_epoch)
         elif isinstance(body, m.SyncGroupResponse):
@@ -226,6 +233,17 @@ class Promises:
                     self._commits[key] = (member, generation)
 
     # ------------------------------------------------------------------------- producers
+
+    def _give(self, request: Request, producer_id: int) -> Iterator[BrokenPromise]:
+        transactional_id = request.body.transactional_id
+        owner = f"request {request.correlation_id} of connection {request.connection_id}"
+        if transactional_id is not None:
+            owner = f"transaction {transactional_id}"
+        first = self._owners.setdefault(producer_id, owner)
+        forget_oldest(self._owners)
+        if first != owner:
+            twice = GivenTwice(producer_id, first, owner)
+            yield "producer-id-twice", f"producer {producer_id}", twice
 
     def _note_fence(self, broker: int, request: Request, error: ErrorCode, now_ms: int) -> None:
         """Remember a fence of a client that waits for the answer: one that has given up has asked

@@ -14,11 +14,14 @@ from kcluster.broker.broker import Broker
 from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import CONTROLLER_ID
+from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.invariants import answered, applied
 from kcluster.invariants.deletions import Deletions
 from kcluster.invariants.in_sync import InSyncRules
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.preferred import PreferredLeaders
+from kcluster.invariants.violations import violation
 from kcluster.partition.disk import Disk
 from kcluster.runtime.dispatch import Dispatcher
 
@@ -37,6 +40,7 @@ class Rounds:
         """(life, metadata offset) of each node when it was last compared with the log."""
         self._in_sync = InSyncRules()
         self._deletions = Deletions()
+        self._preferred = PreferredLeaders()
         self._offsets_at_ms = OFFSETS_EVERY_MS
 
     def on_tick(self, node: BrokerNodeView, now_ms: int) -> None:
@@ -64,6 +68,8 @@ class Rounds:
             self._report(
                 now_ms, CONTROLLER_ID, applied.controller_differences(controller, self._replayed)
             )
+        if process.state is ProcessState.UP:
+            self._look_at_leaders(controller, process.life, now_ms)
         asks_offsets = now_ms >= self._offsets_at_ms
         if asks_offsets:
             self._offsets_at_ms = now_ms + OFFSETS_EVERY_MS
@@ -76,6 +82,16 @@ class Rounds:
                 self._deletions.forget(node.replicas.all())
             else:
                 self._look_at(node, process.life, now_ms, asks_offsets)
+
+    def _look_at_leaders(self, controller: ControllerNodeView, life: int, now_ms: int) -> None:
+        config = controller.config
+        if config.auto_leader_rebalance_enable:
+            interval_ms = config.leader_imbalance_check_interval_seconds * 1_000
+            found = self._preferred.look(controller.image, life, interval_ms, now_ms)
+            for topic, one, fact in found:
+                observed = self._invariants.partition(topic, (one.topic_id, one.partition))
+                found_late = violation("preferred-overdue", now_ms, observed, fact, -1)
+                self._invariants.violations.append(found_late)
 
     def _look_at(self, node: BrokerNodeView, life: int, now_ms: int, asks_offsets: bool) -> None:
         invariants, deletions, replicas = self._invariants, self._deletions, node.replicas.all()
@@ -101,7 +117,7 @@ class Rounds:
         if asks_offsets and isinstance(node, Broker):
             for replica in replicas:
                 if replica.is_leader and not replica.log.is_blank:
-                    for different in answered.offset_differences(node, replica, now_ms):
+                    for different in answered.log_differences(node, replica, now_ms):
                         invariants.report_replica(now_ms, replica, "answer-differs", different)
                         break
 

@@ -108,6 +108,9 @@ VIOLATIONS: Final = {
     " min.insync.replicas were in the ISR",
     "isr-hasty": "a leader proposed an ISR without a follower that had kept up",
     "isr-laggard": "a leader kept a follower in the ISR that did not keep up, and proposed nothing",
+    "preferred-overdue": "the preferred leader of a partition did not lead again, though it was in"
+    " sync and active for longer than the interval of the check",
+    "producer-id-twice": "two producers were given one producer id",
     "last-known-outdated": "the last known leader of a partition was remembered or elected, though"
     " another replica led or was eligible",
     "stale-heartbeat": "the controller took a heartbeat of a broker's earlier life for one of its"

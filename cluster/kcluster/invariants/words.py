@@ -31,12 +31,12 @@ def observed_text(fact: f.Observed) -> str:
         case f.ProgressKept():
             known = f"broker {fact.follower} is known to end at {fact.log_end}"
             return f"{known}, but it has not fetched in this epoch"
-        case f.LogLeft():
-            return f"partition {fact.partition} of topic id {fact.topic_id.hex()[:8]}"
         case f.BatchAltered() | f.NewestRemoved() | f.OlderKept() | f.SequenceRemoved():
             return _compaction_text(fact)
-        case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit() | f.FencedAlone():
+        case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit():
             return _promise_text(fact)
+        case f.FencedAlone() | f.GivenTwice():
+            return _identity_text(fact)
         case f.HeldDiffers() | f.OtherwiseEnded() | f.UnstableRead():
             return _coordinator_text(fact)
         case f.ProducerWentBack() | f.MarkerStrays() | f.EarlyMarker() | f.UnverifiedBatch():
@@ -49,9 +49,9 @@ def observed_text(fact: f.Observed) -> str:
             return _progress_text(fact)
         case f.HeldBack() | f.Silent() | f.TimeStoodStill():
             return _silence_text(fact)
-        case f.LeftInSync() | f.KeptLaggard() | f.OutlivedElr():
+        case f.LeftInSync() | f.KeptLaggard() | f.OutlivedElr() | f.NotPreferred():
             return _in_sync_text(fact)
-        case f.KeptSegment() | f.HeldDeletion():
+        case f.LogLeft() | f.KeptSegment() | f.HeldDeletion():
             return _deletion_text(fact)
     raise AssertionError(f"no words for {fact}")
 
@@ -105,7 +105,7 @@ def _compaction_text(
             return f"the last batch of producer {fact.producer_id} is gone: {gone}"
 
 
-def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit | f.FencedAlone) -> str:
+def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit) -> str:
     match fact:
         case f.GroupWentBack(member=member):
             of = f" of {member}" if member else ""
@@ -115,9 +115,15 @@ def _promise_text(fact: f.GroupWentBack | f.AssignedTwice | f.StaleCommit | f.Fe
         case f.StaleCommit():
             stale = f"a commit of {fact.member} in generation {fact.generation}"
             return f"{stale}, after one of {fact.other} in generation {fact.later}"
+
+
+def _identity_text(fact: f.FencedAlone | f.GivenTwice) -> str:
+    match fact:
         case f.FencedAlone():
             producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
             return f"{fact.error} to {producer}, whose transactional id no other producer has"
+        case f.GivenTwice():
+            return f"producer id {fact.producer_id} was given to {fact.first} and to {fact.second}"
 
 
 def _appended_text(
@@ -207,7 +213,7 @@ def _answer_text(fact: f.TimeDiffers | f.AnswerDiffers) -> str:
             )
 
 
-def _in_sync_text(fact: f.LeftInSync | f.KeptLaggard | f.OutlivedElr) -> str:
+def _in_sync_text(fact: f.LeftInSync | f.KeptLaggard | f.OutlivedElr | f.NotPreferred) -> str:
     match fact:
         case f.LeftInSync():
             leaves = f"broker {fact.broker} was to leave the ISR {list(fact.isr)}"
@@ -219,12 +225,17 @@ def _in_sync_text(fact: f.LeftInSync | f.KeptLaggard | f.OutlivedElr) -> str:
         case f.OutlivedElr(leader=-1):
             elected = f"last known leader {fact.last_known} was elected"
             return f"{elected}, though {list(fact.eligible)} were eligible"
+        case f.NotPreferred():
+            led = f"broker {fact.leader} led for {fact.until_ms - fact.since_ms} ms"
+            return f"{led}, though the preferred leader {fact.preferred} was in sync and active"
         case f.OutlivedElr():
             return f"last known leader is {fact.last_known}, though {fact.leader} leads"
 
 
-def _deletion_text(fact: f.KeptSegment | f.HeldDeletion) -> str:
+def _deletion_text(fact: f.LogLeft | f.KeptSegment | f.HeldDeletion) -> str:
     match fact:
+        case f.LogLeft():
+            return f"partition {fact.partition} of topic id {fact.topic_id.hex()[:8]}"
         case f.KeptSegment():
             due = f"was due for {fact.until_ms - fact.since_ms} ms"
             return f"the segment at offset {fact.base_offset} {due}, and is still there"
