@@ -1,4 +1,4 @@
-"""Configs of brokers as a step: one broker's, or the default of the whole cluster."""
+"""Configs of brokers and quotas of clients as a step: of one, or the default of all."""
 
 from __future__ import annotations
 
@@ -44,3 +44,20 @@ def test_set_config__of_all_brokers_is_the_default_of_the_cluster() -> None:
 def test_set_config__of_one_broker_is_its_own() -> None:
     result = play("{at: 1s, set_config: {brokers: 2, config: {log.retention.ms: 900}}}")
     assert changes(result) == [("2", {"log.retention.ms": "900"})]
+
+
+def test_set_config__of_clients_is_a_quota_and_its_end() -> None:
+    step = "set_config: {clients: [shop, all], config: {producer_byte_rate: 4000}}"
+    result = play(f"{{at: 1s, {step}, for: 2s}}")
+    assert not result.failures
+    set_, removed = {"producer_byte_rate": "4000"}, {"producer_byte_rate": None}
+    entities = ("client-id shop", "client-id (default)")
+    assert changes(result) == [
+        *((entity, set_) for entity in entities),
+        *((entity, removed) for entity in entities),
+    ]
+
+
+def test_set_config__of_clients_takes_numbers_only() -> None:
+    result = play("{at: 1s, set_config: {clients: all, config: {producer_byte_rate: much}}}")
+    assert "a quota is no number" in result.failures[0]

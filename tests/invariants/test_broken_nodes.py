@@ -11,8 +11,10 @@ import pytest
 from kcluster.broker.handlers.data import list_offsets
 from kcluster.broker.handlers.metadata import describe_topic_partitions, metadata
 from kcluster.broker.publisher import MetadataPublisher
+from kcluster.broker.quotas.client_quotas import ClientQuotas
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.maintenance import Maintenance
+from kcluster.contract import Request
 from kcluster.controller.membership.producer_ids import ProducerIdBlocks
 from kcluster.controller.partitions.elect_leaders import LeaderElections
 from kcluster.controller.partitions.partitions import Partitions
@@ -275,3 +277,32 @@ def test_leader__that_waits_for_a_deletion_that_is_done(monkeypatch: pytest.Monk
     monkeypatch.setattr(Replica, "low_watermark", lambda _: -1)
     (found, *_) = texts(run(DELETED), "deletion-held-back")
     assert found.endswith(", but DeleteRecords still waits")
+
+
+OVER_QUOTA: str = """\
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 1, replication_factor: 3}}
+  config: {quota.window.num: 2}
+workload:
+  producers: {topic: orders, rate: 60/s, size: 300, batch_size: 400, in_flight: 5}
+duration: 8s
+steps:
+  - {at: 100ms, slow: {nodes: all, others: clients, latency: 20ms}}
+  - {at: 2s, set_config: {clients: all, config: {producer_byte_rate: 4000}}, for: 3s}
+"""
+
+
+def test_broker__that_serves_a_client_before_its_throttle_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(OVER_QUOTA).passed
+    holds = ClientQuotas.holds
+
+    def hold_nobody(quotas: ClientQuotas, request: Request, now_ms: int) -> bool:
+        quotas._muted_until_ms.clear()
+        return holds(quotas, request, now_ms)
+
+    monkeypatch.setattr(ClientQuotas, "holds", hold_nobody)
+    (found, *_) = texts(run(OVER_QUOTA), "throttle-ignored")
+    assert found.startswith("ProduceRequest of connection ")

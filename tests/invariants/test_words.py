@@ -99,6 +99,10 @@ TEXTS = [
         f.NotPreferred(1, 2, 100, 900),
         "broker 2 led for 800 ms, though the preferred leader 1 was in sync and active",
     ),
+    (
+        f.Muted("ProduceRequest", 4, 900),
+        "ProduceRequest of connection 4 was answered, though it was muted until 900 ms",
+    ),
     (f.AnsweredTwice(6, 4), "request 6 of connection 4"),
     (
         f.ProducerWentBack(7, f.Measure.PRODUCER_EPOCH, 3, 2, 9),

@@ -9,7 +9,7 @@ A refusal by the controller fails the run, with the controller's message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
 from kcluster.actions.base import Action, action
@@ -19,6 +19,7 @@ from kcluster.actions.recording import Recording, these
 from kcluster.actions.requests import refused
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import ListOf, Whole, text
+from kcluster.config.kafka.client_quotas import CLIENT_ID
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.events.brokers import BrokerFenced, BrokerRegistered
 from kcluster.events.partitions import ReassignmentStarted, RecordsDeleted
@@ -35,6 +36,7 @@ from kcluster.operations.admin import BROKER, GROUP, TOPIC
 from kcluster.operations.names import PartitionName
 from kcluster.operations.targets import ALL, AllTarget, Targets
 
+_EVERY_CLIENT: Final = "all"
 COMMITTED: Final = -1
 """The offset by which DeleteRecords means all committed records."""
 
@@ -204,8 +206,8 @@ class Reassign(Action, frozen=True):
 
 @action("set_config", example="set_config: {topics: orders, config: {min.insync.replicas: 2}}")
 class SetConfig(Action, frozen=True):
-    """Change configs of topics, groups or brokers while they run.  Undone by restoring the old
-    values."""
+    """Change configs of topics, groups or brokers, or quotas of clients, while they run.  Undone by
+    restoring the old values."""
 
     IS_FAULT = False
     config: Annotated[dict[str, str], ANY_CONFIG, "The new values by Kafka's names."]
@@ -220,6 +222,11 @@ class SetConfig(Action, frozen=True):
     groups: Annotated[
         tuple[str, ...], ListOf(text(), "groups"), "The groups whose configs change."
     ] = ()
+    clients: Annotated[
+        tuple[str, ...],
+        ListOf(text(), "clients"),
+        "The client ids whose quotas change, such as producer_byte_rate; all: the default of each.",
+    ] = ()
 
     def do(self, stage: Stage) -> Undo:
         resources = [(TOPIC, topic) for topic in self.topics]
@@ -228,8 +235,8 @@ class SetConfig(Action, frozen=True):
             resources += [(BROKER, name) for name in self._broker_names(stage, self.brokers)]
         for topic in self.topics:
             stage.verbs.partition(topic, 0)
-        if not resources:
-            stage.refuse("set_config needs topics, groups or brokers")
+        if not resources and not self.clients:
+            stage.refuse("set_config needs topics, groups, brokers or clients")
         known = stage.verbs.settled.image.configs
         before = {
             resource: {key: known.get(resource, {}).get(key) for key in self.config}
@@ -238,13 +245,38 @@ class SetConfig(Action, frozen=True):
         for kind, name in resources:
             on_end = refused(stage, f"set_config of {name}")
             stage.verbs.admin.set_configs(kind, name, self.config, on_end)
+        undo_quotas = self._set_quotas(stage)
 
         def undo() -> None:
+            undo_quotas()
             for (kind, name), configs in before.items():
                 on_end = refused(stage, f"set_config of {name} back")
                 stage.verbs.admin.set_configs(kind, name, configs, on_end)
 
         return undo
+
+    def _set_quotas(self, stage: Stage) -> Callable[[], None]:
+        """Set the quotas of clients; returns what restores the old ones."""
+        known = stage.verbs.settled.image.client_quotas
+        names = [None if client == _EVERY_CLIENT else client for client in self.clients]
+        before = {name: known.get(((CLIENT_ID, name),), {}) for name in names}
+        wanted: dict[str, float | None] = {}
+        try:
+            wanted.update((name, float(value)) for name, value in self.config.items() if names)
+        except ValueError:
+            stage.refuse(f"set_config: a quota is no number: {self.config}")
+            names, before = [], {}
+        for name in names:
+            on_end = refused(stage, f"set_config of {name or _EVERY_CLIENT}")
+            stage.verbs.admin.set_quotas(name, wanted, on_end)
+
+        def restore() -> None:
+            for name, quotas in before.items():
+                on_end = refused(stage, f"set_config of {name or _EVERY_CLIENT} back")
+                old = {quota: quotas.get(quota) for quota in self.config}
+                stage.verbs.admin.set_quotas(name, old, on_end)
+
+        return restore
 
     def _broker_names(self, stage: Stage, brokers: Targets) -> list[str]:
         """The names of the resources; "" is the default of all brokers."""

@@ -1,4 +1,4 @@
-"""Configs of topics, groups and brokers in actions: `config: {min.insync.replicas: 2}`.
+"""Configs and quotas in actions: `config: {min.insync.replicas: 2}`.
 
 Owns: reading their names.  Never: judges a value (the controller does, as for an administrator);
 reads a client's config (scenario/language/client_configs.py).  Kafka: kafka-configs.sh
@@ -17,6 +17,7 @@ from kcluster.config.files.problems import join, unknown
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node
 from kcluster.config.kafka.catalog import broker_catalog
+from kcluster.config.kafka.client_quotas import CLIENT_QUOTAS
 from kcluster.config.kafka.group import GROUP_CONFIGS
 from kcluster.config.kafka.spelling import config_name
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
@@ -55,8 +56,8 @@ class KafkaConfigs(Struct, frozen=True):
 
 
 def _all_names() -> Collection[str]:
-    return {**TOPIC_CONFIGS, **GROUP_CONFIGS, **broker_catalog()}
+    return {**TOPIC_CONFIGS, **GROUP_CONFIGS, **broker_catalog(), **CLIENT_QUOTAS}
 
 
 TOPIC_CONFIG: Final = KafkaConfigs("topic config", lambda: TOPIC_CONFIGS)
-ANY_CONFIG: Final = KafkaConfigs("config of topics, groups or brokers", _all_names)
+ANY_CONFIG: Final = KafkaConfigs("config of topics, groups, brokers or clients", _all_names)

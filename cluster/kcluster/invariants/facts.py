@@ -450,6 +450,14 @@ class KeptLaggard(Observed, frozen=True):
     until_ms: int
 
 
+class Muted(Observed, frozen=True):
+    """A request that was answered while its connection was to be muted."""
+
+    request: str
+    connection_id: int
+    until_ms: int
+
+
 class NotPreferred(Observed, frozen=True):
     """A preferred leader that could lead for all this time, while `leader` did."""
 

@@ -124,6 +124,8 @@ VIOLATIONS: Final = {
     " exceeded",
     "deletion-held-back": "DeleteRecords was not answered, though every live replica had deleted"
     " the records",
+    "throttle-ignored": "a broker served a client before the end of the throttle time that it had"
+    " given to it",
     "read-uncommitted": "a consumer received records that are not committed",
 }
 """The meaning of every invariant, by the name of its violation."""

@@ -42,6 +42,7 @@ from kcluster.invariants.promises import forget_oldest
 from kcluster.invariants.rounds import Rounds
 from kcluster.invariants.shares import SHARE_APIS, Led
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
+from kcluster.invariants.throttled import MutedConnections
 from kcluster.metadata.delta import MetadataFetchResponse
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.placement import coordinator_partition
@@ -118,6 +119,7 @@ class Watch:
         self._stalls = Stalls(dispatcher)
         self._stalls_at_ms = LOOK_EVERY_MS
         """The time of the next look for stalls."""
+        self._muted = MutedConnections()
         self._rounds = Rounds(dispatcher, self.invariants)
         self._overdue = OverdueTransactions(dispatcher)
         self._look_at_ms = OVERDUE_EVERY_MS
@@ -320,6 +322,7 @@ class Watch:
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         self.invariants.replies.on_request(node_id, request, now_ms)
         self.invariants.promises.on_request(request)
+        self._muted.on_request(request, now_ms)
         if request.api_key == ApiKey.WRITE_TXN_MARKERS:
             for marker in request.body.markers:
                 self.invariants.appended.on_forced(marker.producer_id)
@@ -414,11 +417,16 @@ class Watch:
     def _on_closed(self, connection_id: int, now_ms: int) -> None:
         self.invariants.replies.on_end(now_ms, connection=connection_id)
         self.invariants.promises.on_closed(connection_id)
+        self._muted.on_closed(connection_id)
         self.invariants.shares.on_closed(connection_id)
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         request = reply.request
         self.invariants.on_reply(node_id, request, now_ms)
+        if not reply.is_of_rule:
+            muted = self._muted.on_reply(reply, now_ms)
+            if muted is not None:
+                self.invariants.report_broker(now_ms, node_id, "throttle-ignored", muted)
         if request.api_key in _OF_DATA:
             if reply.body is not None:
                 self._answered.append(reply)

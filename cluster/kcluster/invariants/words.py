@@ -26,7 +26,7 @@ def observed_text(fact: f.Observed) -> str:
             return _leader_text(fact)
         case f.RecordDiffers() | f.EpochDiffers() | f.ProducerDiffers() | f.TransactionDiffers():
             return _difference_text(fact)
-        case f.TimeDiffers() | f.AnswerDiffers():
+        case f.TimeDiffers() | f.AnswerDiffers() | f.Muted():
             return _answer_text(fact)
         case f.ProgressKept():
             known = f"broker {fact.follower} is known to end at {fact.log_end}"
@@ -202,8 +202,11 @@ def _share_text(fact: f.ReadOfAborted | f.HeldBy | f.NotLoaded) -> str:
             return f"offset {fact.offset} was delivered by {led}"
 
 
-def _answer_text(fact: f.TimeDiffers | f.AnswerDiffers) -> str:
+def _answer_text(fact: f.TimeDiffers | f.AnswerDiffers | f.Muted) -> str:
     match fact:
+        case f.Muted():
+            request = f"{fact.request} of connection {fact.connection_id}"
+            return f"{request} was answered, though it was muted until {fact.until_ms} ms"
         case f.TimeDiffers():
             held = f"the segment at offset {fact.base_offset} has {fact.held} as newest time"
             return f"{held}, its records have {fact.newest}"

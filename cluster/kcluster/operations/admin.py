@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kcluster.config.creatable_topic import creatable_topic
+from kcluster.config.kafka.client_quotas import CLIENT_ID
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Rng
 from kcluster.metadata.endpoints import registered
@@ -83,6 +84,19 @@ class Admin:
         ]
         resource = ask.AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
         self._ask(ask(resources=[resource]), on_end)
+
+    def set_quotas(
+        self, client_id: str | None, quotas: Mapping[str, float | None], on_end: OnEnd
+    ) -> None:
+        """Set quotas of the clients with an id (None: of each client id without its own); a None
+        value removes a quota."""
+        ask = m.AlterClientQuotasRequest
+        changes = [
+            ask.OpData(key=key, value=value or 0.0, remove=value is None)
+            for key, value in quotas.items()
+        ]
+        entity = [ask.EntityData(entity_type=CLIENT_ID, entity_name=client_id)]
+        self._ask(ask(entries=[ask.EntryData(entity=entity, ops=changes)]), on_end)
 
     def set_password(
         self, user: str, password: str, mechanism: str, rng: Rng, on_end: OnEnd
@@ -182,7 +196,7 @@ def _refusals(answer: object) -> Iterator[str]:
     if code:
         error = error_of(code)
         yield f"{error.name}: {getattr(answer, 'error_message', None) or error.text}"
-    for field in ("topics", "responses", "results", "filter_results", "partitions"):
+    for field in ("topics", "responses", "results", "filter_results", "partitions", "entries"):
         for part in getattr(answer, field, None) or ():
             if hasattr(part, "__struct_fields__"):
                 yield from _refusals(part)
