@@ -265,4 +265,50 @@ MUTATIONS: Final = (
         on="cleaned",
         expects="elr-needless",
     ),
+    mutation(
+        "heartbeat_of_earlier_life",
+        "KIP-631: a heartbeat of a broker's earlier life is taken for one of its present life",
+        Edit(
+            "controller/membership/membership.py",
+            "        if registration is None or registration.epoch != request.broker_epoch:\n"
+            "            return m.BrokerHeartbeatResponse",
+            "        if registration is None or registration.epoch < request.broker_epoch:\n"
+            "            return m.BrokerHeartbeatResponse",
+        ),
+        on="late_heartbeats",
+        expects="stale-heartbeat",
+    ),
+    mutation(
+        "last_known_survives_election",
+        "KIP-966: the last known leader is not forgotten when another one is elected",
+        Edit(
+            _ELECTIONS,
+            "    if leader != NO_LEADER:\n        return ()\n",
+            "    if leader != NO_LEADER:\n        return partition.last_known_elr\n",
+        ),
+        on="power controller",
+        expects="last-known-outdated",
+    ),
+    mutation(
+        "last_known_before_eligible",
+        "KIP-966: the last known leader is elected although eligible replicas may come back",
+        Edit(_ELECTIONS, "        and not eligible\n        and len", "        and len"),
+        on="power controller",
+        expects="last-known-outdated",
+    ),
+    mutation(
+        "lost_heartbeat_is_last",
+        "a broker sends no more heartbeats after one without an answer",
+        Edit(
+            "broker/lifecycle.py",
+            "        self._heartbeat_under_way = False\n"
+            "        if self.state is LifecycleState.STOPPED or response is None:\n"
+            "            return\n",
+            "        if self.state is LifecycleState.STOPPED or response is None:\n"
+            "            return\n"
+            "        self._heartbeat_under_way = False\n",
+        ),
+        on="data controller",
+        expects="not-at-rest",
+    ),
 )

@@ -280,4 +280,74 @@ MUTATIONS: Final = (
         on="power data",
         expects="lost-write committed-lost committed-differs",
     ),
+    mutation(
+        "latest_ignores_isolation",
+        "KIP-98: the latest offset for read_committed is the high watermark",
+        Edit(
+            "broker/handlers/data/list_offsets.py",
+            "        return -1, end, replica.leader_epoch\n",
+            "        end = replica.high_watermark if is_consumer else end\n"
+            "        return -1, end, replica.leader_epoch\n",
+        ),
+        on="transactions",
+        expects="answer-differs",
+    ),
+    mutation(
+        "time_index_not_truncated",
+        "a segment keeps the greatest timestamp of truncated records",
+        Edit(
+            "partition/log/segment.py",
+            "        self.max_timestamp = max((batch.max_timestamp for batch in batches), "
+            "default=NO_TIMESTAMP)\n",
+            "",
+        ),
+        on="segments data",
+        expects="times-differ answer-differs",
+    ),
+    mutation(
+        "low_watermark_waits_for_dead",
+        "KIP-107: DeleteRecords waits for replicas on fenced brokers",
+        Edit(
+            _REPLICA,
+            "            if broker is not None and not broker.fenced:\n",
+            "            if broker is not None:\n",
+        ),
+        on="settings",
+        expects="deletion-held-back",
+    ),
+    mutation(
+        "low_watermark_not_woken",
+        "KIP-107: a follower's new log start does not complete DeleteRecords",
+        Edit(
+            _REPLICA,
+            "            return self.advance_high_watermark(now_ms) or start_moved\n"
+            "        return start_moved\n",
+            "            return self.advance_high_watermark(now_ms)\n        return False\n",
+        ),
+        on="settings",
+        expects="deletion-held-back",
+    ),
+    mutation(
+        "retention_change_not_noticed",
+        "a changed retention takes effect only when a replica changes for another reason",
+        Edit(
+            _REPLICA,
+            '        """Put a changed topic config into force."""\n'
+            "        self.changed[self] = None\n",
+            '        """Put a changed topic config into force."""\n',
+        ),
+        on="settings",
+        expects="retention-overdue",
+    ),
+    mutation(
+        "only_last_batch_remembered",
+        "KAFKA-5494: of a producer's last five batches only the newest is known as a duplicate",
+        Edit(
+            "partition/producers.py",
+            "            for known in state.batches:\n",
+            "            for known in state.batches[-1:]:\n",
+        ),
+        on="pipelined data",
+        expects="duplicate nonmonotonic-send lost-write",
+    ),
 )

@@ -175,4 +175,69 @@ MUTATIONS: Final = (
         expects="committed-offset-back unsettled-group owned-twice transaction-overdue"
         " hanging-transaction processed-twice torn-transaction crash",
     ),
+    mutation(
+        "dynamic_min_isr_unseen",
+        "the controller does not see a dynamic min.insync.replicas of the cluster",
+        Edit(
+            "controller/partitions/partitions.py",
+            "self._metadata.cluster_config.min_insync_replicas if own",
+            "self._metadata.config.min_insync_replicas if own",
+        ),
+        on="settings",
+        expects="config-differs",
+    ),
+    mutation(
+        "topic_deleted_in_one_delta_stays",
+        "a topic that changes and is deleted in one fetch of metadata stays in a broker's image",
+        Edit("metadata/delta.py", "                    self._topics.pop(name, None)\n", ""),
+        on="settings",
+        expects="metadata-differs",
+    ),
+    mutation(
+        "recreated_topic_keeps_configs",
+        "a broker keeps the configs of a deleted topic for the next topic of that name",
+        Edit(_PUBLISHER, "        self._topic_configs.pop(name, None)\n", ""),
+        on="settings",
+        expects="config-differs",
+    ),
+    mutation(
+        "broker_defaults_cached",
+        "a changed default of the brokers does not reach the topics without a value of their own",
+        Edit(_PUBLISHER, "            self._topic_configs.clear()\n", ""),
+        on="settings",
+        expects="config-differs",
+    ),
+    mutation(
+        "cursor_forgets_start",
+        "KIP-966: the third page of a topic's description begins where the second one did",
+        Edit(
+            "broker/handlers/metadata/describe_topic_partitions.py",
+            "            response.next_cursor = _cursor(name, start + remaining)\n",
+            "            response.next_cursor = _cursor(name, remaining)\n",
+        ),
+        on="settings",
+        expects="answer-differs",
+    ),
+    mutation(
+        "fenced_brokers_in_metadata",
+        "Metadata lists fenced brokers, to which no client can connect",
+        Edit(
+            "broker/handlers/metadata/metadata.py",
+            "            if not (broker := image.brokers[broker_id]).fenced\n",
+            "            if (broker := image.brokers[broker_id]) is not None\n",
+        ),
+        on="data",
+        expects="answer-differs",
+    ),
+    mutation(
+        "throttled_client_not_muted",
+        "KIP-219: a client over its quota learns of its throttle time, but is not muted",
+        Edit(
+            "broker/quotas/client_quotas.py",
+            "        self._muted_until_ms[request.connection_id] = now_ms + mute_ms\n",
+            "",
+        ),
+        on="quotas",
+        expects="throttle-ignored",
+    ),
 )

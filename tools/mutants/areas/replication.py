@@ -420,4 +420,62 @@ MUTATIONS: Final = (
         on="segments",
         expects="listed-too-low",
     ),
+    mutation(
+        "progress_of_diverging_follower",
+        "KIP-595: a fetch that is answered with a divergence counts as the follower's progress",
+        Edit(
+            "broker/handlers/data/fetch.py",
+            "if record_progress and not read.is_urgent:",
+            "if record_progress and not read.error:",
+        ),
+        on="data outlived segments",
+        expects="truncated-committed committed-differs committed-lost watermark-above-isr joined-lacking",
+    ),
+    mutation(
+        "shrink_not_looked_again",
+        "the check of a trailing member is not repeated until the replica changes",
+        Edit(
+            "broker/replication/maintenance.py",
+            "        self._isr.propose_shrink(replica, now_ms)\n        return now_ms\n",
+            "        self._isr.propose_shrink(replica, now_ms)\n        return NEVER_MS\n",
+        ),
+        on="settings flapping",
+        expects="isr-laggard",
+    ),
+    mutation(
+        "idle_follower_falls_behind",
+        "KIP-227: a follower that an idle partition's session did not name is late at once",
+        Edit(
+            _REPLICA,
+            "                if last_fetch_ms > follower.last_caught_up_ms:\n"
+            "                    follower.last_caught_up_ms = last_fetch_ms\n",
+            "                if last_fetch_ms < follower.last_caught_up_ms:\n"
+            "                    follower.last_caught_up_ms = last_fetch_ms\n",
+        ),
+        on="settings flapping",
+        expects="isr-hasty",
+    ),
+    mutation(
+        "min_isr_by_proposal",
+        "KIP-966: an ISR that is only proposed counts for min.insync.replicas",
+        Edit(
+            _REPLICA,
+            "        if len(self.isr) < self.min_isr:\n            return False\n",
+            "        if len(self.maximal_isr) < self.min_isr:\n            return False\n",
+        ),
+        on="flapping controller",
+        expects="watermark-below-min-isr",
+    ),
+    mutation(
+        "budget_starves_partition",
+        "KIP-227: a partition whose records had no room in an answer is not read again until it "
+        "moves",
+        Edit(
+            "broker/handlers/data/fetch.py",
+            "fits = is_first or wanted.fetch_offset >= _readable_end(replica, reader)",
+            "fits = True",
+        ),
+        on="portions",
+        expects="not-at-rest",
+    ),
 )
