@@ -219,6 +219,24 @@ def test_log__is_pruned_up_to_the_oldest_snapshot() -> None:
     assert rig.read() == (1, 0, [(0, 5, ACKNOWLEDGED, 1)])
 
 
+def test_log__is_not_pruned_up_to_a_snapshot_that_may_be_lost() -> None:
+    """The next coordinator would have neither it nor what it replaces."""
+    rig = ShareStateRig(
+        of_brokers={"share.coordinator.snapshot.update.records.per.snapshot": 2} | OFTEN
+    )
+    rig.initialize(1, 0)
+    for offset in range(2):
+        rig.write((offset, offset, ACKNOWLEDGED, 1))
+    rig.cut(1, 2)
+    persisting = Persisting(rig, broker=2)
+    persisting.write((2, 2, ACKNOWLEDGED, 1))  # the snapshot
+    rig.run_for(4_500)
+    assert (persisting.answers, rig.log_start) == ([], 0)
+    rig.heal()
+    rig.run_for(4_500)
+    assert (persisting.answers, rig.log_start) == (["NONE"], 3)
+
+
 def test_snapshots__a_cold_share_partition_does_not_hold_back_pruning() -> None:
     rig = ShareStateRig(of_brokers=OFTEN)
     rig.initialize(1, 0)

@@ -74,14 +74,19 @@ class ShareStateShard(LogShard[StateRecord]):
             del self._snapshots[partition]
 
     def prune(self, now_ms: int) -> None:
-        """Delete the records before the oldest snapshot that is still needed."""
-        replica = self.replica
-        if replica is None or self.check_loaded() is not ErrorCode.NONE:
+        """Delete the records before the oldest snapshot that is still needed, once all written so
+        far is committed: a snapshot that is lost leaves the one before it needed."""
+        offset = self._redundant_before
+        if offset <= self._pruned_before or self.check_loaded() is not ErrorCode.NONE:
             return
-        offset = min(self._redundant_before, replica.high_watermark)
-        if offset > self._pruned_before:
-            self._pruned_before = offset
-            self.broker.delete_internal_records(replica, offset)
+
+        def committed(error: ErrorCode, _at_ms: int) -> None:
+            replica = self.replica
+            if error is ErrorCode.NONE and replica is not None and offset > self._pruned_before:
+                self._pruned_before = offset
+                self.broker.delete_internal_records(replica, offset)
+
+        self.after_writes(committed, now_ms)
 
     def snapshot_cold(self, now_ms: int) -> None:
         """Write snapshots of share partitions whose last snapshot is old, so that an unused one
