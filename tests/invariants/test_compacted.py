@@ -6,6 +6,8 @@ from typing import Any
 
 from kcluster.invariants.compacted import (
     altered,
+    cleaned_too_young,
+    differing_segments,
     horizon_moved,
     horizons_of,
     last_of_producers,
@@ -14,7 +16,14 @@ from kcluster.invariants.compacted import (
     older_kept,
     sequence_removed,
 )
-from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept, SequenceRemoved
+from kcluster.invariants.facts import (
+    BatchAltered,
+    CleanedTooYoung,
+    NewestRemoved,
+    OlderKept,
+    SegmentDiffers,
+    SequenceRemoved,
+)
 from kcluster.invariants.observed import Append, Committed
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches
@@ -189,3 +198,28 @@ def test_altered__a_batch_may_lose_records_and_nothing_else() -> None:
         log = Log(bytes(16), 0)
         log.append_as_follower(parse_batches(rebuilt))
         assert altered(found, log) == (BatchAltered(0, what) if what else None)
+
+
+def test_segment__its_timestamp_and_size_are_those_of_its_batches() -> None:
+    found = committed(record(b"a", b"1"), record(b"b", b"2"))
+    log = log_of(found, 0, 1)
+    assert list(differing_segments(log)) == []
+    size_bytes = log.segments[0].size_bytes
+    log.segments[0].max_timestamp += 5
+    log.segments[0].size_bytes -= 1
+    assert list(differing_segments(log)) == [
+        ("segment-differs", SegmentDiffers(0, "timestamp", 5, 0)),
+        ("segment-differs", SegmentDiffers(0, "size", size_bytes - 1, size_bytes)),
+    ]
+
+
+def test_cleaning__leaves_young_records_alone() -> None:
+    """The records here are of time 0."""
+    found = committed(record(b"a", b"1"), record(b"b", b"2"))
+    log = log_of(found, 0, 1)
+    log.first_dirty_offset = 2
+    assert list(cleaned_too_young(found, log, 0, 900, 900)) == []
+    young = ("cleaned-too-young", CleanedTooYoung(0, 899, 900))
+    assert list(cleaned_too_young(found, log, 0, 899, 900)) == [young]
+    assert list(cleaned_too_young(found, log, 2, 899, 900)) == []  # it was cleaned before
+    assert list(cleaned_too_young(found, log, 0, 899, 0)) == []

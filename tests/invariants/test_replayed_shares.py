@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kcluster.broker.coordinator.records import encode_records
 from kcluster.broker.coordinator.share_state.share_state_log import (
     SnapshotRecord,
@@ -9,7 +11,7 @@ from kcluster.broker.coordinator.share_state.share_state_log import (
     UpdateRecord,
 )
 from kcluster.broker.coordinator.share_state.state import SharePartition, ShareState, StateBatch
-from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
+from kcluster.invariants.facts import HeldDiffers, Measure, Observed, StatePruned, WentBack
 from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches
@@ -21,6 +23,11 @@ NAME = "partition 0 of share group packing"
 
 def state(start_offset: int, *batches: StateBatch) -> ShareState:
     return ShareState(0, 1, 0, start_offset, 0, batches, 0, 0)
+
+
+def led(start_offset: int, *batches: StateBatch) -> ShareState:
+    """A state that a leader of epoch 3 has written."""
+    return replace(state(start_offset, *batches), leader_epoch=3)
 
 
 class Coordinator:
@@ -104,3 +111,49 @@ def test_state__of_a_stranger_with_many_batches_that_overlap_is_not_followed() -
     coordinator.update(-1, *[StateBatch(5, 9_999, AVAILABLE, 1)] * 20_000)
     assert coordinator.replayed.states[PARTITION].progress == {}
     assert coordinator.differing(state(5)) == []
+
+
+def test_snapshot__it_has_the_progress_of_all_before_it() -> None:
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, led(5)))
+    coordinator.update(-1, StateBatch(5, 6, ACKNOWLEDGED, 2), StateBatch(8, 9, AVAILABLE, 1))
+    coordinator.log(SnapshotRecord(PARTITION, led(7, StateBatch(8, 9, AVAILABLE, 1))))
+    assert coordinator.replayed.progress_taken_back() == []
+    coordinator.log(SnapshotRecord(PARTITION, led(7, StateBatch(8, 8, AVAILABLE, 1))))
+    assert coordinator.replayed.progress_taken_back() == [WentBack(Measure.DELIVERIES, 1, 0)]
+    assert coordinator.replayed.progress_taken_back() == []
+
+
+def test_snapshot__of_a_cold_state() -> None:
+    """Its time shows that it is no initialization, though no leader has written it."""
+    coordinator = Coordinator()
+    first = replace(state(5, StateBatch(5, 6, AVAILABLE, 1)), write_timestamp_ms=900)
+    coordinator.log(SnapshotRecord(PARTITION, first))
+    coordinator.log(SnapshotRecord(PARTITION, replace(first, write_timestamp_ms=1_900)))
+    assert coordinator.replayed.progress_taken_back() == []
+    coordinator.log(SnapshotRecord(PARTITION, replace(first, batches=())))
+    assert coordinator.replayed.progress_taken_back() == [WentBack(Measure.DELIVERIES, 1, 0)]
+
+
+def test_snapshot__an_initialization_begins_without_progress() -> None:
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, state(5, StateBatch(5, 6, ACKNOWLEDGED, 2))))
+    coordinator.log(SnapshotRecord(PARTITION, state(0)))  # with the same state epoch
+    coordinator.log(SnapshotRecord(PARTITION, replace(state(0), state_epoch=2)))
+    assert coordinator.replayed.progress_taken_back() == []
+    kept = replace(state(0, StateBatch(5, 6, ACKNOWLEDGED, 2)), state_epoch=3)
+    coordinator.log(SnapshotRecord(PARTITION, kept))
+    assert coordinator.replayed.progress_taken_back() == [WentBack(Measure.DELIVERIES, 2, 0)]
+
+
+def test_log__it_begins_at_the_oldest_last_snapshot() -> None:
+    coordinator = Coordinator()
+    other = PARTITION._replace(partition=1)
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    coordinator.log(SnapshotRecord(other, state(0)))
+    coordinator.update(6, StateBatch(6, 7, AVAILABLE, 1))
+    coordinator.log(SnapshotRecord(PARTITION, state(6)))
+    assert list(coordinator.replayed.pruned(1)) == []
+    assert list(coordinator.replayed.pruned(3)) == [StatePruned("packing", 1, 1, 3)]
+    coordinator.log(SnapshotRecord(other, None))
+    assert list(coordinator.replayed.pruned(3)) == []

@@ -187,6 +187,31 @@ def test_acknowledgement__of_a_record_that_another_member_holds(group: Group) ->
     assert group.broken == ["foreign-ack"]
 
 
+def test_acknowledgement__of_a_record_that_the_member_holds(group: Group) -> None:
+    group.fetch("a", (5, 9))
+    group.fetch("a", None, 9, 4, error=121)  # it does not hold all of them
+    group.now_ms = LOCK_MS
+    group.fetch("a", None, 8, error=121)  # the lock has ended
+    group.fetch("a", (10, 12))
+    group.epochs[1] += 1
+    group.fetch("a", None, 10, error=121)  # it has another leader
+    assert group.broken == []
+    group.fetch("b", (20, 25))
+    group.fetch("b", None, 20, 21, error=121)
+    assert group.broken == ["lock-lost"]
+    group.shares.on_loaded(1, "g", TOPIC_NAME, 0)
+    group.fetch("b", None, 22, error=121)
+    assert group.broken == ["lock-lost"]
+
+
+def test_acknowledgement__of_a_group_with_new_configs(group: Group) -> None:
+    """Its brokers learn of them at different times, so nobody knows how long a lock lasts."""
+    group.fetch("a", (5, 9))
+    group.shares.on_configured("g")
+    group.fetch("a", None, 5, error=121)
+    assert group.broken == []
+
+
 def test_acknowledgement__of_more_records_than_there_are(group: Group) -> None:
     """A client may name any range, and any number of them."""
     group.fetch("b", (5, 6))

@@ -82,6 +82,25 @@ TEXTS = [
         f.NotLoaded(3, 7),
         "offset 7 was delivered by a leader that has not loaded the state since epoch 3 began",
     ),
+    (
+        f.Locked(7, 1_500, 1_000, "a-1"),
+        "a-1 could not acknowledge offset 7, 500 ms before the end of its lock",
+    ),
+    (f.Locked(7, 1_500, 3_500), "offset 7 is still acquired, 2000 ms after the end of its lock"),
+    (
+        f.StatePruned("packing", 0, 7, 9),
+        "the snapshot of group packing, partition 0 was at 7, the log starts at 9",
+    ),
+    (f.Idle("a-1", 5), "a-1 has no partition in the assignment of epoch 5, though others have"),
+    (
+        f.SegmentDiffers(7, "timestamp", 100, 900),
+        "the segment of offset 7 has timestamp 100, its batches 900",
+    ),
+    (
+        f.CleanedTooYoung(7, 100, 900),
+        "the batch at offset 7 was cleaned at an age of 100 ms; min.compaction.lag.ms is 900",
+    ),
+    (f.NotAsked("a-1", 7), "a-1 got offset 7 of a partition that it does not fetch"),
     (f.PlaceLost("a-1"), "a-1 lost its place, though it had not left and was not removed"),
     (
         f.Overdue("Heartbeat", "a-1", "b-1", f.Duty.SYNC, 100, 900),

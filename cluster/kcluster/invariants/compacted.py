@@ -1,6 +1,7 @@
 """What compaction must leave in every log: the newest committed record of each key, and no older
 one in the part that was cleaned; and the last batch of each producer, if only an empty one.  Of a
-batch it drops records only.
+batch it drops records only, none that is younger than min.compaction.lag.ms; and each segment's
+largest timestamp and size are those of its batches.
 
 Owns: which records these are, which of them a log lacks, which it has kept too long, and what else
 was changed.  Never: cleans a log (partition/log/compaction.py does), looks how that is done.
@@ -14,21 +15,58 @@ of a producer what its batches say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kcluster.invariants.facts import BatchAltered, NewestRemoved, OlderKept, SequenceRemoved
-from kcluster.invariants.observed import Append, Committed
+from kcluster.invariants.facts import (
+    BatchAltered,
+    CleanedTooYoung,
+    NewestRemoved,
+    Observed,
+    OlderKept,
+    SegmentDiffers,
+    SequenceRemoved,
+)
+from kcluster.invariants.observed import Append, Committed, ObservedPartition
 from kcluster.partition.log.log import Log
-from kcluster.protocol.records.batches import DELETE_HORIZON_BIT, Batch, InvalidRecords
+from kcluster.protocol.records.batches import (
+    DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
+    Batch,
+    InvalidRecords,
+)
 from kcluster.protocol.records.markers import read_marker
 from kcluster.protocol.records.records import read_records
 
+Problem = tuple[str, Observed]
+"""(name of the violation, what was observed)."""
 _KEPT: Final = (
     "last_offset", "leader_epoch", "producer_id", "producer_epoch", "base_sequence",
     "is_transactional", "is_control", "timestamp_type",
 )  # fmt: skip
 """What compaction keeps of a batch."""
+
+
+def problems(
+    observed: ObservedPartition, log: Log, last: Mapping[int, Batch], now_ms: int, forgotten_ms: int
+) -> Iterator[Problem]:
+    """What compaction has done to a log of a partition that it should not.  `last`, `forgotten_ms`:
+    see `sequence_removed`."""
+    kept = older_kept(log)
+    if kept is not None:
+        yield "older-kept", kept
+    if observed.unclean_epoch >= 0:
+        return  # what was committed before it may have been cleaned, and then lost
+    young = observed.appended_after(now_ms - observed.delete_retention_ms)
+    removed = newest_removed(observed.committed, log, young)
+    if removed is not None:
+        yield "newest-compacted", removed
+    changed = altered(observed.committed, log)
+    if changed is not None:
+        yield "batch-altered", changed
+    sequence = sequence_removed(last, log, forgotten_ms)
+    if sequence is not None:
+        yield "sequence-compacted", sequence
 
 
 def newest_removed(committed: Committed, log: Log, tombstones_from: int) -> NewestRemoved | None:
@@ -67,6 +105,36 @@ def older_kept(log: Log) -> OlderKept | None:
     except InvalidRecords:
         return None
     return OlderKept(min(older), len(older)) if older else None
+
+
+def differing_segments(log: Log) -> Iterator[Problem]:
+    """The segments whose largest timestamp or size is not that of their batches: retention, and
+    look-ups by time, go by it."""
+    for segment in log.segments:
+        largest = max((batch.max_timestamp for batch in segment.batches), default=NO_TIMESTAMP)
+        size_bytes = sum(batch.size_bytes for batch in segment.batches)
+        pairs = (
+            ("timestamp", segment.max_timestamp, largest),
+            ("size", segment.size_bytes, size_bytes),
+        )
+        for what, kept, given in pairs:
+            if kept != given:
+                yield "segment-differs", SegmentDiffers(segment.base_offset, what, kept, given)
+
+
+def cleaned_too_young(
+    committed: Committed, log: Log, dirty: int, now_ms: int, lag_ms: int
+) -> Iterator[Problem]:
+    """The first batch that was younger than min.compaction.lag.ms when the log was cleaned, from
+    the offset on that was `dirty` before.  Kafka: LogCleanerManager.cleanableOffsets."""
+    if lag_ms <= 0:
+        return
+    for base, batch in committed.batches.items():
+        is_cleaned = max(dirty, log.log_start_offset) <= base < log.first_dirty_offset
+        if is_cleaned and batch.max_timestamp > now_ms - lag_ms:
+            age_ms = now_ms - batch.max_timestamp
+            yield "cleaned-too-young", CleanedTooYoung(base, age_ms, lag_ms)
+            return
 
 
 def last_of_producers(appends: Iterable[Append], committed: Committed) -> dict[int, Batch]:

@@ -57,6 +57,11 @@ class Coordinators:
             went_back = replayed.start_offsets_back()
             if held.broker.release.number >= FIRST_WITHOUT_MISSING_EPOCHS:
                 yield from (("share-state-back", one) for one in went_back)
+            yield from (("share-state-back", one) for one in replayed.progress_taken_back())
+            for pruned in replayed.pruned(replica.log.log_start_offset):
+                if pruned not in self._differing:
+                    self._differing[pruned] = None
+                    yield "share-state-pruned", pruned
             found = replayed.differing(held.states.state)
         for differs in found:
             if differs not in self._differing:

@@ -38,6 +38,8 @@ class Measure(StrEnum):
     DELIVERIES = "count of deliveries"
     IN_SYNC = "members of the ISR"
     MIN_ISR = "min.insync.replicas"
+    RECORDS = "records"
+    MAX_RECORDS = "max_records"
 
 
 class Fault(StrEnum):
@@ -303,6 +305,56 @@ class HeldBy(Observed, frozen=True):
 
     member: str
     holder: str
+    offset: int
+
+
+class Locked(Observed, frozen=True):
+    """A record of a share group whose lock lasts until `until_ms`: its member could not acknowledge
+    it before that; or it is locked for longer (`member` "")."""
+
+    offset: int
+    until_ms: int
+    at_ms: int
+    member: str = ""
+
+
+class StatePruned(Observed, frozen=True):
+    """The last snapshot of a share partition's state is not in the log any more."""
+
+    group: str
+    partition: int
+    snapshot_offset: int
+    log_start: int
+
+
+class Idle(Observed, frozen=True):
+    """A member of a share group that has no partition, by the target of an epoch."""
+
+    member: str
+    epoch: int
+
+
+class SegmentDiffers(Observed, frozen=True):
+    """A property of a segment that is not the one of its batches."""
+
+    base_offset: int
+    what: str
+    kept: int
+    given: int
+
+
+class CleanedTooYoung(Observed, frozen=True):
+    """A batch was cleaned that is younger than min.compaction.lag.ms."""
+
+    offset: int
+    age_ms: int
+    lag_ms: int
+
+
+class NotAsked(Observed, frozen=True):
+    """A member got records from an offset on, of a partition that it does not fetch."""
+
+    member: str
     offset: int
 
 

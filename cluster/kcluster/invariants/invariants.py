@@ -23,7 +23,7 @@ from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
 from kcluster.events.partitions import BecameFollower, LeaderChange, LeaderElected
 from kcluster.events.share_groups import SharePartitionLoaded
-from kcluster.events.topics import TopicDeleted
+from kcluster.events.topics import ConfigChanged, TopicDeleted
 from kcluster.events.transactions import TransactionEvent
 from kcluster.invariants import compacted, decisions
 from kcluster.invariants.coordinators import Coordinators, Shard, knows_all, unstable_offsets
@@ -61,6 +61,7 @@ from kcluster.invariants.rules import (
     Problem,
     aborted_reads,
     acked_too_soon,
+    began_uncommitted,
     differing,
     epoch_violations,
     extend,
@@ -83,7 +84,6 @@ from kcluster.invariants.rules import (
 from kcluster.invariants.shares import STATE_ANSWERS, LedBy, SharePromises
 from kcluster.invariants.violations import Subject, Violation, violation
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
-from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica, Role
 from kcluster.protocol import messages as m
 from kcluster.protocol.names import (
@@ -137,7 +137,8 @@ class Invariants:
         for name, fact in problems:
             self.violations.append(violation(name, now_ms, subject, fact, broker))
 
-    def _report_promise(self, now_ms: int, broken: BrokenPromise, broker: int) -> None:
+    def report_promise(self, now_ms: int, broken: BrokenPromise, broker: int) -> None:
+        """Report what a broker's answer, or what it keeps in memory, breaks."""
         name, subject, fact = broken
         self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
 
@@ -176,6 +177,8 @@ class Invariants:
         elif isinstance(event, SharePartitionLoaded):
             loaded = (event.broker, event.group, event.topic, event.partition)
             self.shares.on_loaded(*loaded)
+        elif isinstance(event, ConfigChanged):
+            self.shares.on_configured(event.resource)
         elif isinstance(event, BecameFollower):
             self.shares.on_resigned(event.broker, event.topic, event.partition)
         elif isinstance(event, TransactionEvent):
@@ -226,18 +229,18 @@ class Invariants:
     ) -> None:
         """Check a coordinator's answer against its earlier ones."""
         for broken in self.promises.on_reply(broker, reply, leader_epoch, now_ms):
-            self._report_promise(now_ms, broken, broker)
+            self.report_promise(now_ms, broken, broker)
 
     def check_memberships(self, reply: Reply, now_ms: int) -> None:
         """Check an answer of a coordinator once it is decided, whether its client gets it or
         not."""
         for broker, broken in self.memberships.on_decided(reply, now_ms):
-            self._report_promise(now_ms, broken, broker)
+            self.report_promise(now_ms, broken, broker)
 
     def check_shares(self, reply: Reply, led_by: LedBy, now_ms: int) -> None:
         """Check a leader's answer to a member of a share group once it is decided."""
         for broker, broken in self.shares.on_decided(reply, led_by, now_ms):
-            self._report_promise(now_ms, broken, broker)
+            self.report_promise(now_ms, broken, broker)
 
     def check_shared_read(
         self, now_ms: int, replica: Replica, answer: m.ShareFetchResponse.PartitionData
@@ -254,7 +257,7 @@ class Invariants:
         markers.  `number`: the id that the request had when it arrived."""
         if isinstance(response.body, STATE_ANSWERS):
             for broken in self.shares.on_peer_response(node, number, response):
-                self._report_promise(now_ms, broken, response.source)
+                self.report_promise(now_ms, broken, response.source)
         elif isinstance(response.body, MARKER_ANSWER):
             early = self.markers.on_peer_response(node, number, response)
             self._report_early_markers(now_ms, response.source, early)
@@ -299,7 +302,7 @@ class Invariants:
         """Report producers that were fenced without a rival; called at the end of the run."""
         for at_ms, broker, transactional_id, fact in self.promises.fenced_alone():
             broken = ("fenced-alone", f"transaction {transactional_id}", fact)
-            self._report_promise(at_ms, broken, broker)
+            self.report_promise(at_ms, broken, broker)
 
     def check_compacted(self, now_ms: int) -> None:
         """Report the newest records of keys and the last batches of producers that compaction has
@@ -313,28 +316,13 @@ class Invariants:
             last = compacted.last_of_producers(observed.appends, observed.committed)
             for broker in registration.isr:
                 replica = observed.replicas.get(broker)
-                if replica is None:
-                    continue
-                kept = compacted.older_kept(replica.log)
-                if kept is not None:
-                    self._report(now_ms, replica, [("older-kept", kept)])
-                if observed.unclean_epoch >= 0:
-                    continue  # what was committed before it may have been cleaned, and then lost
-                oldest_ms = now_ms - observed.delete_retention_ms
-                young = observed.appended_after(oldest_ms)
-                removed = compacted.newest_removed(observed.committed, replica.log, young)
-                if removed is not None:
-                    self._report(now_ms, replica, [("newest-compacted", removed)])
-                changed = compacted.altered(observed.committed, replica.log)
-                if changed is not None:
-                    self._report(now_ms, replica, [("batch-altered", changed)])
-                sequence = compacted.sequence_removed(last, replica.log, forgotten_ms)
-                if sequence is not None:
-                    self._report(now_ms, replica, [("sequence-compacted", sequence)])
+                if replica is not None:
+                    problems = compacted.problems(observed, replica.log, last, now_ms, forgotten_ms)
+                    self._report(now_ms, replica, problems)
 
     def check_epochs(self, now_ms: int) -> None:
-        """Compare the epoch caches of in-sync replicas with their logs; called at the end of the
-        run."""
+        """Compare the epoch caches and segments of in-sync replicas with their batches; called at
+        the end of the run."""
         for observed in self.partitions.values():
             registration = observed.registration
             if registration is None or observed.deleted_ms >= 0:
@@ -343,9 +331,10 @@ class Invariants:
                 replica = observed.replicas.get(broker)
                 if replica is not None:
                     self._report(now_ms, replica, epoch_violations(replica.log))
+                    self._report(now_ms, replica, compacted.differing_segments(replica.log))
 
     def report_broker(self, now_ms: int, broker: int, name: str, fact: Observed) -> None:
-        """Report that the controller has not ended a broker's shutdown, or its session."""
+        """Report what a broker, or the controller about it, has not done."""
         self._report(now_ms, None, [(name, fact)], broker)
 
     def report_replica(self, now_ms: int, replica: Replica, name: str, fact: Observed) -> None:
@@ -442,7 +431,7 @@ class Invariants:
             log, watermark = replica.log, replica.high_watermark
             end = log.log_end_offset
             if log.first_dirty_offset != old.first_dirty_offset:
-                self._observe_cleaning(now_ms, old, log)
+                self._observe_cleaning(now_ms, old, replica)
             moved = end != old.log_end_offset or watermark != old.high_watermark
             if (
                 replica.registration is not old.registration
@@ -497,9 +486,15 @@ class Invariants:
         old.high_watermark = watermark
         _record_move(now_ms, old, replica)
 
-    def _observe_cleaning(self, now_ms: int, old: ObservedReplica, log: Log) -> None:
+    def _observe_cleaning(self, now_ms: int, old: ObservedReplica, replica: Replica) -> None:
         """Observe that a log was cleaned, or truncated below what was cleaned."""
+        log, observed, dirty = replica.log, old.partition, old.first_dirty_offset
+        lag_ms = replica.config.min_compaction_lag_ms
         old.first_dirty_offset = log.first_dirty_offset
+        self._report(now_ms, old, compacted.differing_segments(log))
+        if observed.unclean_epoch < 0:
+            young = compacted.cleaned_too_young(observed.committed, log, dirty, now_ms, lag_ms)
+            self._report(now_ms, old, young)
         before, old.horizons = old.horizons, compacted.horizons_of(log)
         moved = compacted.horizon_moved(before, old.horizons)
         if moved is not None:
@@ -629,7 +624,7 @@ class Invariants:
         fact = self.coordinators.otherwise_ended(body)
         if fact is not None:
             broken = ("ended-otherwise", f"transaction {body.transactional_id}", fact)
-            self._report_promise(now_ms, broken, broker)
+            self.report_promise(now_ms, broken, broker)
 
     # ------------------------------------------------------------------------------- answers
 
@@ -648,6 +643,12 @@ class Invariants:
         old = self._replicas.get(replica)
         if old is not None and answer.records[-1].last_offset >= old.partition.committed.end:
             self._report(now_ms, old, read_too_soon(old.partition, replica, answer))
+
+    def check_share_start(self, now_ms: int, replica: Replica, start_offset: int) -> None:
+        """Check where a share partition begins that was loaded in this step."""
+        old = self._replicas.get(replica)
+        if old is not None:
+            self._report(now_ms, old, began_uncommitted(old.partition, start_offset))
 
     def check_listed(self, now_ms: int, replica: Replica, end_offset: int) -> None:
         """Check the end of a partition that ListOffsets has given a consumer in this step."""

@@ -1,12 +1,15 @@
 """The log of a share coordinator, replayed apart from it: the states of share partitions.
 
 Owns: what the committed records of __share_group_state say of each record in flight, where a
-coordinator's memory says something else, and the updates that move a start offset back.  Never:
+coordinator's memory says something else, the records that take progress back, and the states that
+the log has lost at its beginning.  Never:
 uses the state of a coordinator, or its code that puts batches together, to build its own.  Kafka:
 ShareCoordinatorShard.replay, PersisterStateBatchCombiner.
 
 A coordinator that has written nothing beyond what is committed holds, for each record, the greatest
-progress (delivery count, delivery state) that its log has.
+progress (delivery count, delivery state) that its log has.  A snapshot takes the place of all that
+was written before it, so it has that progress, too; but a new initialization, which the snapshot's
+state epoch shows, begins with none.  The log begins at the oldest of the last snapshots, or before.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from kcluster.broker.coordinator.share_state.state import (
     ShareState,
     StateBatch,
 )
-from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
+from kcluster.invariants.facts import HeldDiffers, Measure, Observed, StatePruned, WentBack
 from kcluster.invariants.replayed import ReplayedLog
 from kcluster.invariants.shares import MAX_HELD, NO_PROGRESS, Progress, progress_at
 from kcluster.protocol.records.batches import Batch
@@ -41,6 +44,8 @@ class LoggedState(Struct):
 
     start_offset: int
     progress: dict[int, Progress]
+    state_epoch: int
+    snapshot_offset: int
     is_followed: bool = True
 
 
@@ -53,20 +58,24 @@ class ReplayedShares(ReplayedLog):
         self._changed: dict[SharePartition, dict[int, None]] = {}
         """The share partitions with records since the last comparison, and the offsets in these."""
         self._went_back: list[WentBack] = []
+        self._taken_back: list[WentBack] = []
 
     def _replay(self, batch: Batch) -> None:
-        for _, record in decode_states(batch):
-            self._put(record)
+        for offset, record in decode_states(batch):
+            self._put(record, offset)
 
-    def _put(self, record: StateRecord) -> None:
+    def _put(self, record: StateRecord, at_offset: int) -> None:
         changed = self._changed.setdefault(record.partition, {})
         state = self.states.get(record.partition)
         start = UNINITIALIZED if state is None else state.start_offset
         if isinstance(record, SnapshotRecord):
-            self.states.pop(record.partition, None)
+            before = self.states.pop(record.partition, None)
             if record.state is None:
                 return
-            state = self.states[record.partition] = LoggedState(record.state.start_offset, {})
+            self._taken_back += _taken_back(before, record.state)
+            new = record.state
+            state = LoggedState(new.start_offset, {}, new.state_epoch, at_offset)
+            self.states[record.partition] = state
         elif state is None:
             return  # its snapshot was deleted
         elif record.start_offset != UNINITIALIZED:
@@ -88,11 +97,26 @@ class ReplayedShares(ReplayedLog):
         self.states = {}
         self._changed = {}
         self._went_back = []
+        self._taken_back = []
 
     def start_offsets_back(self) -> list[WentBack]:
         """The updates since the last call that moved a start offset back."""
         went_back, self._went_back = self._went_back, []
         return went_back
+
+    def progress_taken_back(self) -> list[WentBack]:
+        """The snapshots since the last call that lack the progress of a record, or begin a new
+        state with some."""
+        taken_back, self._taken_back = self._taken_back, []
+        return taken_back
+
+    def pruned(self, log_start: int) -> Iterator[StatePruned]:
+        """The states of which a log that starts there has no snapshot any more, so that the next
+        coordinator does not know them."""
+        for partition, state in self.states.items():
+            if state.snapshot_offset < log_start:
+                which = (partition.group_id, partition.partition)
+                yield StatePruned(*which, state.snapshot_offset, log_start)
 
     def differing(self, held: Callable[[SharePartition], ShareState | None]) -> Iterator[Observed]:
         """The first difference of each changed share partition whose state a coordinator holds
@@ -108,6 +132,24 @@ class ReplayedShares(ReplayedLog):
                 yield HeldDiffers(of, "start offset", _start(mine), _start(its))
             elif its.is_followed:
                 yield from _progress_differs(of, offsets, mine.batches, its)
+
+
+def _taken_back(before: LoggedState | None, new: ShareState) -> Iterator[WentBack]:
+    """The first record of whose progress a snapshot has less than the log before it; and the first
+    that a new initialization has kept."""
+    if before is None or not before.is_followed:
+        return
+    if new.state_epoch > before.state_epoch:
+        if new.batches:
+            yield WentBack(Measure.DELIVERIES, new.batches[0].delivery_count, 0)
+        return
+    # An initialization with the same state epoch begins anew as well, and is of no leader.
+    is_cold = new.create_timestamp_ms != new.write_timestamp_ms
+    for offset, progress in before.progress.items() if is_cold or new.leader_epoch > 0 else ():
+        kept = progress_at(new.batches, offset)
+        if offset >= new.start_offset and kept < progress:
+            yield WentBack(Measure.DELIVERIES, progress[0], max(kept[0], 0))
+            return
 
 
 def _may_be_in_flight(batches: Iterable[StateBatch], start_offset: int) -> bool:

@@ -417,6 +417,15 @@ def listed_too_low(observed: ObservedPartition, replica: Replica, listed: int) -
         yield "listed-too-low", f.OutOfBounds(f.Measure.LISTED, listed, _COMMITTED_END, end)
 
 
+def began_uncommitted(observed: ObservedPartition, start_offset: int) -> Broken:
+    """A share partition that begins behind a record that is not committed, and never delivers it.
+    What an unclean election or a disk has lost is missing in the log, but not in the state."""
+    end = observed.committed.end
+    if start_offset > end and observed.unclean_epoch < 0 and not observed.lost:
+        start = f.OutOfBounds(f.Measure.SHARE_START, start_offset, _COMMITTED_END, end)
+        yield "share-start-uncommitted", start
+
+
 def aborted_reads(log: Log, answer: m.ShareFetchResponse.PartitionData) -> Broken:
     """A record of an aborted transaction that a member of a share group has acquired."""
     table = log.producer_table

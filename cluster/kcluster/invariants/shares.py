@@ -11,9 +11,10 @@ Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
     acquired-twice      a member gets a record while another one holds it
     stale-share-leader  a broker that has lost the partition, and leads it again, delivers records
                         without having loaded the state
+    lock-lost           a member's acknowledgement is refused as if it did not hold the record
 
 A member holds a record from the answer that delivers it, until it acknowledges it, its lock or its
-session ends, or the leader loads the state again.
+session ends, or the leader loads the state again.  share_answers.py compares answers with requests.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
-from kcluster.invariants.facts import HeldBy, Measure, NotLoaded, OutOfBounds, WentBack
+from kcluster.invariants.facts import HeldBy, Locked, Measure, NotLoaded, OutOfBounds, WentBack
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
+from kcluster.invariants.share_answers import ShareAnswers
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 
 SHARE_APIS: Final = (int(ApiKey.SHARE_FETCH), int(ApiKey.SHARE_ACKNOWLEDGE))
 MAX_HELD: Final = 10_000
@@ -61,6 +64,9 @@ STATE_ANSWERS: Final = (m.WriteShareGroupStateResponse, m.ReadShareGroupStateRes
 these are tuples, and made once."""
 _OPENS: Final = 0
 """The epoch of a share session that begins; a final one is below it."""
+_RENEW: Final = 4
+"""The type of an acknowledgement that only asks for more time; a group may not allow it."""
+_NOT_HELD: Final = ErrorCode.INVALID_RECORD_STATE
 
 
 class OffsetRange(Protocol):
@@ -109,12 +115,14 @@ class _Loss(Struct):
 
 class _Arrived(Struct):
     """A request of a member.  `number`: it grows from one to the next; `refused`: what is broken if
-    its acknowledgements for a partition are accepted."""
+    its acknowledgements for a partition are accepted; `owned`: what is broken if they are refused
+    as of records that it does not hold."""
 
     number: int
     broker: int
     at_ms: int
     refused: dict[tuple[bytes, int], BrokenPromise]
+    owned: dict[tuple[bytes, int], BrokenPromise]
 
 
 class SharePromises:
@@ -130,6 +138,14 @@ class SharePromises:
         self._arrivals = 0
         self._losses: dict[tuple[int, str, int], _Loss | None] = {}
         """The last loss of each partition by each broker that has loaded its state."""
+        self._answers = ShareAnswers()
+        self._reconfigured: dict[str, None] = {}
+        """The groups with new configs: each broker learns of them at another time, so how long
+        its locks last is not known."""
+
+    def on_configured(self, group: str) -> None:
+        """Record that a group has new configs, such as share.record.lock.duration.ms."""
+        self._reconfigured[group] = None
 
     def forget(self) -> None:
         """Forget what was stored, because a disk has lost records."""
@@ -252,11 +268,19 @@ class SharePromises:
         group, member = body.group_id or "", body.member_id or ""
         if body.share_session_epoch <= _OPENS:
             self.on_closed(request.connection_id)
+        self._answers.on_request(broker, request)
         refused: dict[tuple[bytes, int], BrokenPromise] = {}
+        owned: dict[tuple[bytes, int], BrokenPromise] = {}
         for topic in body.topics:
             for row in topic.partitions:
                 key = (group, topic.topic_id, row.partition_index)
                 held, led = self._holds.get(key, {}), led_by(broker, *key[1:])
+                own = _all_held(held, row.acknowledgement_batches, request.connection_id)
+                if led and own and group not in self._reconfigured:
+                    offset, until_ms = min(own), min(one.until_ms for one in own.values())
+                    if all(_is_valid(one, broker, led, at, now_ms) for at, one in own.items()):
+                        lost = Locked(offset, until_ms, now_ms, member)
+                        owned[key[1:]] = ("lock-lost", _subject(key), lost)
                 for offset in _named(held, row.acknowledgement_batches) if led else ():
                     hold = held[offset]
                     if hold.member == member:
@@ -265,7 +289,7 @@ class SharePromises:
                         fact = HeldBy(member, hold.member, offset)
                         refused[key[1:]] = ("foreign-ack", _subject(key), fact)
         self._arrivals += 1
-        self._arrived[request] = _Arrived(self._arrivals, broker, now_ms, refused)
+        self._arrived[request] = _Arrived(self._arrivals, broker, now_ms, refused, owned)
         forget_oldest(self._arrived)
 
     def on_decided(
@@ -273,6 +297,7 @@ class SharePromises:
     ) -> Iterator[tuple[int, BrokenPromise]]:
         """What an answer breaks, with its broker; called once it is decided, and perhaps again when
         it is sent."""
+        yield from self._answers.on_decided(reply)
         request, answer = reply.request, reply.body
         arrived = self._arrived.pop(request, None)
         if arrived is None or answer is None or answer.error_code:
@@ -286,6 +311,8 @@ class SharePromises:
                 error = row.acknowledge_error_code if is_fetched else row.error_code
                 if at in refused and not error:
                     yield broker, refused[at]
+                elif at in arrived.owned and error == _NOT_HELD:
+                    yield broker, arrived.owned[at]
                 led = led_by(broker, *at) if is_fetched and row.acquired_records else None
                 if led is None:
                     continue
@@ -337,6 +364,23 @@ def _named(held: Iterable[int], batches: Sequence[OffsetRange]) -> list[int]:
     firsts = [first for first, _ in ranges]
     at = ((offset, bisect_right(firsts, offset)) for offset in held)
     return [offset for offset, number in at if number and ends[number - 1] >= offset]
+
+
+def _all_held(
+    held: dict[int, _Hold],
+    batches: Sequence[
+        m.ShareFetchRequest.AcknowledgementBatch | m.ShareAcknowledgeRequest.AcknowledgementBatch
+    ],
+    connection: int,
+) -> dict[int, _Hold]:
+    """The records that a request acknowledges, if they are all held through its connection, and
+    none is named twice; else none."""
+    count = sum(one.last_offset - one.first_offset + 1 for one in batches)
+    if not 0 < count <= len(held) or any(_RENEW in one.acknowledge_types for one in batches):
+        return {}
+    offsets = {at for one in batches for at in range(one.first_offset, one.last_offset + 1)}
+    own = {at: hold for at in offsets if (hold := held.get(at)) and hold.connection == connection}
+    return own if len(own) == count else {}
 
 
 def _is_valid(hold: _Hold, broker: int, led: Led, offset: int, now_ms: int) -> bool:

@@ -56,6 +56,8 @@ VIOLATIONS: Final = {
     " before delete.retention.ms",
     "older-kept": "compaction left a record in the part that it has cleaned, beside a newer one of"
     " its key",
+    "cleaned-too-young": "compaction cleaned records that are younger than min.compaction.lag.ms",
+    "segment-differs": "the timestamp or the size of a segment is not that of its batches",
     "sequence-compacted": "compaction removed the last batch of a producer, and its sequence with"
     " it",
     "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
@@ -78,11 +80,21 @@ VIOLATIONS: Final = {
     " had read it",
     "share-state-back": "the stored state of a share partition went back, in its log, or in what a"
     " leader read",
+    "share-state-pruned": "a share coordinator has deleted the last snapshot of a state from its"
+    " log",
     "foreign-ack": "an acknowledgement was accepted for a record that another member of the share"
     " group held",
     "acquired-twice": "a member of a share group got a record that another one held",
     "stale-share-leader": "a broker that leads a share partition again delivered records without"
     " having loaded its state",
+    "lock-lost": "a member of a share group could not acknowledge a record that it held, before the"
+    " end of its lock",
+    "lock-overdue": "a leader kept records of a share group locked after the end of their lock",
+    "share-start-uncommitted": "a share partition begins above what is committed, so a share group"
+    " passes records over",
+    "share-unasked": "a member of a share group got records of a partition that it did not fetch",
+    "share-idle": "a member of a share group was assigned no partition, though others were",
+    "share-over-limit": "a member of a share group got more records than it asked for",
     "read-aborted": "a share group with read_committed got a record of an aborted transaction",
     "fenced-alone": "a transactional producer was fenced, though no other took its place",
     "producer-epoch-back": "a leader appended a batch of an older epoch of its producer",

@@ -30,6 +30,7 @@ from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.events.brokers import BrokerDown, ControllerElected
 from kcluster.events.partitions import BecameFollower
+from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.invariants.coordinators import Shard
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.facts import UnstableRead
@@ -40,6 +41,8 @@ from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.promises import forget_oldest
 from kcluster.invariants.rounds import Rounds
+from kcluster.invariants.share_assignments import IdleMembers
+from kcluster.invariants.share_locks import LOCK_SLACK_MS, OverdueLocks
 from kcluster.invariants.shares import SHARE_APIS, Led
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.invariants.throttled import MutedConnections
@@ -116,6 +119,10 @@ class Watch:
         self._committed_reads: dict[Request, int] = {}
         """The unanswered requests of members whose share group has read_committed, with their
         broker."""
+        self._loaded: list[SharePartitionLoaded] = []
+        """The share partitions that were loaded in this step."""
+        self._locks = OverdueLocks(dispatcher.processes)
+        self._idle = IdleMembers(dispatcher.processes)
         self._stalls = Stalls(dispatcher)
         self._stalls_at_ms = LOOK_EVERY_MS
         """The time of the next look for stalls."""
@@ -187,6 +194,12 @@ class Watch:
             marked, self._marked = self._marked, []
             for reply in marked:
                 invariants.check_markers(node_id, reply, self._stepped_ms)
+        if self._loaded:
+            loaded, self._loaded = self._loaded, []
+            for each in loaded:
+                led = _by_name(node.replicas, each.topic, each.partition)
+                if led is not None:
+                    invariants.check_share_start(self._stepped_ms, led, each.start_offset)
         if self._given:
             given, self._given = self._given, []
             for replica, body, unstable in given:
@@ -206,7 +219,7 @@ class Watch:
     def _check_answers(self, node: BrokerNodeView) -> None:
         answered, self._answered = self._answered, []
         for reply in answered:
-            if reply.request.api_key == _FETCH:
+            if reply.request.api_key != _PRODUCE:
                 self._check_reads(node, reply.body)
             elif reply.request.body.acks == _ACKS_ALL:
                 self._check_acks(node, reply.body)
@@ -220,7 +233,8 @@ class Watch:
                     continue
                 replica = node.replicas.get(topic.topic_id, data.partition_index)
                 if replica is None:
-                    replica = _by_name(node.replicas, topic.topic, data.partition_index)
+                    name = getattr(topic, "topic", "")  # a share fetch names topics by id only
+                    replica = _by_name(node.replicas, name, data.partition_index)
                 if replica is not None:
                     invariants.check_read(now_ms, replica, data)
 
@@ -346,6 +360,8 @@ class Watch:
             self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
         elif isinstance(event, BecameFollower) and event.topic == GROUP_METADATA_TOPIC:
             self._on_resigned(event.broker, event.partition, note.at_ms)
+        elif isinstance(event, SharePartitionLoaded):
+            self._loaded.append(event)
 
     def _on_resigned(self, broker: int, partition: int, now_ms: int) -> None:
         """Record that a broker no longer leads a partition of groups."""
@@ -358,8 +374,13 @@ class Watch:
             )
 
     def _look_around(self, now_ms: int) -> None:
-        """Look for stalls, overdue transactions and silent brokers; called from time to time,
-        between two steps."""
+        """Look for stalls, overdue transactions and locks, idle members of share groups, and silent
+        brokers; called from time to time, between two steps."""
+        slack_ms = max(LOCK_SLACK_MS, self.invariants.memberships.slack_ms)
+        for broker, subject, late in self._locks.look(now_ms, slack_ms):
+            self.invariants.report_promise(now_ms, ("lock-overdue", subject, late), broker)
+        for broker, broken in self._idle.look():
+            self.invariants.report_promise(now_ms, broken, broker)
         process = self._processes[CONTROLLER_ID]
         controller = process.last_controller
         if controller is not None:
@@ -431,6 +452,8 @@ class Watch:
             if reply.body is not None:
                 self._answered.append(reply)
         elif not reply.is_of_rule:
+            if request.api_key == _SHARE_FETCH and reply.body is not None:
+                self._answered.append(reply)
             self._check_decided(reply, now_ms)
             self.invariants.check_promises(node_id, reply, self._leader_epoch, now_ms)
             if request.api_key == _LIST_OFFSETS:

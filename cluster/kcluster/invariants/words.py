@@ -24,26 +24,38 @@ def observed_text(fact: f.Observed) -> str:
             return f"{list(fact.brokers)} {fact.fault} {list(fact.others)}"
         case f.LeaderOutside() | f.LeaderReplaced() | f.LedBefore() | f.BeganWithout():
             return _leader_text(fact)
-        case f.RecordDiffers() | f.EpochDiffers() | f.ProducerDiffers() | f.TransactionDiffers():
+        case (
+            f.RecordDiffers()
+            | f.EpochDiffers()
+            | f.ProducerDiffers()
+            | f.TransactionDiffers()
+            | f.SegmentDiffers()
+        ):
             return _difference_text(fact)
         case f.TimeDiffers() | f.AnswerDiffers() | f.Muted():
             return _answer_text(fact)
         case f.ProgressKept():
             known = f"broker {fact.follower} is known to end at {fact.log_end}"
             return f"{known}, but it has not fetched in this epoch"
-        case f.BatchAltered() | f.NewestRemoved() | f.OlderKept() | f.SequenceRemoved():
+        case (
+            f.BatchAltered()
+            | f.NewestRemoved()
+            | f.OlderKept()
+            | f.SequenceRemoved()
+            | f.CleanedTooYoung()
+        ):
             return _compaction_text(fact)
         case f.GroupWentBack() | f.AssignedTwice() | f.StaleCommit():
             return _promise_text(fact)
         case f.FencedAlone() | f.GivenTwice():
             return _identity_text(fact)
-        case f.HeldDiffers() | f.OtherwiseEnded() | f.UnstableRead():
+        case f.HeldDiffers() | f.OtherwiseEnded() | f.UnstableRead() | f.StatePruned():
             return _coordinator_text(fact)
         case f.ProducerWentBack() | f.MarkerStrays() | f.EarlyMarker() | f.UnverifiedBatch():
             return _appended_text(fact)
         case f.StaleRequest() | f.GivenAway() | f.PlaceLost() | f.Overdue():
             return _membership_text(fact)
-        case f.ReadOfAborted() | f.HeldBy() | f.NotLoaded():
+        case f.ReadOfAborted() | f.HeldBy() | f.NotLoaded() | f.NotAsked() | f.Locked() | f.Idle():
             return _share_text(fact)
         case f.AnsweredTwice() | f.Unanswered() | f.Stall() | f.OverdueTransaction():
             return _progress_text(fact)
@@ -72,9 +84,18 @@ def _leader_text(fact: f.LeaderOutside | f.LeaderReplaced | f.LedBefore | f.Bega
 
 
 def _difference_text(
-    fact: f.RecordDiffers | f.EpochDiffers | f.ProducerDiffers | f.TransactionDiffers,
+    fact: (
+        f.RecordDiffers
+        | f.EpochDiffers
+        | f.ProducerDiffers
+        | f.TransactionDiffers
+        | f.SegmentDiffers
+    ),
 ) -> str:
     match fact:
+        case f.SegmentDiffers():
+            segment = f"the segment of offset {fact.base_offset} has {fact.what} {fact.kept}"
+            return f"{segment}, its batches {fact.given}"
         case f.RecordDiffers(leader=by):
             where = "where it was committed" if by is None else f"on broker {by} at the end"
             here = f"offset {fact.offset} is of epoch {fact.leader_epoch} here"
@@ -91,7 +112,7 @@ def _difference_text(
 
 
 def _compaction_text(
-    fact: f.BatchAltered | f.NewestRemoved | f.OlderKept | f.SequenceRemoved,
+    fact: f.BatchAltered | f.NewestRemoved | f.OlderKept | f.SequenceRemoved | f.CleanedTooYoung,
 ) -> str:
     match fact:
         case f.BatchAltered():
@@ -100,6 +121,9 @@ def _compaction_text(
             return f"the newest record of its key is gone: {_some(fact)}"
         case f.OlderKept():
             return f"an older record of its key is still there: {_some(fact)}"
+        case f.CleanedTooYoung():
+            cleaned = f"the batch at offset {fact.offset} was cleaned at an age of {fact.age_ms} ms"
+            return f"{cleaned}; min.compaction.lag.ms is {fact.lag_ms}"
         case f.SequenceRemoved():
             gone = f"sequence {fact.sequence} at offset {fact.offset}"
             return f"the last batch of producer {fact.producer_id} is gone: {gone}"
@@ -147,8 +171,13 @@ def _appended_text(
             return f"{begins} at offset {fact.offset}; at its coordinator it is {state}"
 
 
-def _coordinator_text(fact: f.HeldDiffers | f.OtherwiseEnded | f.UnstableRead) -> str:
+def _coordinator_text(
+    fact: f.HeldDiffers | f.OtherwiseEnded | f.UnstableRead | f.StatePruned,
+) -> str:
     match fact:
+        case f.StatePruned():
+            snapshot = f"the snapshot of group {fact.group}, partition {fact.partition}"
+            return f"{snapshot} was at {fact.snapshot_offset}, the log starts at {fact.log_start}"
         case f.HeldDiffers():
             what = f"{fact.field} of {fact.what}" if fact.field else fact.what
             return (
@@ -190,13 +219,26 @@ def _membership_text(fact: f.StaleRequest | f.GivenAway | f.PlaceLost | f.Overdu
             return f"{served}, though {fact.late} {fact.duty} for {fact.at_ms - fact.since_ms} ms"
 
 
-def _share_text(fact: f.ReadOfAborted | f.HeldBy | f.NotLoaded) -> str:
+def _share_text(
+    fact: f.ReadOfAborted | f.HeldBy | f.NotLoaded | f.NotAsked | f.Locked | f.Idle,
+) -> str:
     match fact:
+        case f.Idle():
+            target = f"the assignment of epoch {fact.epoch}"
+            return f"{fact.member} has no partition in {target}, though others have"
         case f.ReadOfAborted():
             aborted = f"producer {fact.producer_id} aborted at {fact.marker_offset}"
             return f"offset {fact.offset} was delivered, which {aborted}"
         case f.HeldBy():
             return f"{fact.member} had offset {fact.offset}, while {fact.holder} held it"
+        case f.Locked(member=member):
+            if not member:
+                late = f"{fact.at_ms - fact.until_ms} ms after the end of its lock"
+                return f"offset {fact.offset} is still acquired, {late}"
+            left = f"{fact.until_ms - fact.at_ms} ms before the end of its lock"
+            return f"{member} could not acknowledge offset {fact.offset}, {left}"
+        case f.NotAsked():
+            return f"{fact.member} got offset {fact.offset} of a partition that it does not fetch"
         case f.NotLoaded():
             led = f"a leader that has not loaded the state since epoch {fact.leader_epoch} began"
             return f"offset {fact.offset} was delivered by {led}"

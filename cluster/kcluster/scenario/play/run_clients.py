@@ -225,6 +225,10 @@ class RunClients:
             for partition in self._subscribed(present):
                 if not any(partition in reader.assignment for reader in present):
                     yield Unowned(group, partition, self._stage.dispatcher.now_ms)
+        for unassigned in self._unassigned(self._present_sharing()):
+            if isinstance(unassigned, facts.ShareUnassigned) and unassigned.partition:
+                now_ms = self._stage.dispatcher.now_ms
+                yield Unowned(unassigned.group, unassigned.partition, now_ms)
 
     def _subscribed(self, readers: list[WorkloadConsumer]) -> list[Partition]:
         wanted: dict[Partition, None] = {}
