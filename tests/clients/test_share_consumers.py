@@ -14,9 +14,9 @@ from tests.clients.story import Story
 from tests.rig.cluster import TOPIC
 
 
-def sharing(story: Story, name: str, release: float = 0.0) -> ShareConsumer:
+def sharing(story: Story, name: str, release: float = 0.0, mode: str = "implicit") -> ShareConsumer:
     plan = ConsumerPlan(topics=(TOPIC,), commit="never")
-    settings = ConsumerSettings(group_id="g")
+    settings = ConsumerSettings(group_id="g", share_acknowledgement_mode=mode)
     consumer = ShareConsumer(name, story.ledger, plan, settings, release)
     story._add(name, consumer)
     return consumer
@@ -45,6 +45,15 @@ def test_share_consumers__a_released_record_comes_again_with_a_higher_count() ->
     story.producer(count=40)
     assert story.until(lambda: len(set(accepted(story))) == 40)
     assert {one.count for one in story.ledger.deliveries} >= {1, 2}
+
+
+def test_share_consumers__explicit_acknowledgement_is_of_one_record_at_a_time() -> None:
+    story = Story()
+    started(story, sharing(story, "a", release=0.25, mode="explicit"))
+    producer = story.producer(count=40)
+    assert story.until(lambda: producer.is_done and len(set(accepted(story))) == 40)
+    sent = [one.sent for one in story.ledger.deliveries if one.is_sent]
+    assert len(set(sent)) == len(sent) >= 50  # ten records come twice, at least
 
 
 def test_share_consumers__what_a_dead_leader_lent_is_delivered_by_the_next_one() -> None:

@@ -15,7 +15,7 @@ from kcluster.broker.coordinator.share_state.share_state_shard import ShareState
 from kcluster.broker.coordinator.share_state.state import SharePartition, StateBatch, combine
 from kcluster.broker.handlers.share import share_fetch
 from kcluster.broker.share.acquisition import Acquirer
-from kcluster.broker.share.sessions import ShareSession
+from kcluster.broker.share.sessions import ShareSession, ShareSessions
 from kcluster.broker.share.share_partition import ShareLeader
 from kcluster.broker.share.window import AcknowledgeOutcome, InFlightWindow
 from kcluster.protocol.errors import ErrorCode
@@ -189,3 +189,31 @@ def test_state__whose_snapshot_has_only_the_last_change(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(share_states, "combine", combine_nothing)
     assert "share-state-back" in names(run(SNAPSHOTS))
+
+
+ONE_LEAVES = f"""\
+topology:
+  brokers: 3
+  topics: {{orders: {{assignment: [[1, 2, 3]]}}}}
+{HEARTBEATS}
+workload:
+  producers: {{topic: orders, rate: 40/s, start: 1s, linger: 200ms}}
+  consumers:
+    - topics: orders
+      name: packer
+      group: packing
+      share: true
+      config: {{share.acknowledgement.mode: explicit}}
+    - {{topics: orders, name: guest, group: packing, share: true, stop: 9s}}
+duration: 11s
+steps:
+  - {{at: 1s, slow: {{nodes: packer, latency: 50ms}}, for: 9s}}
+"""
+
+
+def test_lock__that_goes_with_the_connection_of_another_member(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(ONE_LEAVES).passed
+    monkeypatch.setattr(ShareSessions, "has_group", lambda *_: False)
+    assert "lock-lost" in names(run(ONE_LEAVES))

@@ -82,10 +82,7 @@ TEXTS = [
         f.NotLoaded(3, 7),
         "offset 7 was delivered by a leader that has not loaded the state since epoch 3 began",
     ),
-    (
-        f.Locked(7, 1_500, 1_000, "a-1"),
-        "a-1 could not acknowledge offset 7, 500 ms before the end of its lock",
-    ),
+    (f.Locked(7, 1_500, 1_000, "a-1"), "a-1 lost its lock on offset 7, 500 ms before its end"),
     (f.Locked(7, 1_500, 3_500), "offset 7 is still acquired, 2000 ms after the end of its lock"),
     (
         f.StatePruned("packing", 0, 7, 9),

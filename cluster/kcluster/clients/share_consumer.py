@@ -2,10 +2,11 @@
 
 Owns: a member of a share group (ShareGroupHeartbeat), its share sessions with the leaders
 (ShareFetch, ShareAcknowledge), and its application: a loop of poll() that accepts or releases the
-records.  Never: decides which member gets a record (the leaders do). Kafka: KafkaShareConsumer with
-implicit acknowledgement, ShareConsumeRequestManager; KIP-932.
+records.  Never: decides which member gets a record (the leaders do). Kafka: KafkaShareConsumer,
+ShareConsumeRequestManager; KIP-932.
 
-The records of a poll are acknowledged with the next fetch from their broker.
+The records of a poll are acknowledged with the next fetch from their broker; with
+share.acknowledgement.mode explicit one after the other, as by acknowledge() and commitSync().
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from uuid import UUID
 from kcluster.clients.base import ClientBase
 from kcluster.clients.connections import ClientRequest, RetryBackoff
 from kcluster.clients.consumer.coordinator import Coordinator
-from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
+from kcluster.clients.consumer.settings import EXPLICIT, ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 from kcluster.clients.metadata import NO_BROKER, at_once_ms, is_stale_metadata
 from kcluster.clients.record_names import record_name
@@ -295,7 +296,10 @@ class ShareConsumer(ClientBase):
             if session.fetch_at_ms > now_ms:
                 due_ms = min(due_ms, session.fetch_at_ms)
             elif self.network.is_ready(leader, now_ms):
-                self._fetch(leader, session, wanted, now_ms)
+                if session.acks and session.epoch and self._is_explicit:
+                    self._acknowledge(leader, session, now_ms, ends=False)
+                else:
+                    self._fetch(leader, session, wanted, now_ms)
             elif self.network.connection_failed(leader):
                 session.reset()
         return due_ms
@@ -338,9 +342,18 @@ class ShareConsumer(ClientBase):
         context = _AskContext(session, acks, leader, now_ms, step)
         self.network.send(leader, _FETCH, body, now_ms, self._on_fetched, context=context)
 
-    def _acknowledge(self, broker_id: int, session: SessionOfMember, now_ms: int) -> None:
-        """Send the last acknowledgements of a session, which ends it."""
+    @property
+    def _is_explicit(self) -> bool:
+        return self.settings.share_acknowledgement_mode == EXPLICIT
+
+    def _acknowledge(
+        self, broker_id: int, session: SessionOfMember, now_ms: int, *, ends: bool = True
+    ) -> None:
+        """Send the last acknowledgements of a session, which ends it; or else the first one."""
         acks, session.acks = session.acks, {}
+        if not ends:
+            (key, (first, *rest)), *others = acks.items()
+            acks, session.acks = {key: [first]}, {**({key: rest} if rest else {}), **dict(others)}
         step = self.ledger.next_step()
         kind = m.ShareAcknowledgeRequest
         topics = {
@@ -350,10 +363,10 @@ class ShareConsumer(ClientBase):
         body = kind(
             group_id=self.settings.group_id,
             member_id=self._member_id,
-            share_session_epoch=FINAL_EPOCH,
+            share_session_epoch=FINAL_EPOCH if ends else session.epoch,
             topics=self._by_topic(topics, kind.AcknowledgeTopic),
         )
-        session.epoch = 0
+        session.epoch = 0 if ends else session.epoch
         session.is_in_flight = True
         context = _AskContext(session, acks, broker_id, now_ms, step)
         self.network.send(broker_id, _ACKNOWLEDGE, body, now_ms, self._on_fetched, context=context)
@@ -377,8 +390,9 @@ class ShareConsumer(ClientBase):
                 self.metadata.request_update()
             return
         is_fetch = request.api_key == _FETCH
-        if is_fetch:
+        if is_fetch or session.epoch:
             session.epoch += 1
+        if is_fetch:
             session.answered_ms = asked.at_ms
         has_any = False
         for topic in request.response.responses:

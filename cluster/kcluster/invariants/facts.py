@@ -40,6 +40,7 @@ class Measure(StrEnum):
     MIN_ISR = "min.insync.replicas"
     RECORDS = "records"
     MAX_RECORDS = "max_records"
+    LOCK_MS = "lock duration"
 
 
 class Fault(StrEnum):
@@ -309,8 +310,8 @@ class HeldBy(Observed, frozen=True):
 
 
 class Locked(Observed, frozen=True):
-    """A record of a share group whose lock lasts until `until_ms`: its member could not acknowledge
-    it before that; or it is locked for longer (`member` "")."""
+    """A record of a share group whose lock lasts until `until_ms`: its member lost the lock before
+    that; or it is locked for longer (`member` "")."""
 
     offset: int
     until_ms: int

@@ -11,7 +11,9 @@ Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
     acquired-twice      a member gets a record while another one holds it
     stale-share-leader  a broker that has lost the partition, and leads it again, delivers records
                         without having loaded the state
-    lock-lost           a member's acknowledgement is refused as if it did not hold the record
+    lock-lost           a member's acknowledgement is refused as if it did not hold the record, or
+                        its leader forgets that when the connection of another member ends
+    lock-differs        locks last for another time than the leader's metadata say
 
 A member holds a record from the answer that delivers it, until it acknowledges it, its lock or its
 session ends, or the leader loads the state again.  share_answers.py compares answers with requests.
@@ -27,7 +29,15 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
-from kcluster.invariants.facts import HeldBy, Locked, Measure, NotLoaded, OutOfBounds, WentBack
+from kcluster.invariants.facts import (
+    HeldBy,
+    Locked,
+    Measure,
+    NotLoaded,
+    Outdated,
+    OutOfBounds,
+    WentBack,
+)
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.invariants.share_answers import ShareAnswers
 from kcluster.protocol import messages as m
@@ -49,6 +59,9 @@ class Led(NamedTuple):
 
 LedBy = Callable[[int, bytes, int], Led | None]
 """(broker, topic id, partition) -> the partition, if the broker leads it."""
+LockMs = Callable[[int, str], int | None]
+"""(broker, group) -> share.record.lock.duration.ms of the group by the broker's metadata; None if
+it is not known."""
 _ShareKey = tuple[str, bytes, int]
 """(group, topic id, partition)."""
 IsNewest = Callable[[int, str, bytes, int], bool]
@@ -129,6 +142,7 @@ class SharePromises:
     """The promises to all share groups of one cluster."""
 
     def __init__(self) -> None:
+        self.lock_ms: LockMs = lambda *_: None
         self._stored: dict[_ShareKey, _StoredState] = {}
         self._asked: dict[tuple[int, int], tuple[PeerRequest, dict[_ShareKey, _StoredState]]] = {}
         """Each request about states, with what was stored when it arrived, by node and id.
@@ -164,6 +178,19 @@ class SharePromises:
             loss.loaded[group] = None
         for key in [key for key in self._holds if (key[0], key[2]) == (group, partition)]:
             del self._holds[key]
+
+    def held_at(
+        self, broker: int, led_by: LedBy, now_ms: int
+    ) -> Iterator[tuple[_ShareKey, BrokenPromise]]:
+        """The share partitions of which members hold records from a broker, each with what is
+        broken if it forgets that."""
+        for key, held in self._holds.items():
+            led = led_by(broker, *key[1:])
+            for offset, hold in held.items() if led is not None else ():
+                if led is not None and _is_valid(hold, broker, led, offset, now_ms):
+                    lost = Locked(offset, hold.until_ms, now_ms, hold.member)
+                    yield key, ("lock-lost", _subject(key), lost)
+                    break
 
     def on_closed(self, connection_id: int) -> None:
         """Record the end of a connection, and so of its share session."""
@@ -303,6 +330,10 @@ class SharePromises:
         if arrived is None or answer is None or answer.error_code:
             return
         broker, refused = arrived.broker, arrived.refused
+        lock_ms = self.lock_ms(broker, request.body.group_id or "")
+        if lock_ms is not None and lock_ms != answer.acquisition_lock_timeout_ms:
+            differs = Outdated(Measure.LOCK_MS, answer.acquisition_lock_timeout_ms, lock_ms)
+            yield broker, ("lock-differs", f"group {request.body.group_id}", differs)
         body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
         for topic in answer.responses:
             for row in topic.partitions:

@@ -87,8 +87,10 @@ VIOLATIONS: Final = {
     "acquired-twice": "a member of a share group got a record that another one held",
     "stale-share-leader": "a broker that leads a share partition again delivered records without"
     " having loaded its state",
-    "lock-lost": "a member of a share group could not acknowledge a record that it held, before the"
-    " end of its lock",
+    "lock-lost": "a member of a share group lost the lock of a record that it held, before the"
+    " lock's end",
+    "lock-differs": "a leader gave a share group another share.record.lock.duration.ms than its"
+    " metadata have",
     "lock-overdue": "a leader kept records of a share group locked after the end of their lock",
     "share-start-uncommitted": "a share partition begins above what is committed, so a share group"
     " passes records over",

@@ -39,8 +39,8 @@ from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.markers import Leading
 from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
-from kcluster.invariants.promises import forget_oldest
 from kcluster.invariants.rounds import Rounds
+from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.invariants.share_assignments import IdleMembers
 from kcluster.invariants.share_locks import LOCK_SLACK_MS, OverdueLocks
 from kcluster.invariants.shares import SHARE_APIS, Led
@@ -88,6 +88,7 @@ _MarkersRequest: Final = m.WriteTxnMarkersRequest
 _ACKS_ALL: Final = -1
 _UNCLEAN_ENABLE: Final = "unclean.leader.election.enable"
 _MIN_ISR: Final = "min.insync.replicas"
+_LOCK_MS: Final = "share.record.lock.duration.ms"
 _NONE: Final[tuple[Replica, ...]] = ()
 
 
@@ -119,6 +120,8 @@ class Watch:
         self._committed_reads: dict[Request, int] = {}
         """The unanswered requests of members whose share group has read_committed, with their
         broker."""
+        self._held: dict[SharePartition, BrokenPromise] = {}
+        """The share partitions that this step must not forget, as it ends one connection alone."""
         self._loaded: list[SharePartitionLoaded] = []
         """The share partitions that were loaded in this step."""
         self._locks = OverdueLocks(dispatcher.processes)
@@ -134,6 +137,7 @@ class Watch:
         self.steps_at_once: StepsAtOnce | None = None
         """The guard of virtual time; None: there is none."""
         self._tap = dispatcher.tap
+        self.invariants.shares.lock_ms = self._lock_ms
         self._attach()
 
     def _attach(self) -> None:
@@ -194,16 +198,25 @@ class Watch:
             marked, self._marked = self._marked, []
             for reply in marked:
                 invariants.check_markers(node_id, reply, self._stepped_ms)
-        if self._loaded:
-            loaded, self._loaded = self._loaded, []
-            for each in loaded:
-                led = _by_name(node.replicas, each.topic, each.partition)
-                if led is not None:
-                    invariants.check_share_start(self._stepped_ms, led, each.start_offset)
+        if self._held or self._loaded:
+            self._check_share_leaders(node)
         if self._given:
             given, self._given = self._given, []
             for replica, body, unstable in given:
                 invariants.check_unstable(self._stepped_ms, replica, body, unstable)
+
+    def _check_share_leaders(self, node: BrokerNodeView) -> None:
+        """Check what the last step has loaded of share partitions, and what it has forgotten."""
+        now_ms, invariants = self._stepped_ms, self.invariants
+        held, self._held = self._held, {}
+        for key, broken in held.items():
+            if node.share_partitions.get(key) is None:
+                invariants.report_promise(now_ms, broken, node.node_id)
+        loaded, self._loaded = self._loaded, []
+        for each in loaded:
+            led = _by_name(node.replicas, each.topic, each.partition)
+            if led is not None:
+                invariants.check_share_start(now_ms, led, each.start_offset)
 
     def _check_coordinators(self, node: BrokerNodeView, concerned: Sequence[Replica]) -> None:
         """Check what the coordinators hold whose logs the last step may have moved, and which ends
@@ -303,6 +316,7 @@ class Watch:
             self._on_request(node_id, event, now_ms)
         elif isinstance(event, ConnectionClosed):
             self._on_closed(event.connection_id, now_ms)
+            self._held = self._held_by_others(node_id, now_ms)
         elif isinstance(event, PeerRequest):
             self._on_peer_request(node_id, event, now_ms)
         elif isinstance(event, PeerResponse):
@@ -543,6 +557,29 @@ class Watch:
         resource = (GROUP_RESOURCE, request.body.group_id or "")
         configs = {} if node is None else node.image.configs.get(resource, {})
         return configs.get("share.isolation.level") == "read_committed"
+
+    def _held_by_others(self, broker: int, now_ms: int) -> dict[SharePartition, BrokenPromise]:
+        """The share partitions of which members with other connections hold records, each with what
+        is broken if the broker forgets that."""
+        node = self._processes[broker].broker
+        held = self.invariants.shares.held_at(broker, self._led_by, now_ms)
+        return {
+            partition: broken
+            for key, broken in held
+            if node is not None and node.share_partitions.get(partition := SharePartition(*key))
+        }
+
+    def _lock_ms(self, broker: int, group: str) -> int | None:
+        """How long a broker's metadata say that the locks of a share group last."""
+        node = self._processes[broker].last_broker
+        if node is None:
+            return None
+        config = node.config
+        own = node.image.configs.get((GROUP_RESOURCE, group), {}).get(_LOCK_MS)
+        if own is None:
+            return config.group_share_record_lock_duration_ms
+        least_ms = config.group_share_min_record_lock_duration_ms
+        return min(max(int(own), least_ms), config.group_share_max_record_lock_duration_ms)
 
     def _check_shared_reads(self, reply: Reply, now_ms: int) -> None:
         """Check what a group gets that had read_committed all the time."""

@@ -235,8 +235,8 @@ def _share_text(
             if not member:
                 late = f"{fact.at_ms - fact.until_ms} ms after the end of its lock"
                 return f"offset {fact.offset} is still acquired, {late}"
-            left = f"{fact.until_ms - fact.at_ms} ms before the end of its lock"
-            return f"{member} could not acknowledge offset {fact.offset}, {left}"
+            left = f"{fact.until_ms - fact.at_ms} ms before its end"
+            return f"{member} lost its lock on offset {fact.offset}, {left}"
         case f.NotAsked():
             return f"{fact.member} got offset {fact.offset} of a partition that it does not fetch"
         case f.NotLoaded():

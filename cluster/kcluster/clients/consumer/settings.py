@@ -28,6 +28,11 @@ CONSUMER: Final = "consumer"
 STREAMS: Final = "streams"
 """Of Kafka Streams (KIP-1071)."""
 GROUP_PROTOCOLS: Final = (CLASSIC, CONSUMER, STREAMS)
+IMPLICIT: Final = "implicit"
+EXPLICIT: Final = "explicit"
+ACKNOWLEDGEMENT_MODES: Final = (IMPLICIT, EXPLICIT)
+"""Of share consumers (KIP-932).  Explicit: the application acknowledges each record by itself, and
+waits for the answer."""
 MAX_IN_FLIGHT: Final = 100
 """ConsumerUtils.CONSUMER_MAX_INFLIGHT_REQUESTS_PER_CONNECTION."""
 
@@ -53,6 +58,7 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     client_rack: str = ""
     partition_assignment_strategy: str = f"{RANGE},{COOPERATIVE_STICKY}"
     default_api_timeout_ms: int = 60_000
+    share_acknowledgement_mode: str = IMPLICIT
 
     @property
     def assignors(self) -> tuple[str, ...]:
@@ -77,6 +83,7 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
             ("auto_offset_reset", RESET_POLICIES),
             ("isolation_level", ISOLATION_LEVELS),
             ("group_protocol", GROUP_PROTOCOLS),
+            ("share_acknowledgement_mode", ACKNOWLEDGEMENT_MODES),
         ):
             if getattr(self, field) not in known:
                 problems.append(f"{field}: {getattr(self, field)} is not one of {', '.join(known)}")
