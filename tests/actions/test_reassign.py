@@ -15,8 +15,8 @@ steps:
 """
 
 
-def play(*steps: str) -> RunResult:
-    return run_scenario(Scenario.parse(HEAD + "".join(f"  - {x}\n" for x in steps)), "virtual")
+def play(*steps: str, head: str = HEAD) -> RunResult:
+    return run_scenario(Scenario.parse(head + "".join(f"  - {x}\n" for x in steps)), "virtual")
 
 
 def moves(result: RunResult) -> list[tuple[str, tuple[int, ...]]]:
@@ -50,4 +50,31 @@ def test_reassign__is_not_cancelled_while_most_of_the_old_replicas_are_out_of_sy
         "{at: 11s, reassign: {partition: orders-0, to: [1, 4, 2]}, for: 2s}",
     )
     assert "ReassignmentCancelled" not in [name for name, _ in moves(result)]
+    assert not result.failures
+
+
+def test_cancel__of_a_move_in_progress() -> None:
+    result = play(
+        "{at: 1s, isolate: {nodes: 4, others: 1}, for: 6s}",
+        "{at: 2s, reassign: {partition: orders-0, to: [1, 2, 4]}}",
+        "{at: 3s, cancel_reassignment: orders-0}",
+    )
+    assert moves(result) == [
+        ("ReassignmentStarted", (1, 2, 4)),
+        ("ReassignmentCancelled", (1, 2, 3)),
+    ]
+    assert not result.failures
+
+
+def test_cancel__that_kafka_refuses_changes_nothing() -> None:
+    """Of the replicas before the move none is in sync; and then it has ended."""
+    result = play(
+        "{at: 1s, isolate: {nodes: 4, others: '1, 2, 3'}, for: 13s}",
+        "{at: 2s, reassign: {partition: orders-0, to: [3, 4]}}",
+        "{at: 3s, kill: '1, 2', for: 13s}",
+        "{at: 13s, cancel_reassignment: orders-0}",
+        "{at: 19s, cancel_reassignment: orders-0}",
+        head=HEAD.replace("[[1, 2, 3]]", "[[1, 2]]"),
+    )
+    assert moves(result) == [("ReassignmentStarted", (3, 4))]
     assert not result.failures

@@ -22,7 +22,7 @@ from kcluster.config.files.fields import ListOf, Whole, text
 from kcluster.config.kafka.client_quotas import CLIENT_ID
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.events.brokers import BrokerFenced, BrokerRegistered
-from kcluster.events.partitions import ReassignmentStarted, RecordsDeleted
+from kcluster.events.partitions import ReassignmentCancelled, ReassignmentStarted, RecordsDeleted
 from kcluster.events.reasons import Fencing
 from kcluster.events.topics import (
     ConfigChanged,
@@ -202,6 +202,29 @@ class Reassign(Action, frozen=True):
     @classmethod
     def record(cls, event: ReassignmentStarted, recording: Recording) -> None:
         recording.add(cls((event.topic, event.partition), these(event.replicas)), event)
+
+
+@action("cancel_reassignment", short="partition", example="cancel_reassignment: orders-0")
+class CancelReassignment(Action, frozen=True):
+    """Cancel the move of a partition, as kafka-reassign-partitions does.  Nothing happens if the
+    partition does not move, or if Kafka refuses: when none of the replicas before the move is in
+    sync, and no unclean leader is allowed."""
+
+    IS_FAULT = False
+    partition: Annotated[PartitionName, PARTITION, "The partition that moves."]
+
+    def do(self, stage: Stage) -> None:
+        topic, number = self.partition
+        stage.verbs.partition(topic, number)
+        ended: list[str] = []
+        stage.verbs.admin.reassign(topic, number, None, ended.append)
+        stage.is_over_when(lambda: bool(ended))
+
+    RECORDED_FROM = (ReassignmentCancelled,)
+
+    @classmethod
+    def record(cls, event: ReassignmentCancelled, recording: Recording) -> None:
+        recording.add(cls((event.topic, event.partition)), event)
 
 
 @action("set_config", example="set_config: {topics: orders, config: {min.insync.replicas: 2}}")
