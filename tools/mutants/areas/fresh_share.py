@@ -27,7 +27,7 @@ MUTATIONS: Final = (
             "        self._await_locks(self.window.next_deadline_ms)\n        if expired:\n",
             "        if expired:\n",
         ),
-        on="share share_moves share_writes",
+        on="share_admin",
     ),
     mutation(
         "split_lock_has_no_deadline",
@@ -38,7 +38,7 @@ MUTATIONS: Final = (
             "        self.last_offset = offset - 1\n",
             "            self.member_id,\n        )\n        self.last_offset = offset - 1\n",
         ),
-        on="share share_moves",
+        on="share_admin",
     ),
     mutation(
         "start_moves_past_gap",
@@ -49,7 +49,7 @@ MUTATIONS: Final = (
             "                next_offset = min(next_offset, self.gap_start_offset)\n",
             "",
         ),
-        on="share share_moves",
+        on="share_admin",
     ),
     mutation(
         "following_write_replaced",
@@ -80,7 +80,7 @@ MUTATIONS: Final = (
             "        self._redundant_before = min(self._snapshots.values())\n",
             "        self._redundant_before = max(self._snapshots.values())\n",
         ),
-        on="share share_committed share_moves",
+        on="share_admin",
     ),
     mutation(
         "cold_snapshot_drops_batches",
@@ -91,7 +91,7 @@ MUTATIONS: Final = (
             "replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms,"
             " batches=()),\n",
         ),
-        on="share share_committed share_moves",
+        on="share_admin",
     ),
     mutation(
         "share_session_forgets_nothing",
@@ -101,7 +101,7 @@ MUTATIONS: Final = (
             "        self.partitions.pop(key, None)\n        self.unanswered.pop(key, None)\n",
             "        self.unanswered.pop(key, None)\n",
         ),
-        on="share",
+        on="share_admin",
     ),
     mutation(
         "dropped_with_any_session",
@@ -112,7 +112,7 @@ MUTATIONS: Final = (
             "                self.share_partitions.remove_group(session.group_id)\n",
             "            self.share_partitions.remove_group(session.group_id)\n",
         ),
-        on="share share_moves",
+        on="share_admin",
     ),
     mutation(
         "max_records_per_partition",
@@ -122,7 +122,7 @@ MUTATIONS: Final = (
             "            left -= sum(some.last_offset - some.first_offset + 1 for some in acquired)\n",
             "",
         ),
-        on="share",
+        on="share_admin",
     ),
     mutation(
         "record_locks_per_fetch",
@@ -133,7 +133,7 @@ MUTATIONS: Final = (
             " limits.record_locks - window.in_flight_records)\n",
             "    max_records = acquirer.max_records\n",
         ),
-        on="share",
+        on="share_admin",
     ),
     mutation(
         "share_configs_cached",
@@ -143,7 +143,7 @@ MUTATIONS: Final = (
             "            self._known_at = image_offset\n            self._known = {}\n",
             "            self._known_at = image_offset\n",
         ),
-        on="share",
+        on="share_admin",
     ),
     mutation(
         "share_latest_is_log_end",
@@ -153,7 +153,7 @@ MUTATIONS: Final = (
             "            return replica.high_watermark\n        try:\n",
             "            return log.log_end_offset\n        try:\n",
         ),
-        on="share share_moves",
+        on="share_admin",
     ),
     mutation(
         "kafka19204_initialize_not_retried",
@@ -163,7 +163,7 @@ MUTATIONS: Final = (
             "        return states.missing(self.broker.image, names, retries)\n",
             "        return states.missing(self.broker.image, names, retries=False)\n",
         ),
-        on="share share_moves",
+        on="share_admin",
     ),
     mutation(
         "grown_partitions_unassigned",
@@ -173,7 +173,7 @@ MUTATIONS: Final = (
             "            and assigned.get(topic_id, set()) != one.partitions\n",
             "            and not assigned.get(topic_id)\n",
         ),
-        on="share admin",
+        on="share_admin",
     ),
     mutation(
         "sharing_rounded_down",
@@ -183,7 +183,7 @@ MUTATIONS: Final = (
             "    sharing = ceil(len(members) / len(partitions)) if partitions else 0\n",
             "    sharing = max(1, len(members) // len(partitions)) if partitions else 0\n",
         ),
-        on="share share_moves",
+        on="share_admin",
     ),
     # ------------------------------------------------------------------------- compaction
     mutation(
@@ -204,7 +204,7 @@ MUTATIONS: Final = (
             "next_base > first_dirty and segment.largest_timestamp > now_ms - lag_ms:\n",
             "next_base > first_dirty and segment.created_ms > now_ms - lag_ms:\n",
         ),
-        on="compaction cleaned",
+        on="compaction_lag",
     ),
     # ------------------------------------------------- partitions that move, topics, disks
     mutation(
@@ -225,7 +225,7 @@ MUTATIONS: Final = (
             "        if not back.clean and not self._partitions.unclean_allowed(topic):\n",
             "        if not back.isr and not self._partitions.unclean_allowed(topic):\n",
         ),
-        on="moves resized",
+        on="cancelled",
     ),
     mutation(
         "recreated_topic_has_old_configs",
