@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kcluster.broker.coordinator.share.assignor import assign_simply
 from kcluster.broker.coordinator.share.group import ShareGroup
@@ -14,6 +15,7 @@ from kcluster.broker.coordinator.share_state import share_states
 from kcluster.broker.coordinator.share_state.share_state_shard import ShareStateShard
 from kcluster.broker.coordinator.share_state.state import SharePartition, StateBatch, combine
 from kcluster.broker.handlers.share import share_fetch
+from kcluster.broker.share import acquisition
 from kcluster.broker.share.acquisition import Acquirer
 from kcluster.broker.share.sessions import ShareSession, ShareSessions
 from kcluster.broker.share.share_partition import ShareLeader
@@ -217,3 +219,35 @@ def test_lock__that_goes_with_the_connection_of_another_member(
     assert run(ONE_LEAVES).passed
     monkeypatch.setattr(ShareSessions, "has_group", lambda *_: False)
     assert "lock-lost" in names(run(ONE_LEAVES))
+
+
+TOO_MANY = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  config: {group.share.partition.max.record.locks: 100}
+workload:
+  producers: {topic: orders, rate: 60/s, stop: 12s}
+  consumers:
+    topics: orders
+    name: packer
+    group: packing
+    members: 2
+    share: true
+    config: {max.poll.records: 40}
+duration: 13s
+steps:
+  - {at: 8s, isolate: {nodes: packer-1}, for: 4s}
+"""
+"""One member holds its records for all the time, so the start offset stays before them."""
+
+
+def test_lock__of_more_records_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(TOO_MANY).passed
+
+    def acquire(window: Any, acquirer: Any, limits: Any, *rest: Any) -> Any:
+        return acquisition.acquire(window, acquirer, replace(limits, record_locks=9_000), *rest)
+
+    monkeypatch.setattr(f"{ShareLeader.__module__}.acquire", acquire)
+    monkeypatch.setattr(InFlightWindow, "can_acquire", lambda *_: True)
+    assert names(run(TOO_MANY)) == {"share-over-locks"}

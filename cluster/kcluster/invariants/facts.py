@@ -40,6 +40,7 @@ class Measure(StrEnum):
     MIN_ISR = "min.insync.replicas"
     RECORDS = "records"
     MAX_RECORDS = "max_records"
+    MAX_LOCKS = "share.partition.max.record.locks"
     LOCK_MS = "lock duration"
 
 

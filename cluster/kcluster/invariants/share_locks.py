@@ -1,11 +1,13 @@
-"""Acquisition locks that do not end.
+"""Acquisition locks that do not end, or are too many.
 
-Owns: the time at which a lock of a share partition must have ended, and each that has not.  Never:
-ends one (broker/share/window.py does), knows a member's requests (shares.py does).  Kafka:
-SharePartition.AcquisitionLockTimerTask; KIP-932.
+Owns: the time at which a lock of a share partition must have ended, and each that has not; the
+number of records that may be in flight.  Never: ends a lock (broker/share/window.py does), knows a
+member's requests (shares.py does).  Kafka: SharePartition.AcquisitionLockTimerTask,
+share.partition.max.record.locks; KIP-932.
 
 A leader that runs takes records back when their lock ends.  One that was paused, or has just begun,
-gets its time anew.
+gets its time anew.  A batch of the log is not divided, so the last one in flight may exceed the
+limit, but none that comes after it is acquired.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.share.in_flight import ACQUIRED
 from kcluster.broker.share.share_partition import ShareLeader
 from kcluster.deaths import ProcessState
-from kcluster.invariants.facts import Locked
+from kcluster.invariants.facts import Locked, Measure, Observed, OutOfBounds
+from kcluster.invariants.promises import BrokenPromise
 from kcluster.runtime.process import Process
-from kcluster.timers import NEVER_MS
 
 LOCK_SLACK_MS: Final = 1_000
 """The time by which a timer may be late: a pause between two looks delays it, too."""
@@ -30,15 +32,17 @@ _Lock = tuple[int, int, SharePartition]
 class OverdueLocks:
     """The locks at all leaders of one run.  `look` is called from time to time."""
 
-    def __init__(self, processes: Mapping[int, Process]) -> None:
+    def __init__(self, processes: Mapping[int, Process], reconfigured: Mapping[str, None]) -> None:
         self._processes = processes
+        self._reconfigured = reconfigured
+        """The groups whose limit may have been another one when their records were acquired."""
         self._up_since: dict[tuple[int, int], int] = {}
         """The time of the first look since which each life of a broker was never seen paused."""
         self._found: dict[_Lock, None] = {}
 
-    def look(self, now_ms: int, slack_ms: int) -> Iterator[tuple[int, str, Locked]]:
-        """The locks that should have ended, each share partition once, as (broker, subject, what
-        was observed)."""
+    def look(self, now_ms: int, slack_ms: int) -> Iterator[tuple[int, BrokenPromise]]:
+        """The locks that should have ended, and the share partitions with too many records in
+        flight, each share partition once, with their broker."""
         before, self._up_since = self._up_since, {}
         for broker, process in self._processes.items():
             node = process.broker
@@ -48,12 +52,36 @@ class OverdueLocks:
             up_since_ms = self._up_since[life] = before.get(life, now_ms)
             for key, is_loading in node.share_partitions.in_motion():
                 leader = None if is_loading else node.share_partitions.get(key)
-                until_ms = NEVER_MS if leader is None else leader.window.next_deadline_ms
-                is_late = max(until_ms, up_since_ms) + slack_ms < now_ms
-                if leader is not None and is_late and (*life, key) not in self._found:
+                if leader is None or (*life, key) in self._found:
+                    continue
+                found = None
+                if up_since_ms + slack_ms < now_ms:
+                    found = _overdue(leader, now_ms, slack_ms)
+                if found is None and key.group_id not in self._reconfigured:
+                    found = _too_many(leader)
+                if found is not None:
                     self._found[*life, key] = None
-                    subject = f"group {key.group_id}, partition {key.partition}"
-                    yield broker, subject, Locked(_first(leader, until_ms), until_ms, now_ms)
+                    name, fact = found
+                    yield broker, (name, f"group {key.group_id}, partition {key.partition}", fact)
+
+
+def _overdue(leader: ShareLeader, now_ms: int, slack_ms: int) -> tuple[str, Observed] | None:
+    until_ms = leader.window.next_deadline_ms
+    if until_ms + slack_ms >= now_ms:
+        return None
+    return "lock-overdue", Locked(_first(leader, until_ms), until_ms, now_ms)
+
+
+def _too_many(leader: ShareLeader) -> tuple[str, Observed] | None:
+    window, limit = leader.window, leader.limits.record_locks
+    if window.in_flight_records <= limit:
+        return None
+    last = leader.replica.log.batches_from(window.end_offset)
+    count = last[0].base_offset - window.start_offset if last else 0
+    if count < limit:
+        return None
+    many = OutOfBounds(Measure.RECORDS, window.in_flight_records, Measure.MAX_LOCKS, limit)
+    return "share-over-locks", many
 
 
 def _first(leader: ShareLeader, until_ms: int) -> int:

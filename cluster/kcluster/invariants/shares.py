@@ -153,13 +153,13 @@ class SharePromises:
         self._losses: dict[tuple[int, str, int], _Loss | None] = {}
         """The last loss of each partition by each broker that has loaded its state."""
         self._answers = ShareAnswers()
-        self._reconfigured: dict[str, None] = {}
+        self.reconfigured: dict[str, None] = {}
         """The groups with new configs: each broker learns of them at another time, so how long
         its locks last is not known."""
 
     def on_configured(self, group: str) -> None:
         """Record that a group has new configs, such as share.record.lock.duration.ms."""
-        self._reconfigured[group] = None
+        self.reconfigured[group] = None
 
     def forget(self) -> None:
         """Forget what was stored, because a disk has lost records."""
@@ -303,7 +303,7 @@ class SharePromises:
                 key = (group, topic.topic_id, row.partition_index)
                 held, led = self._holds.get(key, {}), led_by(broker, *key[1:])
                 own = _all_held(held, row.acknowledgement_batches, request.connection_id)
-                if led and own and group not in self._reconfigured:
+                if led and own and group not in self.reconfigured:
                     offset, until_ms = min(own), min(one.until_ms for one in own.values())
                     if all(_is_valid(one, broker, led, at, now_ms) for at, one in own.items()):
                         lost = Locked(offset, until_ms, now_ms, member)

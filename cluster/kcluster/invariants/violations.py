@@ -96,6 +96,8 @@ VIOLATIONS: Final = {
     " passes records over",
     "share-unasked": "a member of a share group got records of a partition that it did not fetch",
     "share-idle": "a member of a share group was assigned no partition, though others were",
+    "share-over-locks": "a share partition has more records in flight than"
+    " share.partition.max.record.locks",
     "share-over-limit": "a member of a share group got more records than it asked for",
     "read-aborted": "a share group with read_committed got a record of an aborted transaction",
     "fenced-alone": "a transactional producer was fenced, though no other took its place",

@@ -124,7 +124,8 @@ class Watch:
         """The share partitions that this step must not forget, as it ends one connection alone."""
         self._loaded: list[SharePartitionLoaded] = []
         """The share partitions that were loaded in this step."""
-        self._locks = OverdueLocks(dispatcher.processes)
+        reconfigured = self.invariants.shares.reconfigured
+        self._locks = OverdueLocks(dispatcher.processes, reconfigured)
         self._idle = IdleMembers(dispatcher.processes)
         self._stalls = Stalls(dispatcher)
         self._stalls_at_ms = LOOK_EVERY_MS
@@ -391,9 +392,7 @@ class Watch:
         """Look for stalls, overdue transactions and locks, idle members of share groups, and silent
         brokers; called from time to time, between two steps."""
         slack_ms = max(LOCK_SLACK_MS, self.invariants.memberships.slack_ms)
-        for broker, subject, late in self._locks.look(now_ms, slack_ms):
-            self.invariants.report_promise(now_ms, ("lock-overdue", subject, late), broker)
-        for broker, broken in self._idle.look():
+        for broker, broken in (*self._locks.look(now_ms, slack_ms), *self._idle.look()):
             self.invariants.report_promise(now_ms, broken, broker)
         process = self._processes[CONTROLLER_ID]
         controller = process.last_controller

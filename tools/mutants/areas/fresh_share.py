@@ -194,7 +194,7 @@ MUTATIONS: Final = (
             "            last.max_timestamp = max(last.max_timestamp, segment.max_timestamp)\n",
             "",
         ),
-        on="compaction cleaned",
+        on="compaction cleaned compaction_lag",
     ),
     mutation(
         "compaction_lag_of_first_record",
