@@ -167,6 +167,8 @@ class SharedRecord(Struct):
     """The step of the ledger at which the record's acknowledgement was answered."""
     error: str = ""
     """Kafka's name of the error with which the acknowledgement was refused."""
+    lock_ms: int = -1
+    """How long the leader said that it keeps the record for the member; -1 if it is not known."""
 
     @property
     def may_be_acknowledged(self) -> bool:

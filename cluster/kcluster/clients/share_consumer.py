@@ -402,7 +402,8 @@ class ShareConsumer(ClientBase):
                 refusal = data.acknowledge_error_code if is_fetch else data.error_code
                 self._settle(acks.pop(key, []), error_of(refusal), request.api_key, key, now_ms)
                 if is_fetch:
-                    has_any = self._take(asked, key, data, now_ms) or has_any
+                    lock_ms = request.response.acquisition_lock_timeout_ms
+                    has_any = self._take(asked, key, data, lock_ms, now_ms) or has_any
         for key, deliveries in acks.items():
             self._settle(deliveries, ErrorCode.NONE, request.api_key, key, now_ms)
         if not has_any:
@@ -425,7 +426,9 @@ class ShareConsumer(ClientBase):
             delivery.error = error.name if error else ""
             self.active_ms = now_ms
 
-    def _take(self, asked: _AskContext, key: Partition, data: Any, now_ms: int) -> bool:
+    def _take(
+        self, asked: _AskContext, key: Partition, data: Any, lock_ms: int, now_ms: int
+    ) -> bool:
         """Deliver acquired records to the application.  Returns whether there were any."""
         session = asked.session
         error = error_of(data.error_code)
@@ -457,7 +460,7 @@ class ShareConsumer(ClientBase):
                 if record.offset in counts and record.offset not in seen:
                     seen[record.offset] = None
                     value = record_name(record)
-                    self._deliver(asked, key, record.offset, value, counts, now_ms)
+                    self._deliver(asked, key, record.offset, value, counts, lock_ms, now_ms)
         # DIFFERS: offsets without a readable record are accepted; Kafka's client sends gaps for
         # offsets without a record, and rejects records that it cannot read.
         for offset in counts:
@@ -473,6 +476,7 @@ class ShareConsumer(ClientBase):
         offset: int,
         value: bytes | None,
         counts: dict[int, int],
+        lock_ms: int,
         now_ms: int,
     ) -> None:
         self._delivered += 1
@@ -490,6 +494,7 @@ class ShareConsumer(ClientBase):
             broker=asked.broker,
             asked_ms=asked.at_ms,
             asked=asked.step,
+            lock_ms=lock_ms,
         )
         self.ledger.deliveries.append(delivery)
         asked.session.acks.setdefault(key, []).append(delivery)

@@ -314,6 +314,14 @@ def test_shares__an_acceptance_after_its_lock_may_get_no_error() -> None:
     assert found_in(first, second, lock_ms=2_000) == []
 
 
+def test_shares__a_group_may_have_shorter_locks_than_its_brokers() -> None:
+    first, second = delivered("a", 1, step=1), delivered("b", 2, step=1_010)
+    first.ended = first.ended_ms = 1_020
+    assert found_in(first, second, lock_ms=2_000) == [BOTH_ACCEPTED]
+    second.lock_ms = 1_000
+    assert found_in(first, second, lock_ms=2_000) == []
+
+
 def test_shares__a_leader_that_came_back_may_accept_without_an_error() -> None:
     first, second = delivered("a", 1, step=10), delivered("b", 1, step=40, broker=2)
     first.ended = first.ended_ms = 60

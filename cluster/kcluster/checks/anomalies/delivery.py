@@ -23,7 +23,13 @@ class Leaderships:
         self._loads: dict[tuple[str, Partition], list[ShareLeadership]] = {}
         for one in ledger.share_leaderships:
             self._loads.setdefault((one.group, one.partition), []).append(one)
-        self._lock_ms = ledger.lock_duration_ms
+        self._lock_ms: dict[str, int] = {}
+        """The shortest lock that members of a group were told of.  Its configs may have changed
+        between a delivery and its answer."""
+        for each in ledger.deliveries:
+            shortest_ms = self._lock_ms.get(each.group, ledger.lock_duration_ms)
+            told_ms = each.lock_ms if each.lock_ms >= 0 else shortest_ms
+            self._lock_ms[each.group] = min(shortest_ms, told_ms)
 
     def at_least(self, delivery: SharedRecord) -> int:
         """The epoch of the delivery, or an older one; -1 if unknown."""
@@ -41,7 +47,7 @@ class Leaderships:
             delivery.is_acknowledged
             and self.at_least(delivery) == self.at_most(delivery)
             and (
-                delivery.ended_ms - delivery.asked_ms < self._lock_ms
+                delivery.ended_ms - delivery.asked_ms < self._lock_ms[delivery.group]
                 or sum(one.broker == delivery.broker for one in every) == 1
             )
         )

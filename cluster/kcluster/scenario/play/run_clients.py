@@ -189,7 +189,7 @@ class RunClients:
                 yield facts.SharerWaits(reader=consumer.name)
         yield from self._unassigned(present)
         last_ms = max(self._shared_ms, *(consumer.active_ms for consumer in present))
-        lock_ms = self._stage.ledger.lock_duration_ms if self._stage.may_await_locks else 0
+        lock_ms = self._longest_lock_ms() if self._stage.may_await_locks else 0
         is_over = now_ms - last_ms >= SHARE_CALM_MS + lock_ms
         for key, is_loading in self._stage.shared_in_motion():
             if is_loading:
@@ -197,6 +197,12 @@ class RunClients:
                 yield facts.ShareLoads(group=key.group_id, number=key.partition)
             elif not is_over:
                 yield facts.ShareInFlight(group=key.group_id, number=key.partition)
+
+    def _longest_lock_ms(self) -> int:
+        """The longest lock by the configs of brokers, and by those of the groups, as members were
+        told of them."""
+        ledger = self._stage.ledger
+        return max([ledger.lock_duration_ms, *(one.lock_ms for one in ledger.deliveries)])
 
     def _present_sharing(self) -> list[ShareConsumer]:
         """The share consumers whose processes run."""
