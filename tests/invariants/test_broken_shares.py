@@ -17,6 +17,7 @@ from kcluster.broker.coordinator.share_state.state import SharePartition, StateB
 from kcluster.broker.handlers.share import share_fetch
 from kcluster.broker.share import acquisition
 from kcluster.broker.share.acquisition import Acquirer
+from kcluster.broker.share.in_flight import AVAILABLE, InFlightRun
 from kcluster.broker.share.sessions import ShareSession, ShareSessions
 from kcluster.broker.share.share_partition import ShareLeader
 from kcluster.broker.share.window import AcknowledgeOutcome, InFlightWindow
@@ -251,3 +252,11 @@ def test_lock__of_more_records_than_the_limit(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(f"{ShareLeader.__module__}.acquire", acquire)
     monkeypatch.setattr(InFlightWindow, "can_acquire", lambda *_: True)
     assert names(run(TOO_MANY)) == {"share-over-locks"}
+
+
+def test_start_offset__that_passes_what_a_member_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_settled(run: InFlightRun) -> bool:
+        return run.state is not AVAILABLE and run.transition is None
+
+    monkeypatch.setattr(InFlightRun, "is_settled", property(is_settled))
+    assert "share-passed-over" in names(run(SNAPSHOTS))

@@ -17,7 +17,7 @@ from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches
 
 PARTITION = SharePartition("packing", bytes(16), 0)
-AVAILABLE, ACKNOWLEDGED = 0, 2
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 NAME = "partition 0 of share group packing"
 
 
@@ -157,3 +157,17 @@ def test_log__it_begins_at_the_oldest_last_snapshot() -> None:
     assert list(coordinator.replayed.pruned(3)) == [StatePruned("packing", 1, 1, 3)]
     coordinator.log(SnapshotRecord(other, None))
     assert list(coordinator.replayed.pruned(3)) == []
+
+
+def test_start_offset__it_passes_what_was_settled() -> None:
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, led(5)))
+    coordinator.update(-1, StateBatch(5, 6, ACKNOWLEDGED, 2), StateBatch(8, 9, AVAILABLE, 1))
+    coordinator.update(8, StateBatch(7, 8, ARCHIVED, 1))
+    assert coordinator.replayed.passed_over() == []
+    coordinator.update(10, StateBatch(8, 8, ACKNOWLEDGED, 1))
+    assert coordinator.replayed.passed_over() == [(PARTITION, [9])]
+    coordinator.log(SnapshotRecord(PARTITION, led(12)))
+    assert coordinator.replayed.passed_over() == [(PARTITION, [10, 11])]
+    coordinator.log(SnapshotRecord(PARTITION, state(20)))  # an initialization
+    assert coordinator.replayed.passed_over() == []

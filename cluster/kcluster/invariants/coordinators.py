@@ -7,16 +7,17 @@ Kafka: no counterpart; a coordinator's memory is its log, replayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.share_state.share_state_shard import ShareStateShard
 from kcluster.broker.coordinator.share_state.share_states import FIRST_WITHOUT_MISSING_EPOCHS
+from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.transactions.transaction import COMPLETE_ABORT, COMPLETE_COMMIT
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
-from kcluster.invariants.facts import Observed, OtherwiseEnded, UnstableRead
-from kcluster.invariants.observed import ObservedPartition
+from kcluster.invariants.facts import Observed, OtherwiseEnded, PassedOver, UnstableRead
+from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTransactions
 from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.invariants.rules import Problem, is_behind_unclean
@@ -28,10 +29,15 @@ Shard = TransactionShard | GroupShard | ShareStateShard
 
 
 class Coordinators:
-    """The coordinators of one cluster.  `decisions`: by the committed records of them all."""
+    """The coordinators of one cluster.  `decisions`: by the committed records of them all;
+    `partitions`: the observed partitions, a live value."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: Mapping[PartitionKey, ObservedPartition]) -> None:
         self.decisions = Decisions()
+        self._partitions = partitions
+        self.archived: dict[tuple[str, str, int], None] = {}
+        """(group, topic, partition) of which locks that ended have archived records: that takes
+        effect even if it cannot be stored."""
         self._differing: dict[Observed, None] = {}
         """What was found already."""
 
@@ -58,6 +64,8 @@ class Coordinators:
             if held.broker.release.number >= FIRST_WITHOUT_MISSING_EPOCHS:
                 yield from (("share-state-back", one) for one in went_back)
             yield from (("share-state-back", one) for one in replayed.progress_taken_back())
+            for of, offsets in replayed.passed_over():
+                yield from self._passed_over(of, offsets)
             for pruned in replayed.pruned(replica.log.log_start_offset):
                 if pruned not in self._differing:
                     self._differing[pruned] = None
@@ -67,6 +75,25 @@ class Coordinators:
             if differs not in self._differing:
                 self._differing[differs] = None
                 yield "coordinator-differs", differs
+
+    def _passed_over(self, of: SharePartition, offsets: list[int]) -> Iterator[Problem]:
+        """The first of these offsets at which the log has a record.  Records of transactions may be
+        aborted, and what the log has lost need not be settled."""
+        observed = self._partitions.get((of.topic_id, of.partition))
+        if observed is None or observed.unclean_epoch >= 0 or observed.lost:
+            return
+        if (of.group_id, observed.topic, of.partition) in self.archived:
+            return
+        logs = [replica.log for replica in observed.replicas.values()]
+        start = max((log.log_start_offset for log in logs), default=0)
+        for offset in offsets:
+            for log in logs:
+                batch = next(iter(log.batches_from(offset)), None)
+                if batch is None or offset < max(start, batch.base_offset):
+                    continue
+                if not batch.is_control and not batch.is_transactional:
+                    yield "share-passed-over", PassedOver(of.group_id, of.partition, offset)
+                    return
 
     def otherwise_ended(self, body: m.EndTxnRequest) -> OtherwiseEnded | None:
         """What a coordinator has decided in place of the end that it confirms; None if it is that

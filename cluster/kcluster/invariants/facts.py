@@ -329,6 +329,14 @@ class StatePruned(Observed, frozen=True):
     log_start: int
 
 
+class PassedOver(Observed, frozen=True):
+    """The start offset of a share partition has passed a record that was not settled."""
+
+    group: str
+    partition: int
+    offset: int
+
+
 class Idle(Observed, frozen=True):
     """A member of a share group that has no partition, by the target of an epoch."""
 

@@ -22,7 +22,7 @@ from kcluster.contract import Note, NoteId, PeerResponse, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
 from kcluster.events.partitions import BecameFollower, LeaderChange, LeaderElected
-from kcluster.events.share_groups import SharePartitionLoaded
+from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
 from kcluster.events.topics import ConfigChanged, TopicDeleted
 from kcluster.events.transactions import TransactionEvent
 from kcluster.invariants import compacted, decisions
@@ -119,7 +119,7 @@ class Invariants:
         self.forbidden_elections: dict[NoteId, None] = {}
         """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
-        self.coordinators = Coordinators()
+        self.coordinators = Coordinators(self.partitions)
         self.appended = ProducerRules(self.coordinators.decisions)
         self._of_producers: list[tuple[ObservedReplica, Batch]] = []
         """The batches of producers that were appended in this step."""
@@ -177,6 +177,10 @@ class Invariants:
         elif isinstance(event, SharePartitionLoaded):
             loaded = (event.broker, event.group, event.topic, event.partition)
             self.shares.on_loaded(*loaded)
+        elif isinstance(event, ShareLocksExpired):
+            if event.archived_records:
+                archived = (event.group, event.topic, event.partition)
+                self.coordinators.archived[archived] = None
         elif isinstance(event, ConfigChanged):
             self.shares.on_configured(event.resource)
         elif isinstance(event, BecameFollower):

@@ -1,8 +1,8 @@
 """The log of a share coordinator, replayed apart from it: the states of share partitions.
 
 Owns: what the committed records of __share_group_state say of each record in flight, where a
-coordinator's memory says something else, the records that take progress back, and the states that
-the log has lost at its beginning.  Never:
+coordinator's memory says something else, the records that take progress back, the offsets that a
+start offset passes unsettled, and the states that the log has lost at its beginning.  Never:
 uses the state of a coordinator, or its code that puts batches together, to build its own.  Kafka:
 ShareCoordinatorShard.replay, PersisterStateBatchCombiner.
 
@@ -15,7 +15,7 @@ state epoch shows, begins with none.  The log begins at the oldest of the last s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -30,12 +30,14 @@ from kcluster.broker.coordinator.share_state.state import (
     ShareState,
     StateBatch,
 )
+from kcluster.broker.share.in_flight import RecordState
 from kcluster.invariants.facts import HeldDiffers, Measure, Observed, StatePruned, WentBack
 from kcluster.invariants.replayed import ReplayedLog
 from kcluster.invariants.shares import MAX_HELD, NO_PROGRESS, Progress, progress_at
 from kcluster.protocol.records.batches import Batch
 
 T = TypeVar("T")
+_SETTLED: Final = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class LoggedState(Struct):
@@ -59,6 +61,7 @@ class ReplayedShares(ReplayedLog):
         """The share partitions with records since the last comparison, and the offsets in these."""
         self._went_back: list[WentBack] = []
         self._taken_back: list[WentBack] = []
+        self._passed: list[tuple[SharePartition, list[int]]] = []
 
     def _replay(self, batch: Batch) -> None:
         for offset, record in decode_states(batch):
@@ -67,6 +70,9 @@ class ReplayedShares(ReplayedLog):
     def _put(self, record: StateRecord, at_offset: int) -> None:
         changed = self._changed.setdefault(record.partition, {})
         state = self.states.get(record.partition)
+        passed = [] if state is None else _passed(state, record)
+        if passed:
+            self._passed.append((record.partition, passed))
         start = UNINITIALIZED if state is None else state.start_offset
         if isinstance(record, SnapshotRecord):
             before = self.states.pop(record.partition, None)
@@ -98,6 +104,7 @@ class ReplayedShares(ReplayedLog):
         self._changed = {}
         self._went_back = []
         self._taken_back = []
+        self._passed = []
 
     def start_offsets_back(self) -> list[WentBack]:
         """The updates since the last call that moved a start offset back."""
@@ -109,6 +116,12 @@ class ReplayedShares(ReplayedLog):
         state with some."""
         taken_back, self._taken_back = self._taken_back, []
         return taken_back
+
+    def passed_over(self) -> list[tuple[SharePartition, list[int]]]:
+        """The offsets that start offsets have passed since the last call although the log does not
+        say that their records were settled: there need not be any records."""
+        passed, self._passed = self._passed, []
+        return passed
 
     def pruned(self, log_start: int) -> Iterator[StatePruned]:
         """The states of which a log that starts there has no snapshot any more, so that the next
@@ -134,6 +147,32 @@ class ReplayedShares(ReplayedLog):
                 yield from _progress_differs(of, offsets, mine.batches, its)
 
 
+def _passed(before: LoggedState, record: StateRecord) -> list[int]:
+    """The offsets that a record's start offset passes without having been settled, in it or before
+    it.  An initialization begins where it is told to."""
+    if isinstance(record, SnapshotRecord):
+        if record.state is None or _is_new(before, record.state):
+            return []
+        start = record.state.start_offset
+    else:
+        start = record.start_offset
+    if not before.is_followed or before.start_offset < 0 or start - before.start_offset > MAX_HELD:
+        return []
+    return [
+        offset
+        for offset in range(before.start_offset, start)
+        if before.progress.get(offset, NO_PROGRESS)[1] not in _SETTLED
+        and progress_at(record.stored_batches, offset)[1] not in _SETTLED
+    ]
+
+
+def _is_new(before: LoggedState, new: ShareState) -> bool:
+    """Whether a snapshot may be an initialization: one with the same state epoch is of no
+    leader."""
+    is_cold = new.create_timestamp_ms != new.write_timestamp_ms
+    return new.state_epoch > before.state_epoch or not (is_cold or new.leader_epoch > 0)
+
+
 def _taken_back(before: LoggedState | None, new: ShareState) -> Iterator[WentBack]:
     """The first record of whose progress a snapshot has less than the log before it; and the first
     that a new initialization has kept."""
@@ -143,9 +182,7 @@ def _taken_back(before: LoggedState | None, new: ShareState) -> Iterator[WentBac
         if new.batches:
             yield WentBack(Measure.DELIVERIES, new.batches[0].delivery_count, 0)
         return
-    # An initialization with the same state epoch begins anew as well, and is of no leader.
-    is_cold = new.create_timestamp_ms != new.write_timestamp_ms
-    for offset, progress in before.progress.items() if is_cold or new.leader_epoch > 0 else ():
+    for offset, progress in () if _is_new(before, new) else before.progress.items():
         kept = progress_at(new.batches, offset)
         if offset >= new.start_offset and kept < progress:
             yield WentBack(Measure.DELIVERIES, progress[0], max(kept[0], 0))

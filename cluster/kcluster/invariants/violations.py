@@ -80,6 +80,8 @@ VIOLATIONS: Final = {
     " had read it",
     "share-state-back": "the stored state of a share partition went back, in its log, or in what a"
     " leader read",
+    "share-passed-over": "the start offset of a share partition passed a record that was not"
+    " settled, by the log of its state",
     "share-state-pruned": "a share coordinator has deleted the last snapshot of a state from its"
     " log",
     "foreign-ack": "an acknowledgement was accepted for a record that another member of the share"

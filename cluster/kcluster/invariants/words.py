@@ -49,7 +49,13 @@ def observed_text(fact: f.Observed) -> str:
             return _promise_text(fact)
         case f.FencedAlone() | f.GivenTwice():
             return _identity_text(fact)
-        case f.HeldDiffers() | f.OtherwiseEnded() | f.UnstableRead() | f.StatePruned():
+        case (
+            f.HeldDiffers()
+            | f.OtherwiseEnded()
+            | f.UnstableRead()
+            | f.StatePruned()
+            | f.PassedOver()
+        ):
             return _coordinator_text(fact)
         case f.ProducerWentBack() | f.MarkerStrays() | f.EarlyMarker() | f.UnverifiedBatch():
             return _appended_text(fact)
@@ -172,9 +178,12 @@ def _appended_text(
 
 
 def _coordinator_text(
-    fact: f.HeldDiffers | f.OtherwiseEnded | f.UnstableRead | f.StatePruned,
+    fact: f.HeldDiffers | f.OtherwiseEnded | f.UnstableRead | f.StatePruned | f.PassedOver,
 ) -> str:
     match fact:
+        case f.PassedOver():
+            which = f"group {fact.group}, partition {fact.partition}"
+            return f"the start offset of {which} has passed offset {fact.offset}, not settled"
         case f.StatePruned():
             snapshot = f"the snapshot of group {fact.group}, partition {fact.partition}"
             return f"{snapshot} was at {fact.snapshot_offset}, the log starts at {fact.log_start}"
