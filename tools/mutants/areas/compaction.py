@@ -170,6 +170,28 @@ MUTATIONS: Final = (
         on="compaction",
         expects="older-kept",
     ),
+    mutation(
+        "merged_segment_forgets_time",
+        "two cleaned segments that become one keep the largest timestamp of the first only",
+        Edit(
+            _COMPACTION,
+            "            last.max_timestamp = max(last.max_timestamp, segment.max_timestamp)\n",
+            "",
+        ),
+        on="compaction cleaned compaction_lag",
+        expects="segment-differs",
+    ),
+    mutation(
+        "compaction_lag_of_first_record",
+        "KIP-58: min.compaction.lag.ms counts from a segment's first record, not from its last",
+        Edit(
+            _COMPACTION,
+            "next_base > first_dirty and segment.largest_timestamp > now_ms - lag_ms:\n",
+            "next_base > first_dirty and segment.created_ms > now_ms - lag_ms:\n",
+        ),
+        on="compaction_lag",
+        expects="cleaned-too-young",
+    ),
     # ------------------------------------------------------------------- moving partitions
     mutation(
         "reassigned_too_early",
@@ -262,5 +284,40 @@ MUTATIONS: Final = (
         ),
         on="moves",
         expects="isr-not-replicas",
+    ),
+    mutation(
+        "fewer_replicas_needs_no_sync",
+        "KIP-455: a reassignment to fewer replicas ends before the remaining ones are in sync",
+        Edit(
+            _REASSIGNING,
+            "    needed = staying if len(adding) < len(leaving) else adding\n",
+            "    needed = adding\n",
+        ),
+        on="resized moves",
+        expects="reassigned-early",
+    ),
+    mutation(
+        "unclean_cancel_allowed",
+        "KIP-455: a reassignment whose original replicas are all out of sync may be cancelled",
+        Edit(
+            "controller/partitions/reassignments.py",
+            "        if not back.clean and not self._partitions.unclean_allowed(topic):\n",
+            "        if not back.isr and not self._partitions.unclean_allowed(topic):\n",
+        ),
+        on="cancelled",
+        expects="unclean-forbidden",
+    ),
+    mutation(
+        "replaced_disk_is_clean",
+        "KIP-966: a broker with a replaced disk registers as if it had stopped cleanly",
+        Edit(
+            "partition/disk.py",
+            "        self._preferred.clear()\n"
+            "        self.broker_epoch = -1\n"
+            "        self.clean_shutdown = False\n",
+            "        self._preferred.clear()\n",
+        ),
+        on="power moves",
+        expects="committed-lost lost-write",
     ),
 )

@@ -10,9 +10,12 @@ from typing import Final
 from tools.mutants.mutation import Edit, mutation
 
 _ACQUISITION: Final = "broker/share/acquisition.py"
+_FETCH: Final = "broker/handlers/share/share_fetch.py"
+_GROUP: Final = "broker/coordinator/share/group.py"
 _LEADER: Final = "broker/share/share_partition.py"
 _STATE: Final = "broker/coordinator/share_state/state.py"
 _STATES: Final = "broker/coordinator/share_state/share_states.py"
+_STATE_SHARD: Final = "broker/coordinator/share_state/share_state_shard.py"
 _WINDOW: Final = "broker/share/window.py"
 
 MUTATIONS: Final = (
@@ -236,5 +239,187 @@ MUTATIONS: Final = (
         ),
         on="share share_committed",
         expects="delivered-after-ack accepted-twice passed-over delivered-too-often",
+    ),
+    mutation(
+        "lock_timer_not_restarted",
+        "KIP-932: an acquisition lock's timer is not started again after it has fired",
+        Edit(
+            _LEADER,
+            "        self._await_locks(self.window.next_deadline_ms)\n        if expired:\n",
+            "        if expired:\n",
+        ),
+        on="share_admin",
+        expects="lock-overdue",
+    ),
+    mutation(
+        "split_lock_has_no_deadline",
+        "KIP-932: the second part of a batch that is split has no end of its lock",
+        Edit(
+            "broker/share/in_flight.py",
+            "            self.member_id,\n            self.lock_deadline_ms,\n        )\n"
+            "        self.last_offset = offset - 1\n",
+            "            self.member_id,\n        )\n        self.last_offset = offset - 1\n",
+        ),
+        on="share_admin",
+        expects="lock-lost lock-overdue acquired-twice",
+    ),
+    mutation(
+        "start_moves_past_gap",
+        "KAFKA-18494 in kind: the start offset moves past a gap that may have undelivered records",
+        Edit(
+            _WINDOW,
+            "            if self.may_have_gaps:\n"
+            "                next_offset = min(next_offset, self.gap_start_offset)\n",
+            "",
+        ),
+        on="share share_admin",
+        expects="share-passed-over passed-over",
+    ),
+    mutation(
+        "following_write_replaced",
+        "KIP-932: of the state writes that wait for an answer only the newest is sent",
+        Edit(
+            "broker/coordinator/share_state/remote_persister.py",
+            "            new.batches = before.batches + new.batches\n",
+            "",
+        ),
+        on="share_writes share share_moves",
+        expects="delivered-after-ack delivered-too-often accepted-twice share-passed-over",
+    ),
+    mutation(
+        "reset_keeps_batches",
+        "KIP-932: share offsets that were altered keep the records' old states",
+        Edit(
+            _STATES,
+            "            batches=(),\n            create_timestamp_ms=now_ms,\n",
+            "            batches=() if entry is None else entry.state.batches,\n"
+            "            create_timestamp_ms=now_ms,\n",
+        ),
+        on="share_admin",
+        expects="share-state-back",
+    ),
+    mutation(
+        "pruned_to_newest_snapshot",
+        "KIP-932: a share coordinator prunes its log up to the newest snapshot, not the oldest",
+        Edit(
+            _STATE_SHARD,
+            "        self._redundant_before = min(self._snapshots.values())\n",
+            "        self._redundant_before = max(self._snapshots.values())\n",
+        ),
+        on="share_admin",
+        expects="share-state-pruned coordinator-differs",
+    ),
+    mutation(
+        "cold_snapshot_drops_batches",
+        "KIP-932: a snapshot of a cold share partition has its start offset, but not its batches",
+        Edit(
+            _STATE_SHARD,
+            "replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms),\n",
+            "replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms,"
+            " batches=()),\n",
+        ),
+        on="share_admin",
+        expects="share-state-back",
+    ),
+    mutation(
+        "share_session_forgets_nothing",
+        "KIP-932: a share session keeps the partitions that its member has given up",
+        Edit(
+            "broker/share/sessions.py",
+            "        self.partitions.pop(key, None)\n        self.unanswered.pop(key, None)\n",
+            "        self.unanswered.pop(key, None)\n",
+        ),
+        on="share_admin",
+        expects="share-unasked",
+    ),
+    mutation(
+        "dropped_with_any_session",
+        "KIP-932: a share partition is dropped when any session of its group ends, not the last",
+        Edit(
+            "broker/node.py",
+            "            if not self.share_sessions.has_group(session.group_id):\n"
+            "                self.share_partitions.remove_group(session.group_id)\n",
+            "            self.share_partitions.remove_group(session.group_id)\n",
+        ),
+        on="share_admin",
+        expects="lock-lost",
+    ),
+    mutation(
+        "max_records_per_partition",
+        "KIP-1206 in kind: max_records limits each partition of a share fetch, not all together",
+        Edit(
+            _FETCH,
+            "            left -= sum(some.last_offset - some.first_offset + 1 for some in acquired)\n",
+            "",
+        ),
+        on="share_admin",
+        expects="share-over-limit",
+    ),
+    mutation(
+        "record_locks_per_fetch",
+        "KIP-932: share.partition.max.record.locks does not limit what one fetch acquires",
+        Edit(
+            _ACQUISITION,
+            "    max_records = min(acquirer.max_records,"
+            " limits.record_locks - window.in_flight_records)\n",
+            "    max_records = acquirer.max_records\n",
+        ),
+        on="share_admin",
+        expects="share-over-locks",
+    ),
+    mutation(
+        "share_configs_cached",
+        "KIP-932: a share-partition leader goes on with the group configs that it read first",
+        Edit(
+            "broker/share/configs.py",
+            "            self._known_at = image_offset\n            self._known = {}\n",
+            "            self._known_at = image_offset\n",
+        ),
+        on="share_admin",
+        expects="lock-differs",
+    ),
+    mutation(
+        "share_latest_is_log_end",
+        "KIP-932: a share group that begins at the latest offset begins above the high watermark",
+        Edit(
+            _LEADER,
+            "            return replica.high_watermark\n        try:\n",
+            "            return log.log_end_offset\n        try:\n",
+        ),
+        on="share_admin",
+        expects="share-start-uncommitted",
+    ),
+    mutation(
+        "kafka19204_initialize_not_retried",
+        "KAFKA-19204 in kind: a lost request to initialize share partitions is not sent again",
+        Edit(
+            _GROUP,
+            "        return states.missing(self.broker.image, names, retries)\n",
+            "        return states.missing(self.broker.image, names, retries=False)\n",
+        ),
+        on="share_admin",
+        expects="unsettled-group",
+    ),
+    mutation(
+        "grown_partitions_unassigned",
+        "KIP-932: new partitions of a share group's topic are initialized, but not assigned",
+        Edit(
+            _GROUP,
+            "            and assigned.get(topic_id, set()) != one.partitions\n",
+            "            and not assigned.get(topic_id)\n",
+        ),
+        on="share_admin",
+        expects="unsettled-group",
+    ),
+    mutation(
+        "sharing_rounded_down",
+        "KIP-932: members beyond the number of partitions get none, instead of sharing one",
+        Edit(
+            "broker/coordinator/share/assignor.py",
+            "    sharing = ceil(len(members) / len(partitions)) if partitions else 0\n",
+            "    sharing = max(1, len(members) // len(partitions)) if partitions else 0\n",
+        ),
+        on="share_admin",
+        expects="share-idle",
     ),
 )
