@@ -39,8 +39,8 @@ from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.markers import Leading
 from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
-from kcluster.invariants.rounds import Rounds
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
+from kcluster.invariants.rounds import Rounds
 from kcluster.invariants.share_assignments import IdleMembers
 from kcluster.invariants.share_locks import LOCK_SLACK_MS, OverdueLocks
 from kcluster.invariants.shares import SHARE_APIS, Led
