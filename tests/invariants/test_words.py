@@ -85,7 +85,7 @@ TEXTS = [
     (f.Locked(7, 1_500, 1_000, "a-1"), "a-1 lost its lock on offset 7, 500 ms before its end"),
     (f.Locked(7, 1_500, 3_500), "offset 7 is still acquired, 2000 ms after the end of its lock"),
     (
-        f.PassedOver("packing", 0, 7),
+        f.PassedUnsettled("packing", 0, 7),
         "the start offset of group packing, partition 0 has passed offset 7, not settled",
     ),
     (

@@ -16,7 +16,7 @@ from kcluster.broker.coordinator.share_state.share_states import FIRST_WITHOUT_M
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.transactions.transaction import COMPLETE_ABORT, COMPLETE_COMMIT
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
-from kcluster.invariants.facts import Observed, OtherwiseEnded, PassedOver, UnstableRead
+from kcluster.invariants.facts import Observed, OtherwiseEnded, PassedUnsettled, UnstableRead
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTransactions
 from kcluster.invariants.replayed_shares import ReplayedShares
@@ -92,7 +92,7 @@ class Coordinators:
                 if batch is None or offset < max(start, batch.base_offset):
                     continue
                 if not batch.is_control and not batch.is_transactional:
-                    yield "share-passed-over", PassedOver(of.group_id, of.partition, offset)
+                    yield "share-passed-over", PassedUnsettled(of.group_id, of.partition, offset)
                     return
 
     def otherwise_ended(self, body: m.EndTxnRequest) -> OtherwiseEnded | None:

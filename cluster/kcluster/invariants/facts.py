@@ -329,7 +329,7 @@ class StatePruned(Observed, frozen=True):
     log_start: int
 
 
-class PassedOver(Observed, frozen=True):
+class PassedUnsettled(Observed, frozen=True):
     """The start offset of a share partition has passed a record that was not settled."""
 
     group: str

@@ -1,8 +1,8 @@
 """The target assignments of share groups, against what their assignor promises.
 
 Owns: the members that an assignment leaves without a partition.  Never: assigns
-(broker/coordinator/share/assignor.py does), looks at a group that waits for its next assignment.  Kafka:
-SimpleAssignor; KIP-932.
+(broker/coordinator/share/assignor.py does), looks at a group that waits for its next assignment.
+Kafka: SimpleAssignor; KIP-932.
 
 Each member has at least one partition of the topics that it subscribes to, once others have some:
 members share partitions if there are more members than partitions.

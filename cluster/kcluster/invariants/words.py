@@ -54,7 +54,7 @@ def observed_text(fact: f.Observed) -> str:
             | f.OtherwiseEnded()
             | f.UnstableRead()
             | f.StatePruned()
-            | f.PassedOver()
+            | f.PassedUnsettled()
         ):
             return _coordinator_text(fact)
         case f.ProducerWentBack() | f.MarkerStrays() | f.EarlyMarker() | f.UnverifiedBatch():
@@ -178,10 +178,10 @@ def _appended_text(
 
 
 def _coordinator_text(
-    fact: f.HeldDiffers | f.OtherwiseEnded | f.UnstableRead | f.StatePruned | f.PassedOver,
+    fact: f.HeldDiffers | f.OtherwiseEnded | f.UnstableRead | f.StatePruned | f.PassedUnsettled,
 ) -> str:
     match fact:
-        case f.PassedOver():
+        case f.PassedUnsettled():
             which = f"group {fact.group}, partition {fact.partition}"
             return f"the start offset of {which} has passed offset {fact.offset}, not settled"
         case f.StatePruned():
