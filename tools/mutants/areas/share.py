@@ -88,7 +88,7 @@ MUTATIONS: Final = (
             "        return self.state is not AVAILABLE and self.transition is None\n",
         ),
         on="share",
-        expects="passed-over delivered-after-ack crash",
+        expects="share-passed-over passed-over delivered-after-ack crash",
     ),
     mutation(
         "released_is_archived",
@@ -174,7 +174,7 @@ MUTATIONS: Final = (
             "        return False\n",
         ),
         on="share",
-        expects="passed-over",
+        expects="share-passed-over passed-over",
     ),
     mutation(
         "failed_store_not_undone",
@@ -187,7 +187,7 @@ MUTATIONS: Final = (
             "                if now_ms < run.lock_deadline_ms:\n                    continue\n",
         ),
         on="share_writes",
-        expects="passed-over delivered-after-ack accepted-twice",
+        expects="share-passed-over passed-over delivered-after-ack accepted-twice",
     ),
     mutation(
         "aborted_given_to_share_group",
@@ -214,7 +214,7 @@ MUTATIONS: Final = (
             "            following",
         ),
         on="share_writes share_moves",
-        expects="delivered-after-ack accepted-twice delivered-too-often",
+        expects="share-passed-over delivered-after-ack accepted-twice delivered-too-often",
     ),
     mutation(
         "combiner_drops_tail",
@@ -238,7 +238,7 @@ MUTATIONS: Final = (
             "            create_timestamp_ms=now_ms,\n",
         ),
         on="share share_committed",
-        expects="delivered-after-ack accepted-twice passed-over delivered-too-often",
+        expects="share-state-back share-passed-over delivered-after-ack accepted-twice passed-over delivered-too-often",
     ),
     mutation(
         "lock_timer_not_restarted",
