@@ -25,6 +25,7 @@ class Group:
         self.shares = SharePromises()
         self.epochs = {1: 3, 2: 4}
         self.log_start = 0
+        self.lock_ms = LOCK_MS
         self.now_ms = 0
         self.broken: list[str] = []
         self.has_successor = False
@@ -107,7 +108,7 @@ class Group:
         kind = m.ShareFetchResponse
         row = kind.PartitionData(0, acknowledge_error_code=error)
         row.acquired_records = [kind.AcquiredRecords(*acquired, 1)] if acquired else []
-        body = kind(acquisition_lock_timeout_ms=LOCK_MS)
+        body = kind(acquisition_lock_timeout_ms=self.lock_ms)
         body.responses = [kind.ShareFetchableTopicResponse(TOPIC, [row])]
         found = self.shares.on_decided(Reply(asked, body), self.led, self.now_ms)
         self.broken += [name for _, (name, _, _) in found]
@@ -209,6 +210,17 @@ def test_acknowledgement__of_a_group_with_new_configs(group: Group) -> None:
     group.fetch("a", (5, 9))
     group.shares.on_configured("g")
     group.fetch("a", None, 5, error=121)
+    assert group.broken == []
+
+
+def test_lock__that_was_acquired_before_its_config_changed(group: Group) -> None:
+    """The answer has waited for a store, and has the new config."""
+    group.fetch("a", (1, 2))
+    group.lock_ms = 5 * LOCK_MS
+    group.fetch("a", (5, 9))
+    group.now_ms = LOCK_MS
+    group.fetch("b", (5, 9))
+    group.fetch("b", None, 5)
     assert group.broken == []
 
 

@@ -153,6 +153,8 @@ class SharePromises:
         self._losses: dict[tuple[int, str, int], _Loss | None] = {}
         """The last loss of each partition by each broker that has loaded its state."""
         self._answers = ShareAnswers()
+        self._shortest_ms: dict[str, int] = {}
+        """The shortest lock that members of a group were told of."""
         self.reconfigured: dict[str, None] = {}
         """The groups with new configs: each broker learns of them at another time, so how long
         its locks last is not known."""
@@ -335,6 +337,11 @@ class SharePromises:
             differs = Outdated(Measure.LOCK_MS, answer.acquisition_lock_timeout_ms, lock_ms)
             yield broker, ("lock-differs", f"group {request.body.group_id}", differs)
         body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
+        # Records may have been acquired before the group got its present configs.
+        told_ms = answer.acquisition_lock_timeout_ms
+        shortest_ms = self._shortest_ms.get(body.group_id or "", told_ms)
+        self._shortest_ms[body.group_id or ""] = min(told_ms, shortest_ms)
+        forget_oldest(self._shortest_ms)
         for topic in answer.responses:
             for row in topic.partitions:
                 at = (topic.topic_id, row.partition_index)
@@ -353,7 +360,7 @@ class SharePromises:
                     unread = NotLoaded(led.leader_epoch, row.acquired_records[0].first_offset)
                     yield broker, ("stale-share-leader", _subject(key), unread)
                 # An answer may have waited for acknowledgements to be stored, and the lock not.
-                until_ms = arrived.at_ms + answer.acquisition_lock_timeout_ms
+                until_ms = arrived.at_ms + self._shortest_ms[key[0]]
                 held_in = (request.connection_id, broker, led.leader_epoch)
                 own = _Hold(body.member_id or "", *held_in, until_ms)
                 held = self._holds.setdefault(key, {})

@@ -272,7 +272,7 @@ MUTATIONS: Final = (
             "                next_offset = min(next_offset, self.gap_start_offset)\n",
             "",
         ),
-        on="share share_admin",
+        on="share share_moves",
         expects="share-passed-over passed-over",
     ),
     mutation(
@@ -386,7 +386,7 @@ MUTATIONS: Final = (
             "            return replica.high_watermark\n        try:\n",
             "            return log.log_end_offset\n        try:\n",
         ),
-        on="share_admin",
+        on="share_admin share_moves",
         expects="share-start-uncommitted",
     ),
     mutation(
