@@ -76,6 +76,20 @@ def said() -> Coordinators:
     return Coordinators()
 
 
+def test_generation__of_a_classic_member_of_a_consumer_group_is_its_epoch(
+    said: Coordinators,
+) -> None:
+    """Others may have later ones, and it gets more partitions in it once they are free."""
+    body = m.ConsumerGroupHeartbeatRequest("g", "n", 0)
+    answer = m.ConsumerGroupHeartbeatResponse(member_id="n", member_epoch=5)
+    said.say(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, answer)
+    said.sync(5)
+    said.join(4)
+    said.sync(4, b"a")
+    said.sync(5, b"ab")
+    assert said.broken == []
+
+
 def test_generation__below_one_that_was_assigned_goes_back(said: Coordinators) -> None:
     said.sync(4)
     said.join(4)

@@ -68,6 +68,9 @@ class Promises:
         """(the newest generation whose assignment was handed out, its leader epoch), by group."""
         self._assignments: dict[str, tuple[int, dict[str, bytes]]] = {}
         """The newest generation, and the assignment of each member in it, by group."""
+        self._with_epochs: dict[str, None] = {}
+        """The groups that had members with epochs.  The generation of a classic member is its own
+        epoch there, in which it gets more partitions once they are free."""
         self._commits: dict[_CommitKey, tuple[str, int]] = {}
         """(member, generation) of the last commit, by group, topic name, topic id, partition."""
         self._clients: dict[str, dict[str | None, None]] = {}
@@ -94,7 +97,10 @@ class Promises:
         self._commits = {}
 
     def on_request(self, request: Request) -> None:
-        """Record that a client uses a transactional id."""
+        """Record that a client uses a transactional id, or that a group is one with epochs."""
+        if request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            self._with_epochs[request.body.group_id] = None
+            forget_oldest(self._with_epochs)
         if request.api_key == ApiKey.INIT_PRODUCER_ID:
             transactional_id = request.body.transactional_id
             if transactional_id is not None:
@@ -172,7 +178,8 @@ class Promises:
         if answer.generation_id == _FIRST:
             self._forget(group)
         known = self._assigned.get(group)
-        if answer.error_code or known is None or answer.generation_id >= known[0]:
+        is_older = known is not None and answer.generation_id < known[0]
+        if answer.error_code or known is None or not is_older or group in self._with_epochs:
             return
         epoch = leader_epoch(broker, group)
         if epoch is not None and epoch >= known[1]:
@@ -182,7 +189,7 @@ class Promises:
     def _sync(
         self, broker: int, request: Request, answer: m.SyncGroupResponse, leader_epoch: LeaderEpoch
     ) -> Iterator[BrokenPromise]:
-        if answer.error_code:
+        if answer.error_code or request.body.group_id in self._with_epochs:
             return
         body: m.SyncGroupRequest = request.body
         group, generation = body.group_id, body.generation_id
