@@ -8,6 +8,7 @@ Kafka: no counterpart; a coordinator's memory is its log, replayed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from kcluster.broker.coordinator.shard import GroupShard
@@ -59,6 +60,8 @@ class Coordinators:
             found = replayed.differing(held.transactions)
         elif isinstance(replayed, ReplayedOffsets) and isinstance(held, GroupShard):
             found = replayed.differing(held.offsets)
+            if replica.log.log_end_offset == replayed.end:  # groups change before the commit
+                found = chain(found, replayed.groups.differing(held, held.groups))
         elif isinstance(replayed, ReplayedShares) and isinstance(held, ShareStateShard):
             went_back = replayed.start_offsets_back()
             if held.broker.release.number >= FIRST_WITHOUT_MISSING_EPOCHS:

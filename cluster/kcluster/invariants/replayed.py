@@ -24,6 +24,7 @@ from kcluster.broker.coordinator.transactions.transaction_log import (
     decode_transactions,
 )
 from kcluster.invariants.facts import HeldDiffers
+from kcluster.invariants.replayed_groups import ReplayedGroups
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import Batch
 from kcluster.protocol.records.markers import Marker, read_marker
@@ -237,6 +238,7 @@ class ReplayedOffsets(ReplayedLog):
         self._changed: dict[OffsetKey, None] = {}
         """The offsets with records since the last comparison."""
         self.pending: dict[int, dict[OffsetKey, OffsetRecord | None]] = {}
+        self.groups = ReplayedGroups()
 
     def _replay(self, batch: Batch) -> None:
         if batch.is_control:
@@ -253,6 +255,8 @@ class ReplayedOffsets(ReplayedLog):
                     self.pending.setdefault(batch.producer_id, {})[record.key] = record
                 else:
                     self._put(record)
+            else:
+                self.groups.put(record)
 
     def _put(self, record: OffsetRecord) -> None:
         self._changed[record.key] = None
@@ -267,6 +271,7 @@ class ReplayedOffsets(ReplayedLog):
     def _forget(self) -> None:
         self.committed = {}
         self.pending = {}
+        self.groups = ReplayedGroups()
 
     def is_unstable(self, key: OffsetKey) -> bool:
         """Whether an open transaction may change an offset."""
