@@ -24,12 +24,13 @@ class Told:
     def __init__(self) -> None:
         self.memberships = Memberships()
         self.memberships.slack_ms = SLACK_MS
+        self.memberships.tenures.name_of = lambda topic_id: "orders" if topic_id == TOPIC else ""
         self.leaders = {1: 5}
         self.now_ms = 0
         self.broken: list[str] = []
 
-    def ask(self, api: ApiKey, body: Any, broker: int = 1) -> Request:
-        request = Request(7, int(api), 0, 0, "c", body)
+    def ask(self, api: ApiKey, body: Any, broker: int = 1, version: int = 0) -> Request:
+        request = Request(7, int(api), version, 0, "c", body)
         self.memberships.on_request(broker, request, self.leader_epoch, self.now_ms)
         return request
 
@@ -101,6 +102,21 @@ class Told:
             entry = m.ConsumerGroupHeartbeatResponse.TopicPartitions(TOPIC, assigned)
             answer.assignment = m.ConsumerGroupHeartbeatResponse.Assignment([entry])
         self.answer(self.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, broker), answer)
+
+    def run_tasks(self, member: str, asked: int, epoch: int, tasks: list[int]) -> None:
+        """A heartbeat of a member of a streams group, which reads the topic orders."""
+        kind, answered = m.StreamsGroupHeartbeatRequest, m.StreamsGroupHeartbeatResponse
+        body = kind("g", member, member_epoch=asked, rebalance_timeout_ms=TIMEOUT_MS)
+        body.topology = kind.Topology(0, [kind.Subtopology("0", ["orders"])])
+        answer = answered(member_id=member, member_epoch=epoch)
+        answer.active_tasks = [answered.TaskIds("0", tasks)]
+        self.answer(self.ask(ApiKey.STREAMS_GROUP_HEARTBEAT, body), answer)
+
+    def fetch(self, member: str, epoch: int, error: int = 0) -> None:
+        asked, answered = m.OffsetFetchRequest, m.OffsetFetchResponse
+        body = asked(groups=[asked.OffsetFetchRequestGroup("g", member, epoch)])
+        answer = answered(groups=[answered.OffsetFetchResponseGroup("g", error_code=error)])
+        self.answer(self.ask(ApiKey.OFFSET_FETCH, body, version=9), answer)
 
     def commit(self, member: str, generation: int, partition: int = 0, error: int = 0) -> None:
         asked, answered = m.OffsetCommitRequest, m.OffsetCommitResponse
@@ -332,3 +348,59 @@ def test_memberships__are_forgotten_with_a_disk(told: Told) -> None:
     told.beat("a", 3)
     told.consume("b", 3, 3)
     assert told.broken == []
+
+
+def test_fetch__of_offsets_with_an_epoch_that_is_over_is_refused(told: Told) -> None:
+    told.consume("a", 0, 3, assigned=[0])
+    told.fetch("a", 3)
+    told.consume("a", 3, 4, assigned=[0])
+    told.fetch("a", 3, ErrorCode.STALE_MEMBER_EPOCH)
+    assert told.broken == []
+    told.fetch("a", 3)
+    assert told.broken == ["stale-member"]
+
+
+def test_fetch__of_a_group_that_is_gone_is_served(told: Told) -> None:
+    """A group that does not exist has no offsets, whoever asks."""
+    told.consume("a", 0, 3, assigned=[0])
+    told.consume("a", -1, -1)
+    told.fetch("a", 3)
+    told.memberships.on_removed("g", "a")
+    told.fetch("a", 2)
+    assert told.broken == []
+
+
+def test_commit__of_a_partition_that_came_back_after_another_member_had_it(told: Told) -> None:
+    told.consume("a", 0, 3, assigned=[0])
+    told.consume("a", 3, 4, assigned=[], owned=[0])
+    told.consume("b", 0, 5, assigned=[0])
+    told.consume("b", 5, 6, assigned=[], owned=[0])
+    told.consume("a", 4, 7, assigned=[0])
+    told.commit("a", 3, error=ErrorCode.STALE_MEMBER_EPOCH)
+    told.commit("a", 7)
+    assert told.broken == []
+    told.commit("a", 3)
+    assert told.broken == ["stale-commit"]
+
+
+def test_commit__of_a_static_member_that_is_back_under_another_id(told: Told) -> None:
+    """It has its old partitions from the beginning, whatever epoch it names."""
+    told.consume("a", 0, 4, assigned=[0], instance="till")
+    told.consume("a", -2, -2, instance="till")
+    told.consume("b", 0, 4, assigned=[0], instance="till")
+    told.consume("b", 4, 5, assigned=[0], instance="till")
+    told.commit("b", 4)
+    assert told.broken == []
+
+
+def test_commit__of_a_task_that_came_back_after_another_member_had_it(told: Told) -> None:
+    told.run_tasks("a", 0, 3, [0])
+    told.run_tasks("a", 3, 4, [])
+    told.run_tasks("b", 0, 5, [0])
+    told.run_tasks("b", 5, 6, [])
+    told.run_tasks("a", 4, 7, [0])
+    told.commit("a", 6, error=ErrorCode.STALE_MEMBER_EPOCH)
+    told.commit("a", 7)
+    assert told.broken == []
+    told.commit("a", 3)
+    assert told.broken == ["stale-commit"]

@@ -125,7 +125,7 @@ class Invariants:
         """The batches of producers that were appended in this step."""
         self.markers = MarkerAnswers()
         self.memberships = Memberships()
-        self.promises = Promises(self.memberships.owner_of)
+        self.promises = Promises(self.memberships.tenures.owner_of)
         self.shares = SharePromises()
         self.heartbeats = BrokerHeartbeats()
         self.producer_expiration_ms = NEVER_MS

@@ -29,8 +29,9 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import Reply, Request
-from kcluster.invariants.facts import Duty, GivenAway, Measure, Overdue, PlaceLost, StaleRequest
+from kcluster.invariants.facts import Duty, Measure, Overdue, PlaceLost, StaleRequest
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, forget_oldest
+from kcluster.invariants.tenures import Tenures
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -45,11 +46,14 @@ _SYNC: Final = int(ApiKey.SYNC_GROUP)
 _LEAVE: Final = int(ApiKey.LEAVE_GROUP)
 _HEARTBEAT: Final = int(ApiKey.HEARTBEAT)
 _COMMITS: Final = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.TXN_OFFSET_COMMIT))
+_FETCH: Final = int(ApiKey.OFFSET_FETCH)
 _CONSUMER: Final = int(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 _STREAMS: Final = int(ApiKey.STREAMS_GROUP_HEARTBEAT)
 _SHARE: Final = int(ApiKey.SHARE_GROUP_HEARTBEAT)
 _OF_EPOCHS: Final = (_CONSUMER, _STREAMS, _SHARE)
-_OF_GROUPS: Final = frozenset((_JOIN, _SYNC, _LEAVE, _HEARTBEAT, *_COMMITS, *_OF_EPOCHS))
+_OF_GROUPS: Final = frozenset((_JOIN, _SYNC, _LEAVE, _HEARTBEAT, *_COMMITS, _FETCH, *_OF_EPOCHS))
+_FETCH_WITH_EPOCHS: Final = 9
+"""OffsetFetch from this version on names the member and its epoch."""
 _JOINS: Final = 0
 _LEAVES: Final = -1
 _NO_TIMEOUT: Final = -1
@@ -75,7 +79,7 @@ class _Arrival(Struct):
     broker: int
     leader_epoch: int
     broken: BrokenPromise | None = None
-    given_away: dict[tuple[bytes, int], BrokenPromise] = {}
+    given_away: dict[tuple[str | bytes, int], BrokenPromise] = {}
 
 
 class _Generation(Struct):
@@ -140,9 +144,7 @@ class Memberships:
         self._placed: dict[tuple[str, str], str] = {}
         """Of these, the members that have synced since: each coordinator knows them by their
         log."""
-        self._owners: dict[tuple[str, bytes, int], tuple[int, str]] = {}
-        """(member epoch, member) that was told last to have a partition, by group, topic id and
-        partition."""
+        self.tenures = Tenures()
 
     def forget(self) -> None:
         """Forget what members were told, because a disk has lost records."""
@@ -152,7 +154,7 @@ class Memberships:
         self._instances = {}
         self._returned = {}
         self._placed = {}
-        self._owners = {}
+        self.tenures.forget()
 
     def on_pause(self) -> None:
         """Forget what members still have to do: a paused broker does not see that time ends."""
@@ -169,7 +171,7 @@ class Memberships:
             del self._members[group, member_id]
         for request in [*self._arrivals]:
             body = request.body
-            is_its = body.group_id == group and getattr(body, "member_id", "") == member_id
+            is_its = _group_of(request) == group and _sender_of(request) == member_id
             if is_its and getattr(body, "member_epoch", _JOINS) >= _JOINS:
                 del self._arrivals[request]
         for (of, _), generation in self._generations.items():
@@ -179,19 +181,13 @@ class Memberships:
         for key in [key for key, member in self._placed.items() if member == member_id]:
             del self._placed[key]
 
-    def owner_of(self, group: str, topic_id: bytes, partition: int) -> str | None:
-        """The member of a group with epochs that was told last to have a partition; None if it is
-        not known."""
-        owner = self._owners.get((group, topic_id, partition))
-        return None if owner is None else owner[1]
-
     def on_request(
         self, broker: int, request: Request, leader_epoch: LeaderEpoch, now_ms: int
     ) -> None:
         """Record the arrival of a request at a broker, and whether it must be refused."""
-        if request.api_key not in _OF_GROUPS:
+        group = _group_of(request)
+        if group is None:
             return
-        group = request.body.group_id
         epoch = leader_epoch(broker, group)
         if epoch is None or epoch < self._leader_epochs.get(group, epoch):
             return
@@ -203,6 +199,8 @@ class Memberships:
             self._epoch_arrives(request, arrival, now_ms)
         elif request.api_key in _COMMITS:
             self._commit_arrives(request, arrival)
+        elif request.api_key == _FETCH:
+            self._fetch_arrives(request, arrival)
         elif request.api_key in (_HEARTBEAT, _SYNC):
             self._classic_arrives(request, arrival, now_ms)
         elif request.api_key == _JOIN:
@@ -218,11 +216,16 @@ class Memberships:
         arrival = self._arrivals.pop(request, None)
         if arrival is None or body is None:
             return
-        if arrival.leader_epoch < self._leader_epochs.get(request.body.group_id, -1):
+        if arrival.leader_epoch < self._leader_epochs.get(_group_of(request) or "", -1):
+            return
+        if request.api_key == _FETCH:
+            if arrival.broken is not None and not body.groups[0].error_code:
+                yield arrival.broker, arrival.broken
             return
         if request.api_key in _COMMITS:
-            for one in _broken_by_commit(arrival, body):
-                yield arrival.broker, one
+            broken_by = self._broken_by_commit(arrival, body)
+            if broken_by is not None:
+                yield arrival.broker, broken_by
             return
         broken: BrokenPromise | None = arrival.broken
         if body.error_code:
@@ -351,6 +354,8 @@ class Memberships:
         self._with_epochs[body.group_id] = None
         known = self._members.get((body.group_id, body.member_id))
         asked = body.member_epoch
+        if request.api_key == _STREAMS:
+            self.tenures.on_topology(body.group_id, body.topology)
         if known is not None and asked < _JOINS:
             known.is_leaving = True
         if known is None or asked <= _JOINS:
@@ -393,6 +398,7 @@ class Memberships:
                 if old is not None and not old.has_left and not old.is_leaving:
                     broken = _lost(key[0], before)
                 self._members[key[0], before] = _ToldMember(epoch, has_left=True)
+                self.tenures.on_replaced(key[0], before, key[1])
             forget_oldest(self._members)
         elif epoch > known.epoch:
             known.previous, known.epoch, known.lost = known.epoch, epoch, _NONE_ASSIGNED
@@ -403,11 +409,27 @@ class Memberships:
                 known.since_ms, known.leader = now_ms, (arrival.broker, arrival.leader_epoch)
             known.assigned = assigned
             for topic_id, partition in assigned:
-                self._owners[key[0], topic_id, partition] = (epoch, key[1])
-                forget_oldest(self._owners)
+                self.tenures.on_partition(*key, epoch, topic_id, partition)
+        elif isinstance(answer, m.StreamsGroupHeartbeatResponse):
+            self.tenures.on_tasks(*key, epoch, answer.active_tasks or ())
         return broken
 
-    # --------------------------------------------------------------------------- commits
+    # --------------------------------------------------------------------------- offsets
+
+    def _fetch_arrives(self, request: Request, arrival: _Arrival) -> None:
+        """Whether a member that asks for offsets has a later epoch than it names.  If it has left,
+        its group may be gone, too, which has no offsets and refuses nobody."""
+        (asked,) = request.body.groups
+        known = self._members.get((asked.group_id, asked.member_id))
+        if known is not None and not known.has_left and 0 <= asked.member_epoch < known.epoch:
+            fact = StaleRequest(
+                _name(request),
+                asked.member_id,
+                Measure.MEMBER_EPOCH,
+                asked.member_epoch,
+                known.epoch,
+            )
+            arrival.broken = ("stale-member", f"group {asked.group_id}", fact)
 
     def _commit_arrives(self, request: Request, arrival: _Arrival) -> None:
         body: m.OffsetCommitRequest | m.TxnOffsetCommitRequest = request.body
@@ -422,17 +444,45 @@ class Memberships:
         if member is None or own >= member.epoch:
             return
         # With an older epoch a member may commit what it has kept since then (KIP-1251).
-        arrival.given_away = {
-            (topic.topic_id, one.partition_index): (
-                "stale-commit",
-                f"group {group}",
-                GivenAway(member_id, own, one.partition_index, owner[1], owner[0]),
-            )
-            for topic in body.topics
-            for one in topic.partitions
-            if (owner := self._owners.get((group, topic.topic_id, one.partition_index))) is not None
-            and owner[1] != member_id
-        }
+        for topic in body.topics:
+            name, topic_id = topic.name, topic.topic_id
+            for one in topic.partitions:
+                index = one.partition_index
+                fact = self.tenures.given_away(group, name, topic_id, index, (own, member_id))
+                if fact is not None:
+                    place = (self.tenures.topic(name, topic_id), index)
+                    arrival.given_away[place] = ("stale-commit", f"group {group}", fact)
+
+    def _broken_by_commit(
+        self, arrival: _Arrival, answer: m.OffsetCommitResponse | m.TxnOffsetCommitResponse
+    ) -> BrokenPromise | None:
+        """The first promise that an answer to a commit breaks, if any."""
+        for topic in answer.topics:
+            for one in topic.partitions:
+                place = (self.tenures.topic(topic.name, topic.topic_id), one.partition_index)
+                broken = arrival.broken or arrival.given_away.get(place)
+                if broken is not None and not one.error_code:
+                    return broken
+        return None
+
+
+def _group_of(request: Request) -> str | None:
+    """The group of a request that is about the members of one."""
+    if request.api_key not in _OF_GROUPS:
+        return None
+    if request.api_key != _FETCH:
+        group: str = request.body.group_id
+        return group
+    asked: m.OffsetFetchRequest = request.body
+    if request.api_version < _FETCH_WITH_EPOCHS or len(asked.groups) != 1:
+        return None
+    return asked.groups[0].group_id if asked.groups[0].member_id else None
+
+
+def _sender_of(request: Request) -> str:
+    """The member that a request is from; "" if it names none, or several."""
+    named = request.body.groups[0] if request.api_key == _FETCH else request.body
+    return getattr(named, "member_id", None) or ""
 
 
 def _name(request: Request) -> str:
@@ -457,19 +507,6 @@ def _lost(group: str, member_id: str) -> BrokenPromise:
 def _late(request: Request, late: str, duty: Duty, since_ms: int, now_ms: int) -> BrokenPromise:
     fact = Overdue(_name(request), request.body.member_id, late, duty, since_ms, now_ms)
     return "late-member", f"group {request.body.group_id}", fact
-
-
-def _broken_by_commit(
-    arrival: _Arrival, answer: m.OffsetCommitResponse | m.TxnOffsetCommitResponse
-) -> Iterator[BrokenPromise]:
-    """The first promise that an answer to a commit breaks, if any."""
-    for topic in answer.topics:
-        for one in topic.partitions:
-            place = (topic.topic_id, one.partition_index)
-            broken = arrival.broken or arrival.given_away.get(place)
-            if broken is not None and not one.error_code:
-                yield broken
-                return
 
 
 def _owned(request: Request) -> _Assigned | None:

@@ -45,9 +45,9 @@ _OF_PRODUCERS: Final = (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_OFFSETS_TO_TXN, ApiK
 _FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 _FIRST: Final = 1
 """The first generation, or epoch, of a group."""
-OwnerOf = Callable[[str, bytes, int], str | None]
-"""(group, topic id, partition) -> the member that was told last to have the partition; None if that
-is not known."""
+OwnerOf = Callable[[str, str, bytes, int], str | None]
+"""(group, topic, topic id, partition) -> the member that was told last to have the partition; None
+if that is not known."""
 LeaderEpoch = Callable[[int, str], int | None]
 """(broker, group) -> the leader epoch in which a broker coordinates a group; None: it does not."""
 BrokenPromise = tuple[str, str, Observed]
@@ -235,7 +235,7 @@ class Promises:
                     yield "stale-commit", f"group {group}", stale
                     continue
                 # A member with a newer epoch may commit what another one still has.
-                owner = self._owner_of(group, topic.topic_id, partition.partition_index)
+                owner = self._owner_of(group, topic.name, topic.topic_id, partition.partition_index)
                 if owner is None or owner == member:
                     self._commits[key] = (member, generation)
 

@@ -137,6 +137,7 @@ class Watch:
         """The time of the next look at the whole cluster."""
         self.steps_at_once: StepsAtOnce | None = None
         """The guard of virtual time; None: there is none."""
+        self.invariants.memberships.tenures.name_of = self._topic_name
         self._tap = dispatcher.tap
         self.invariants.shares.lock_ms = self._lock_ms
         self._attach()
@@ -527,6 +528,11 @@ class Watch:
         partition = coordinator_partition(key, len(topic.partitions))
         replica = node.replicas.get(topic.topic_id, partition)
         return replica if replica is not None and replica.is_leader else None
+
+    def _topic_name(self, topic_id: bytes) -> str:
+        """The name of a topic, as the controller knows it; "" if there is none."""
+        node = self._processes[CONTROLLER_ID].last_controller
+        return "" if node is None else node.image.topic_names.get(topic_id, "")
 
     def _leading(self, broker: int) -> Leading:
         """How to find the partitions that a broker leads."""
