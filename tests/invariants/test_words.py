@@ -57,6 +57,20 @@ TEXTS = [
     (f.NewestRemoved(4, 3), "the newest record of its key is gone: offset 4 and 2 more"),
     (f.SequenceRemoved(7, 3, 4), "the last batch of producer 7 is gone: sequence 3 at offset 4"),
     (f.OlderKept(4, 2), "an older record of its key is still there: offset 4 and 1 more"),
+    (
+        f.RefusedProducer("EndTxn", 7, 3, "INVALID_TXN_STATE", "CompleteCommit", 4),
+        "INVALID_TXN_STATE to EndTxn of producer 7, epoch 3; its transaction is CompleteCommit,"
+        " epoch 4",
+    ),
+    (
+        f.OffsetGiven("g", "orders", 0, 5, 2, "", is_deleted=False),
+        "offset 5, leader epoch 2 of orders-0 of group g was given, which nobody has committed",
+    ),
+    (
+        f.OffsetGiven("g", "orders", 0, 5, 2, "x", is_deleted=True),
+        "offset 5, leader epoch 2 and metadata 'x' of orders-0 of group g was given, which was"
+        " deleted",
+    ),
     (f.GroupWentBack(f.Measure.GENERATION, 5, 4), "generation 5 -> 4"),
     (f.GroupWentBack(f.Measure.MEMBER_EPOCH, 5, 4, "a-1"), "member epoch of a-1 5 -> 4"),
     (f.AssignedTwice("a-1", 5), "a-1 got two assignments in generation 5"),

@@ -17,13 +17,23 @@ from kcluster.broker.coordinator.share_state.share_states import FIRST_WITHOUT_M
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.transactions.transaction import COMPLETE_ABORT, COMPLETE_COMMIT
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
-from kcluster.invariants.facts import Observed, OtherwiseEnded, PassedUnsettled, UnstableRead
+from kcluster.contract import Request
+from kcluster.invariants.facts import (
+    Observed,
+    OtherwiseEnded,
+    PassedUnsettled,
+    RefusedProducer,
+    UnstableRead,
+)
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
+from kcluster.invariants.promises import BrokenPromise
+from kcluster.invariants.refused import error_in, refused_for_nothing, transactional_id_of
 from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTransactions
 from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.invariants.rules import Problem, is_behind_unclean
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 
 _COMPLETE: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
 Shard = TransactionShard | GroupShard | ShareStateShard
@@ -98,16 +108,30 @@ class Coordinators:
                     yield "share-passed-over", PassedUnsettled(of.group_id, of.partition, offset)
                     return
 
-    def otherwise_ended(self, body: m.EndTxnRequest) -> OtherwiseEnded | None:
+    def _otherwise_ended(self, body: m.EndTxnRequest) -> OtherwiseEnded | None:
         """What a coordinator has decided in place of the end that it confirms; None if it is that
         end, or not known."""
         known = self.decisions.of_id(body.transactional_id)
-        if not self.decisions.is_whole or known is None:
+        if known is None:
             return None
         is_decided = known.is_prepared or known.state in _COMPLETE
         if is_decided and known.is_commit == body.committed:
             return None
         return OtherwiseEnded(body.committed, body.producer_epoch, known.state.label)
+
+    def broken_by(self, request: Request, answer: object) -> BrokenPromise | None:
+        """What a coordinator's answer to a producer breaks; None: nothing, or it is not known."""
+        transactional_id = transactional_id_of(request)
+        if transactional_id is None or not self.decisions.is_whole:
+            return None
+        error = error_in(request, answer)
+        name = "producer-refused"
+        fact: RefusedProducer | OtherwiseEnded | None = None
+        if error is not ErrorCode.NONE:
+            fact = refused_for_nothing(request, error, self.decisions.of_id(transactional_id))
+        elif isinstance(request.body, m.EndTxnRequest):
+            name, fact = "ended-otherwise", self._otherwise_ended(request.body)
+        return None if fact is None else (name, f"transaction {transactional_id}", fact)
 
 
 def knows_all(observed: ObservedPartition, replica: Replica) -> bool:

@@ -475,6 +475,18 @@ class OtherwiseEnded(Observed, frozen=True):
     state: str
 
 
+class RefusedProducer(Observed, frozen=True):
+    """A refusal of a producer without a reason.  `state`, `epoch`: of its transaction at its
+    coordinator."""
+
+    request: str
+    producer_id: int
+    producer_epoch: int
+    error: str
+    state: str
+    epoch: int
+
+
 class UnstableRead(Observed, frozen=True):
     """An offset that was given to a member although an open transaction may change it."""
 
@@ -558,6 +570,16 @@ class OutlivedElr(Observed, frozen=True):
     last_known: int
     eligible: Brokers
     leader: int = -1
+class OffsetGiven(Observed, frozen=True):
+    """An offset that was given to a group, which nobody has committed, or which was deleted."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    is_deleted: bool
 
 
 class AnsweredTwice(Observed, frozen=True):

@@ -35,6 +35,7 @@ from kcluster.invariants.facts import (
     LogLeft,
     Measure,
     Observed,
+    OffsetGiven,
     OverdueTransaction,
     Stall,
     TimeStoodStill,
@@ -51,6 +52,7 @@ from kcluster.invariants.observed import (
     ObservedReplica,
     PartitionKey,
 )
+from kcluster.invariants.offset_answers import OffsetAnswers
 from kcluster.invariants.producers import ProducerRules
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, Promises
 from kcluster.invariants.replayed import ReplayedOffsets, ReplayedTransactions
@@ -128,6 +130,7 @@ class Invariants:
         self.promises = Promises(self.memberships.tenures.owner_of)
         self.shares = SharePromises()
         self.heartbeats = BrokerHeartbeats()
+        self.offset_answers = OffsetAnswers(self.memberships.tenures.topic)
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
 
@@ -278,6 +281,7 @@ class Invariants:
         """Forget what groups were told, because a disk has lost records."""
         self.promises.forget_groups()
         self.memberships.forget()
+        self.offset_answers.forget()
         self.shares.forget()
 
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
@@ -619,15 +623,21 @@ class Invariants:
             still = [fact for fact in unstable_offsets(old.partition, body) if fact in were]
             self._report(now_ms, old, (("unstable-offset", fact) for fact in still))
 
-    def check_end(self, now_ms: int, replica: Replica, broker: int, body: m.EndTxnRequest) -> None:
-        """Check the answer that confirms the end of a transaction, if its coordinator knows of all
-        that is committed: one that was paused may answer about an earlier transaction."""
+    def check_offsets(self, now_ms: int, replica: Replica, found: Iterable[OffsetGiven]) -> None:
+        """Report offsets that were given to groups, if the coordinator that gave them knows of all
+        that is committed."""
+        old = self._replicas.get(replica)
+        if old is not None and knows_all(old.partition, replica):
+            self._report(now_ms, old, (("offset-unknown", fact) for fact in found))
+
+    def check_producer(self, now_ms: int, replica: Replica, broker: int, reply: Reply) -> None:
+        """Check an answer to a producer, if its coordinator knows of all that is committed: one
+        that was paused may answer about an earlier transaction."""
         old = self._replicas.get(replica)
         if old is None or not knows_all(old.partition, replica):
             return
-        fact = self.coordinators.otherwise_ended(body)
-        if fact is not None:
-            broken = ("ended-otherwise", f"transaction {body.transactional_id}", fact)
+        broken = self.coordinators.broken_by(reply.request, reply.body)
+        if broken is not None:
             self.report_promise(now_ms, broken, broker)
 
     # ------------------------------------------------------------------------------- answers

@@ -112,8 +112,12 @@ VIOLATIONS: Final = {
     "coordinator-differs": "a coordinator holds something else than its log says",
     "ended-otherwise": "the end of a transaction was confirmed, and its coordinator has decided"
     " otherwise",
+    "producer-refused": "a transactional producer was refused for good, though the state of its"
+    " transaction gives no reason",
     "unstable-offset": "a member that asked for stable offsets got one that an open transaction may"
     " change",
+    "offset-unknown": "a group was given an offset, leader epoch or metadata that nobody has"
+    " committed, or that was deleted",
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
     "leader-truncated": "a leader's log became shorter within its epoch",
     "two-replies": "a request was answered twice",

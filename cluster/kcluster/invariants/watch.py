@@ -33,13 +33,15 @@ from kcluster.events.partitions import BecameFollower
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.invariants.coordinators import Shard
 from kcluster.invariants.decisions import proposals_in
-from kcluster.invariants.facts import UnstableRead
+from kcluster.invariants.facts import OffsetGiven, UnstableRead
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.markers import Leading
 from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
+from kcluster.invariants.offset_answers import OFFSET_APIS
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
+from kcluster.invariants.refused import OF_PRODUCERS, error_in, transactional_id_of
 from kcluster.invariants.rounds import Rounds
 from kcluster.invariants.share_assignments import IdleMembers
 from kcluster.invariants.share_locks import LOCK_SLACK_MS, OverdueLocks
@@ -111,12 +113,14 @@ class Watch:
         self._offsets: dict[int, int] = {}
         """The offset up to which each node has applied the metadata log."""
         self._answered: list[Reply] = []
-        self._ended: list[Reply] = []
-        """The answers of this step that confirm the end of a transaction."""
+        self._to_producers: list[Reply] = []
+        """The answers of this step to producers, about their transactions."""
         self._marked: list[Reply] = []
         """The answers of this step to administrators who have sent markers."""
         self._given: list[tuple[Replica, m.OffsetFetchResponse, list[UnstableRead]]] = []
         """The answers of this step with offsets that an open transaction might change before it."""
+        self._unknown: list[tuple[Replica, OffsetGiven]] = []
+        """The offsets in answers of this step that nobody has committed."""
         self._committed_reads: dict[Request, int] = {}
         """The unanswered requests of members whose share group has read_committed, with their
         broker."""
@@ -189,19 +193,23 @@ class Watch:
                 self._rounds.on_tick(node, self._stepped_ms)
         if self._answered:
             self._check_answers(node)
-        if self._ended:
-            ended, self._ended = self._ended, []
-            for reply in ended:
-                body = reply.request.body
-                replica = self._home(node_id, body.transactional_id, TRANSACTION_STATE_TOPIC)
+        if self._to_producers:
+            answered, self._to_producers = self._to_producers, []
+            for reply in answered:
+                transactional_id = transactional_id_of(reply.request) or ""
+                replica = self._home(node_id, transactional_id, TRANSACTION_STATE_TOPIC)
                 if replica is not None:
-                    invariants.check_end(self._stepped_ms, replica, node_id, body)
+                    invariants.check_producer(self._stepped_ms, replica, node_id, reply)
         if self._marked:
             marked, self._marked = self._marked, []
             for reply in marked:
                 invariants.check_markers(node_id, reply, self._stepped_ms)
         if self._held or self._loaded:
             self._check_share_leaders(node)
+        if self._unknown:
+            unknown, self._unknown = self._unknown, []
+            for replica, fact in unknown:
+                invariants.check_offsets(self._stepped_ms, replica, [fact])
         if self._given:
             given, self._given = self._given, []
             for replica, body, unstable in given:
@@ -357,6 +365,8 @@ class Watch:
             for marker in request.body.markers:
                 self.invariants.appended.on_forced(marker.producer_id)
             self.invariants.markers.on_request(request, self._leading(node_id))
+        if request.api_key in OFFSET_APIS:
+            self.invariants.offset_answers.on_request(request)
         self.invariants.memberships.on_request(node_id, request, self._leader_epoch, now_ms)
         if request.api_key in SHARE_APIS:
             self.invariants.shares.on_request(node_id, request, self._led_by, now_ms)
@@ -446,8 +456,10 @@ class Watch:
         if reply.request.api_key in SHARE_APIS:
             self._check_shared_reads(reply, now_ms)
             self.invariants.check_shares(reply, self._led_by, now_ms)
-        else:
-            self.invariants.check_memberships(reply, now_ms)
+            return
+        if reply.request.api_key in OFFSET_APIS:
+            self.invariants.offset_answers.on_decided(reply)
+        self.invariants.check_memberships(reply, now_ms)
 
     def _on_closed(self, connection_id: int, now_ms: int) -> None:
         self.invariants.replies.on_end(now_ms, connection=connection_id)
@@ -472,12 +484,14 @@ class Watch:
             self.invariants.check_promises(node_id, reply, self._leader_epoch, now_ms)
             if request.api_key == _LIST_OFFSETS:
                 self._check_listed(node_id, reply, now_ms)
-            elif request.api_key == ApiKey.END_TXN and reply.body and not reply.body.error_code:
-                self._ended.append(reply)
+            elif request.api_key in OF_PRODUCERS:
+                # A refusal is decided when it is given, unless a rule has delayed it.
+                if reply.body and (request is self._event or not error_in(request, reply.body)):
+                    self._to_producers.append(reply)
             elif request.api_key == ApiKey.WRITE_TXN_MARKERS:
                 self._marked.append(reply)
-            elif request.api_key == ApiKey.OFFSET_FETCH and request.body.require_stable:
-                self._note_offsets(node_id, reply.body)
+            elif request.api_key == ApiKey.OFFSET_FETCH:
+                self._note_offsets(node_id, reply)
 
     def _check_listed(self, broker: int, reply: Reply, now_ms: int) -> None:
         """Check the ends of partitions that a consumer is given, by what was committed before this
@@ -505,8 +519,13 @@ class Watch:
                     if replica is not None:
                         self.invariants.check_listed(now_ms, replica, row.offset)
 
-    def _note_offsets(self, node_id: int, body: m.OffsetFetchResponse) -> None:
-        for group in body.groups:
+    def _note_offsets(self, node_id: int, reply: Reply) -> None:
+        body: m.OffsetFetchResponse = reply.body
+        for fact in self.invariants.offset_answers.on_fetched(reply):
+            replica = self._home(node_id, fact.group)
+            if replica is not None:
+                self._unknown.append((replica, fact))
+        for group in body.groups if reply.request.body.require_stable else ():
             replica = self._home(node_id, group.group_id)
             if replica is not None:
                 unstable = self.invariants.unstable_offsets(replica, body)

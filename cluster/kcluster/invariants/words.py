@@ -52,6 +52,8 @@ def observed_text(fact: f.Observed) -> str:
         case (
             f.HeldDiffers()
             | f.OtherwiseEnded()
+            | f.RefusedProducer()
+            | f.OffsetGiven()
             | f.UnstableRead()
             | f.StatePruned()
             | f.PassedUnsettled()
@@ -178,9 +180,23 @@ def _appended_text(
 
 
 def _coordinator_text(
-    fact: f.HeldDiffers | f.OtherwiseEnded | f.UnstableRead | f.StatePruned | f.PassedUnsettled,
+    fact: (
+        f.HeldDiffers
+        | f.OtherwiseEnded
+        | f.RefusedProducer
+        | f.OffsetGiven
+        | f.UnstableRead
+        | f.StatePruned
+        | f.PassedUnsettled
+    ),
 ) -> str:
     match fact:
+        case f.OffsetGiven() | f.UnstableRead():
+            return _offset_text(fact)
+        case f.RefusedProducer():
+            producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
+            asked = f"{fact.error} to {fact.request} of {producer}"
+            return f"{asked}; its transaction is {fact.state}, epoch {fact.epoch}"
         case f.PassedUnsettled():
             which = f"group {fact.group}, partition {fact.partition}"
             return f"the start offset of {which} has passed offset {fact.offset}, not settled"
@@ -195,11 +211,20 @@ def _coordinator_text(
         case f.OtherwiseEnded():
             end = "commit" if fact.is_commit else "abort"
             return f"the {end} in epoch {fact.producer_epoch} was confirmed; it is {fact.state}"
+
+
+def _offset_text(fact: f.UnstableRead | f.OffsetGiven) -> str:
+    where = f"{fact.topic}-{fact.partition} of group {fact.group}"
+    match fact:
         case f.UnstableRead():
-            where = f"{fact.topic}-{fact.partition} of group {fact.group}"
             return (
                 f"offset {fact.offset} of {where} was given, which an open transaction may change"
             )
+        case f.OffsetGiven():
+            given = f"offset {fact.offset}, leader epoch {fact.leader_epoch}"
+            had = f" and metadata {fact.metadata!r}" if fact.metadata else ""
+            why = "which was deleted" if fact.is_deleted else "which nobody has committed"
+            return f"{given}{had} of {where} was given, {why}"
 
 
 def _membership_text(fact: f.StaleRequest | f.GivenAway | f.PlaceLost | f.Overdue) -> str:
