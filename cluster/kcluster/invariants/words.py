@@ -241,11 +241,6 @@ def _membership_text(fact: f.StaleRequest | f.GivenAway | f.PlaceLost | f.Overdu
             return (
                 f"{commit}, after {fact.owner} had partition {fact.partition} in epoch {fact.since}"
             )
-        case f.ReadOfAborted():
-            aborted = f"producer {fact.producer_id} aborted at {fact.marker_offset}"
-            return f"offset {fact.offset} was delivered, which {aborted}"
-        case f.HeldBy():
-            return f"{fact.member} had offset {fact.offset}, while {fact.holder} held it"
         case f.PlaceLost():
             return f"{fact.member} lost its place, though it had not left and was not removed"
         case f.Overdue():

@@ -469,4 +469,163 @@ MUTATIONS: Final = (
         on="refused_groups",
         expects="unsettled-group",
     ),
+    mutation(
+        "leader_epoch_not_committed",
+        "KIP-320: the leader epoch of a committed offset is not stored",
+        Edit(
+            _OFFSETS,
+            "        leader_epoch=commit.committed_leader_epoch,\n",
+            "        leader_epoch=-1,\n",
+        ),
+        on="commits groups",
+        expects="offset-unknown",
+    ),
+    mutation(
+        "deleted_group_keeps_offsets",
+        "DeleteGroups deletes the group, but not its offsets",
+        Edit(
+            _SHARD,
+            "        records = [*self.offsets.tombstones(group.group_id), *group.tombstones()]\n",
+            "        records = group.tombstones()\n",
+        ),
+        on="admin groups commits",
+        expects="offset-unknown",
+    ),
+    mutation(
+        "regex_subscription_not_counted",
+        "KIP-848 in kind: offsets of topics to which members subscribe by a regular expression "
+        "expire",
+        Edit(
+            _CONSUMER,
+            "        return any(topic in one.topics for one in self.regexes.values())\n",
+            "        return False\n",
+        ),
+        on="expiry groups admin",
+        expects="committed-offset-back",
+    ),
+    mutation(
+        "static_member_back_while_syncing",
+        "KIP-345 in kind: a static member that is back while the leader assigns takes its old "
+        "place without a rebalance",
+        Edit(
+            _CLASSIC,
+            "        if self.state is not STABLE:\n            self._note_replaced",
+            "        if self.state is PREPARING_REBALANCE:\n            self._note_replaced",
+        ),
+        on="returning",
+        expects="coordinator-differs unsettled-group",
+    ),
+    mutation(
+        "subscription_change_ignored_while_syncing",
+        "a member that joins with other topics while the leader assigns is answered as if it had "
+        "repeated its request",
+        Edit(_CLASSIC, "        if (completing and same) or (", "        if completing or ("),
+        on="groups late_members flapping",
+        expects="unsettled-group",
+    ),
+    mutation(
+        "leader_joins_without_rebalance",
+        "a leader that joins again, because the topics have changed, is answered without a "
+        "rebalance",
+        Edit(
+            _CLASSIC,
+            "(self.state is STABLE and same and not is_leader)",
+            "(self.state is STABLE and same)",
+        ),
+        on="growing",
+        expects="unsettled-group",
+    ),
+    mutation(
+        "static_members_lost_on_load",
+        "KIP-345 in kind: a new coordinator does not know that members are static",
+        Edit(
+            _ROSTER,
+            "            instance_id=saved.group_instance_id,\n",
+            "            instance_id=None,\n",
+        ),
+        on="returning groups",
+        expects="coordinator-differs lost-member",
+    ),
+    mutation(
+        "new_partitions_unnoticed",
+        "KIP-848: once a group has looked at its topics' metadata, it does not look again",
+        Edit(
+            _MODERN,
+            "        return offset == self.broker.image.offset and epoch <= self.epoch\n",
+            "        return offset <= self.broker.image.offset and epoch <= self.epoch\n",
+        ),
+        on="growing",
+        expects="unsettled-group",
+    ),
+    mutation(
+        "revocation_timer_lost_on_load",
+        "KIP-848: a new coordinator does not limit the time of members that must revoke",
+        Edit(
+            _MODERN,
+            "            self.start_session(member_id, now_ms)\n"
+            "            self.watch_rebalance(member, now_ms)\n",
+            "            assert member is not None\n"
+            "            self.start_session(member_id, now_ms)\n",
+        ),
+        on="groups late_members flapping",
+        expects="late-member",
+    ),
+    mutation(
+        "stale_member_reads_offsets",
+        "KIP-848: OffsetFetch is answered whatever member epoch it names",
+        Edit(
+            _CONSUMER,
+            "        return ErrorCode.NONE if epoch == member.epoch else _stale(member)\n",
+            "        return ErrorCode.NONE if epoch <= member.epoch else _stale(member)\n",
+        ),
+        on="groups late_members commits",
+        expects="stale-member",
+    ),
+    mutation(
+        "answer_without_records_at_once",
+        "a decision without records is answered though earlier ones are not committed yet",
+        Edit(
+            _LOG_SHARD,
+            "        if not decision.records:\n            self.after_writes(settled, now_ms)\n",
+            "        if not decision.records:\n            settled(ErrorCode.NONE, now_ms)\n",
+        ),
+        on="groups flapping share streams",
+        expects="member-epoch-back stale-member lost-member",
+    ),
+    mutation(
+        "load_ends_at_watermark",
+        "KAFKA-9807 in kind: a new coordinator loads up to its watermark, which lags",
+        Edit(
+            _LOG_SHARD,
+            "        while offset < log.log_end_offset:\n"
+            "            batches = log.read(offset, self.load_bytes, log.log_end_offset, True)\n",
+            "        while offset < replica.high_watermark:\n"
+            "            batches = log.read(offset, self.load_bytes, replica.high_watermark, True)\n",
+        ),
+        on="groups transactions flapping commits",
+        expects="coordinator-differs committed-offset-back",
+    ),
+    mutation(
+        "classic_member_not_told",
+        "KIP-848: a classic member of a consumer group is not told that the partition which it "
+        "waits for is free",
+        Edit(
+            "broker/coordinator/consumer/classic_side.py",
+            "        return not any(group.is_taken(*one) for one in awaited)\n",
+            "        return not awaited\n",
+        ),
+        on="groups late_members",
+        expects="unsettled-group",
+    ),
+    mutation(
+        "offsets_outlive_topic",
+        "the offsets of a deleted topic stay",
+        Edit(
+            _SHARD,
+            "        if tombstones:\n            self.append(tombstones, ignore_outcome, now_ms)\n",
+            "        assert all(one.committed is None for one in tombstones)\n",
+        ),
+        on="admin groups commits",
+        expects="passed-over",
+    ),
 )

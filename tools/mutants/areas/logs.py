@@ -350,4 +350,28 @@ MUTATIONS: Final = (
         on="pipelined data",
         expects="duplicate nonmonotonic-send lost-write",
     ),
+    mutation(
+        "marker_keeps_batches",
+        "KIP-890 in kind: the batches of a producer's last epoch are not forgotten at its marker, "
+        "so that a batch sent again is taken for one of the last transaction",
+        Edit(
+            _PRODUCERS, "        state.batches if same_epoch else (),\n", "        state.batches,\n"
+        ),
+        on="transactions pipelined late_answers",
+        expects="inconsistent-offsets",
+    ),
+    mutation(
+        "next_epoch_unverified",
+        "KIP-890: while a transaction is open in a partition, batches of the producer's next epoch "
+        "are not verified",
+        Edit(
+            _PRODUCERS,
+            "        if producer_id in self._ongoing and state.producer_epoch == producer_epoch:\n"
+            "            return None\n",
+            "        if producer_id in self._ongoing and state.producer_epoch <= producer_epoch:\n"
+            "            return None\n",
+        ),
+        on="transactions verification late_markers",
+        expects="batch-unverified transaction-overdue stuck-transaction",
+    ),
 )

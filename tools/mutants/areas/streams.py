@@ -112,4 +112,16 @@ MUTATIONS: Final = (
         on="streams",
         expects="committed-offset-back stale-commit processed-twice",
     ),
+    mutation(
+        "streams_commit_of_earlier_tenure",
+        "KIP-1071, KIP-1251: a commit with an older epoch counts though the member got the task "
+        "only after that epoch",
+        Edit(
+            _GROUP,
+            "        is_fenced = since is None or committer.generation < since\n",
+            "        is_fenced = since is None\n",
+        ),
+        on="streams",
+        expects="stale-commit",
+    ),
 )

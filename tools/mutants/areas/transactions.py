@@ -414,4 +414,74 @@ MUTATIONS: Final = (
         expects="coordinator-differs transaction-overdue hanging-transaction committed-offset-back stuck-transaction"
         " torn-transaction swapped-transaction processed-twice",
     ),
+    mutation(
+        "timeout_since_last_partition",
+        "the timeout of a transaction counts from its last change, not from its start",
+        Edit(
+            _TRANSACTION,
+            "known.start_ms + known.timeout_ms < now_ms",
+            "known.last_update_ms + known.timeout_ms < now_ms",
+        ),
+        on="long_transactions",
+        expects="transaction-overdue",
+    ),
+    mutation(
+        "kip890_repeated_end_refused",
+        "KIP-890 in kind: an EndTxn that is sent again, because its answer was lost, is taken for "
+        "the end of a transaction that is not open",
+        Edit(
+            _TRANSACTION,
+            "    if is_bumped or is_overflown:\n        same",
+            "    if is_overflown:\n        same",
+        ),
+        on="late_answers long_transactions",
+        expects="producer-refused",
+    ),
+    mutation(
+        "kip890_empty_abort_refused",
+        "KIP-890 in kind: the abort of a transaction of which only the client knows is refused",
+        Edit(
+            _TRANSACTION,
+            "    if state is not ONGOING and is_commit:\n",
+            "    if state is not ONGOING:\n",
+        ),
+        on="late_answers long_transactions",
+        expects="producer-refused",
+    ),
+    mutation(
+        "marker_for_unknown_partition_written",
+        "a marker counts as written if the leader does not know the partition yet",
+        Edit(
+            _MARKERS,
+            "                    if error is ErrorCode.NONE:\n",
+            "                    if error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):"
+            "\n",
+        ),
+        on="transactions late_markers flapping",
+        expects="hanging-transaction transaction-overdue not-at-rest",
+    ),
+    mutation(
+        "deleted_topic_blocks_completion",
+        "KAFKA-5415 in kind: markers for a deleted topic are waited for, for ever",
+        Edit(
+            _MARKERS,
+            "                sending.left.discard(partition)  # the topic was deleted\n",
+            "                has_unknown = True\n",
+        ),
+        on="long_transactions",
+        expects="transaction-overdue stuck-transaction",
+    ),
+    mutation(
+        "pending_beats_later_commit",
+        "KIP-447: offsets of a transaction take effect though the group has committed later ones "
+        "outside of it",
+        Edit(
+            _OFFSETS,
+            "            if record.key in offsets:\n                offsets[record.key] = None\n",
+            "            if record.committed is None and record.key in offsets:\n"
+            "                offsets[record.key] = None\n",
+        ),
+        on="transactions commits groups",
+        expects="coordinator-differs",
+    ),
 )
