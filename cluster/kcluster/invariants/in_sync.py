@@ -85,6 +85,10 @@ class InSyncRules:
                     isr = tuple(replica.isr)
                     yield replica, KeptLaggard(broker, isr, end, known.since_ms, now_ms)
 
+    def forget_all(self) -> None:
+        """Forget what all members lack."""
+        self._lacking = {}
+
     def forget(self, replicas: Iterable[Replica]) -> None:
         """Forget what replicas of a broker lack whose process does not run."""
         for replica in replicas:

@@ -28,6 +28,10 @@ from kcluster.runtime.dispatch import Dispatcher
 OFFSETS_EVERY_MS: Final = 2_000
 """The time between two looks at what leaders answer about their logs."""
 
+STALL_MS: Final = 1_500
+"""A longer time between two looks shows that nodes had no time to run: a live cluster on a busy
+machine.  What was overdue may be done in the next step."""
+
 
 class Rounds:
     """The looks at the nodes of one run."""
@@ -41,6 +45,7 @@ class Rounds:
         self._in_sync = InSyncRules()
         self._deletions = Deletions()
         self._preferred = PreferredLeaders()
+        self._looked_ms = 0
         self._offsets_at_ms = OFFSETS_EVERY_MS
 
     def on_tick(self, node: BrokerNodeView, now_ms: int) -> None:
@@ -54,6 +59,10 @@ class Rounds:
 
     def look(self, now_ms: int) -> None:
         """Look at every node; called between two steps."""
+        if now_ms - self._looked_ms > STALL_MS:
+            self._in_sync.forget_all()
+            self._deletions, self._preferred = Deletions(), PreferredLeaders()
+        self._looked_ms = now_ms
         process = self._processes[CONTROLLER_ID]
         controller = process.last_controller
         if controller is None or not hasattr(controller, "log"):
