@@ -570,6 +570,8 @@ class OutlivedElr(Observed, frozen=True):
     last_known: int
     eligible: Brokers
     leader: int = -1
+
+
 class OffsetGiven(Observed, frozen=True):
     """An offset that was given to a group, which nobody has committed, or which was deleted."""
 
