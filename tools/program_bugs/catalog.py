@@ -73,6 +73,11 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "dead_letter": "an order is neither charged nor a dead letter",
         "tracker": "the tracker has lost its place",
         "sought_once": "an order has two bills",
+        "paused": _NOT_CHARGED,
+        "dashboard": _NOT_CHARGED,
+        "late_binding": "an order was not marked as billed",
+        "replay": "an order was not checked again",
+        "lag": "a lag is negative",
     },
     "What a program remembers": {
         "remembered": "an order was charged twice",
@@ -81,6 +86,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "buffer": "a write has an order twice",
         "table": "a price is missing from the table",
         "reply": "a reply was missed",
+        "deduplicated": "an order was charged twice",
+        "empty_poll": "a bill has no price",
     },
     "What is sent, and what comes of it": {
         "counted": "an order has not arrived",
@@ -93,13 +100,23 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "outbox": _NOT_SENT,
         "dual_write": "an event has no row",
         "halves": "a debit has no credit",
+        "retry_topic": "a customer has an old address",
+        "partitioner": "a customer has two partitions",
+        "held_lock": _NO_BILL,
     },
-    "Transactions": {"aborted": _NO_BILL, "uncommitted": "a debit has no credit"},
+    "Transactions": {
+        "aborted": _NO_BILL,
+        "uncommitted": "a debit has no credit",
+        "outside": "an order has two bills",
+        "hanging": "a bill cannot be read",
+    },
     "Who does what": {
         "singleton": "two jobs ran at once",
         "back_off": "two members had the same order",
         "limiter": "a customer has got two coupons",
         "lazy": "a mail was never sent",
+        "instance_id": "two members had one id",
+        "dead_thread": _NOT_CHARGED,
     },
 }
 """The words of the right find, by the name of the program and what the bug is about."""
