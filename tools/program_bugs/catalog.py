@@ -116,6 +116,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "limiter": "a customer has got two coupons",
         "lazy": "a mail was never sent",
         "instance_id": "two members had one id",
+        "lease": "the total is wrong",
         "dead_thread": _NOT_CHARGED,
     },
 }

@@ -39,7 +39,7 @@ def test_no_member_is_fenced(kafka_cluster: Any, has_bug: bool) -> None:
         kafka_cluster.run(
             billing, kafka_cluster, name, fenced, has_bug, name=name, restart_after="1s"
         )
-        time.sleep(10)
-    send_orders(kafka_cluster, parts=2)
-    time.sleep(60)
+        time.sleep(5)
+    send_orders(kafka_cluster, count=60, every_s=1, parts=2)
+    time.sleep(20)
     assert not fenced, "two members had one id"

@@ -5,6 +5,7 @@ Owns: this program, with and without the bug.  Never: knows of the faults that s
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,7 @@ def billing(cluster: Any, billed: set[bytes], has_bug: bool) -> None:
 def test_every_order_is_billed(kafka_cluster: Any, has_bug: bool) -> None:
     billed: set[bytes] = set()
     kafka_cluster.run(billing, kafka_cluster, billed, has_bug, restart_after="1s")
+    time.sleep(5)
     send_orders(kafka_cluster)
     wait_until(lambda: len(billed) == ORDERS)
     assert len(billed) == ORDERS, "an order was not marked as billed"
