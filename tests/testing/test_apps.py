@@ -77,6 +77,81 @@ def test_it(kafka_cluster):
     result.assert_outcomes(passed=1)
 
 
+def test_pause__an_app_stands_still_and_loses_its_session(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def ticking(cluster, ticks):
+    consumer = consumer_of(cluster, session_timeout_ms=6_000)
+    while True:
+        consumer.poll(timeout_ms=100)
+        ticks.append(time.monotonic())
+
+@virtual
+def test_it(kafka_cluster):
+    ticks = []
+    app = kafka_cluster.run(ticking, kafka_cluster, ticks)
+    time.sleep(10)
+    app.pause()
+    time.sleep(0.5)  # whatever it was about to do
+    before = len(ticks)
+    time.sleep(20)
+    assert len(ticks) == before and app.is_running
+    kinds = [entry.note.event.kind for entry in kafka_cluster.events()]
+    assert "program_paused" in kinds and "group_member_expired" in kinds
+    app.resume()
+    time.sleep(20)
+    assert len(ticks) > before + 20 and app.lives == 1
+    kinds = [entry.note.event.kind for entry in kafka_cluster.events()]
+    assert kinds.count("group_member_joined") == 2 and "program_resumed" in kinds
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_pause__killed_restarted_and_calm_apps_are_not_paused(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def ticking(ticks):
+    while True:
+        ticks.append(time.monotonic())
+        time.sleep(1)
+
+def computing(ticks):
+    while True:
+        ticks.append(time.monotonic())
+
+@virtual
+def test_it(kafka_cluster):
+    for app_of in (ticking, computing):
+        ticks = []
+        app = kafka_cluster.run(app_of, ticks)
+        time.sleep(2)
+        app.pause()
+        time.sleep(2)
+        before = len(ticks)
+        app.restart()
+        time.sleep(2)
+        assert len(ticks) > before + 1
+        app.pause()
+        time.sleep(2)
+        before = len(ticks)
+        time.sleep(5)
+        assert len(ticks) == before
+        kafka_cluster.calm()
+        time.sleep(2)
+        assert len(ticks) > before + 1
+        app.kill()
+    with pytest.raises(Exception, match="app computing does not run"):
+        kafka_cluster.do("pause", "app computing")
+    with pytest.raises(Exception, match="only kill, start, pause and resume take programs"):
+        kafka_cluster.do("isolate", "app ticking")
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_kill__rolls_a_database_back_and_frees_its_locks(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,

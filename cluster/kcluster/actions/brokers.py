@@ -173,15 +173,30 @@ class StartBrokers(OnBrokers, frozen=True):
 
 @action("pause", short="brokers", example="pause: any followers(orders-0)")
 class PauseBrokers(OnBrokers, frozen=True):
-    """Pause brokers or clients, as by SIGSTOP or a long garbage collection.  Undone by resuming
-    them."""
+    """Pause brokers, clients or programs, as by SIGSTOP or a long garbage collection.  Undone by
+    resuming them."""
 
     MENU = (MenuItem("broker", "Pause", "{broker}", ("up",)),)
 
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return _brokers_among(stage, self.brokers)
+
     def do(self, stage: Stage) -> Undo:
-        found = stage.nodes(self.brokers)
+        apps, _ = split_apps(self.brokers)
+        programs = stage.verbs.programs
+        for app in apps:
+            if not programs.is_running(app):
+                raise ClusterError(f"app {app} does not run")
+            programs.pause(app)
+        found = self.affected(stage)
         chosen = stage.on_each(StateVerb.PAUSE, found, stage.verbs.pause)
-        return lambda: _resume(stage, chosen)
+
+        def undo() -> None:
+            _resume(stage, chosen)
+            for app in apps:
+                programs.resume(app)
+
+        return undo
 
     RECORDED_FROM = (BrokerPaused,)
 
@@ -192,12 +207,17 @@ class PauseBrokers(OnBrokers, frozen=True):
 
 @action("resume", short="brokers", example="resume: 2")
 class ResumeBrokers(OnBrokers, frozen=True):
-    """Resume paused brokers or clients."""
+    """Resume paused brokers, clients or programs."""
 
     MENU = (MenuItem("broker", "Resume", "{broker}", ("paused",)),)
 
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return _brokers_among(stage, self.brokers)
+
     def do(self, stage: Stage) -> None:
-        stage.on_each(StateVerb.RESUME, stage.nodes(self.brokers), stage.verbs.resume)
+        for app in split_apps(self.brokers)[0]:
+            stage.verbs.programs.resume(app)
+        stage.on_each(StateVerb.RESUME, self.affected(stage), stage.verbs.resume)
 
     RECORDED_FROM = (BrokerResumed,)
 

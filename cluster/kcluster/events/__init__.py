@@ -72,7 +72,7 @@ from kcluster.events.partitions import (
     ReassignmentStarted,
     RecordsDeleted,
 )
-from kcluster.events.programs import ProgramKilled, ProgramStarted
+from kcluster.events.programs import ProgramKilled, ProgramPaused, ProgramResumed, ProgramStarted
 from kcluster.events.security import (
     AclsApplied,
     AclsChanged,
@@ -167,6 +167,8 @@ AnyEvent = (
     | NetworkShaped
     | StepSkipped
     | ProgramKilled
+    | ProgramPaused
+    | ProgramResumed
     | ProgramStarted
     | ClientDown
     | ClientStarted
@@ -239,6 +241,8 @@ __all__ = [
     "PartitionOffline",
     "PartitionsAdded",
     "ProgramKilled",
+    "ProgramPaused",
+    "ProgramResumed",
     "ProgramStarted",
     "ReassignmentCancelled",
     "ReassignmentCompleted",

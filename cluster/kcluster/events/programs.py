@@ -23,6 +23,14 @@ class ProgramKilled(ProgramEvent, frozen=True):
     """A program was killed, as by SIGKILL."""
 
 
+class ProgramPaused(ProgramEvent, frozen=True):
+    """A program was paused, as by SIGSTOP."""
+
+
+class ProgramResumed(ProgramEvent, frozen=True):
+    """A paused program went on."""
+
+
 class ProgramStarted(ProgramEvent, frozen=True):
     """A program was started again.  `life`: the number of its starts, 2 for the first restart."""
 

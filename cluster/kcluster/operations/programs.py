@@ -1,7 +1,7 @@
 """Users' programs beside a cluster in virtual time, as actions see them.
 
 Owns: the port RunningPrograms, and its absence.  Never: runs a program (world/, testing/, cli/).
-Kafka: no counterpart; kill -9 of a client's process, and its supervisor.
+Kafka: no counterpart; kill -9 and -STOP of a client's process, and its supervisor.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ class RunningPrograms(Protocol):
     def start(self, name: str) -> None:
         """Start a program again that does not run; without effect once the world is over."""
 
+    def pause(self, name: str) -> None:
+        """Pause a program that runs, as SIGSTOP does; its connections stay open."""
+
+    def resume(self, name: str) -> None:
+        """Let a program go on; without effect if it is not paused."""
+
     def stall(self, name: str, share: float, longest_ms: int) -> None:
         """From now on, let threads of a program ("": of all) stand still at this share of the lines
         of its own code, each time for a drawn time up to `longest_ms`; 0: no more."""
@@ -53,6 +59,12 @@ class NoPrograms:
         raise ClusterError(_none(name))
 
     def start(self, name: str) -> None:
+        raise ClusterError(_none(name))
+
+    def pause(self, name: str) -> None:
+        raise ClusterError(_none(name))
+
+    def resume(self, name: str) -> None:
         raise ClusterError(_none(name))
 
     def stall(self, name: str, share: float, longest_ms: int) -> None:

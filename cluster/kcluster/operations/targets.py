@@ -36,6 +36,8 @@ _ALL_BUT: Final = "all but "
 
 
 OF_PROCESSES: Final = ("kill", "stop", "start", "restart", "pause", "resume")
+OF_PROGRAMS: Final = ("kill", "start", "pause", "resume")
+_TAKE_PROGRAMS: Final = "only kill, start, pause and resume take programs"
 """The verbs for processes, which take brokers and the workload's clients."""
 
 
@@ -333,7 +335,7 @@ class HostTarget(Target, frozen=True, kw_only=True):
 
 @target
 class AppTarget(Target, frozen=True, kw_only=True):
-    """A program beside the cluster by its name, for `kill` and `start`."""
+    """A program beside the cluster by its name, for `kill`, `start`, `pause` and `resume`."""
 
     CALL = PREFIX = "app"
     EXAMPLE = "app billing"
@@ -344,14 +346,14 @@ class AppTarget(Target, frozen=True, kw_only=True):
         return cls(app=argument, shown=text)
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
-        raise ClusterError(f"{self} is a program; only kill and start take programs")
+        raise ClusterError(f"{self} is a program; {_TAKE_PROGRAMS}")
 
     def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
-        if verb not in ("kill", "start"):
+        if verb not in OF_PROGRAMS:
             yield f"{self} is a program; {verb} takes brokers"
 
     def problems(self, names: Names) -> Iterator[str]:
-        yield f"{self} is a program; only kill and start take programs"
+        yield f"{self} is a program; {_TAKE_PROGRAMS}"
 
 
 def split_apps(found: Targets) -> tuple[tuple[str, ...], Targets]:

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Final, Protocol
 
 from kcluster.actions.stage import Stage
-from kcluster.events.programs import ProgramKilled, ProgramStarted
+from kcluster.events.programs import ProgramKilled, ProgramPaused, ProgramResumed, ProgramStarted
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.programs import check_program
 from kcluster.runtime.dispatch import Dispatcher
@@ -67,6 +67,9 @@ class AppCluster(Protocol):
 
     def start(self, brokers: str) -> object:
         """Start an app, as `app NAME`."""
+
+    def do(self, verb: str, short: object = None) -> object:
+        """Perform an action of scenario files."""
 
 
 class AppFailed(AssertionError):
@@ -111,6 +114,15 @@ class App:
     def start(self) -> None:
         """Start the app again, which does not run."""
         self._cluster.start(f"app {self.name}")
+
+    def pause(self) -> None:
+        """Let the app stand still, as SIGSTOP or a long garbage collection does: its connections
+        stay open, it sends no heartbeats, its deadlines pass."""
+        self._cluster.do("pause", f"app {self.name}")
+
+    def resume(self) -> None:
+        """Let a paused app go on."""
+        self._cluster.do("resume", f"app {self.name}")
 
     def restart(self) -> None:
         """Kill the app if it runs, and start it again."""
@@ -187,7 +199,7 @@ class _AppLife:
 
 
 class Apps:
-    """The apps of one test, for `kill` and `start` of actions (operations/programs.py)."""
+    """The apps of one test, for actions that take programs (operations/programs.py)."""
 
     def __init__(self, cluster: AppCluster, world: World) -> None:
         self.all: dict[str, App] = {}
@@ -244,6 +256,17 @@ class Apps:
         app = self.all[name]
         self._cluster.dispatcher.note(ProgramStarted(name, app.lives + 1))
         self._begin(app)
+
+    def pause(self, name: str) -> None:
+        check_program(name, self.names)
+        self._world.scheduler.pause(name)
+        self._cluster.dispatcher.note(ProgramPaused(name))
+
+    def resume(self, name: str) -> None:
+        check_program(name, self.names)
+        if name in self._world.scheduler.paused:
+            self._world.scheduler.resume(name)
+            self._cluster.dispatcher.note(ProgramResumed(name))
 
     def start_later(self, name: str, after_ms: int) -> None:
         """End what is left of an app that an exception has ended, and start it again, as a

@@ -168,13 +168,14 @@ class TestedWorldCluster(TestVerbs, WorldCluster):
 
     def calm(self) -> None:
         """End all faults, also those that are still to come: of scenarios beside the test, of
-        `at_moment`, of a search.  Brokers and apps that died are started again.  Returns when all
-        replicas are in sync; to be called before a test waits for its outcome."""
+        `at_moment`, of a search.  Brokers and apps that died are started again, paused ones go on.
+        Returns when all replicas are in sync; to be called before a test waits for its outcome."""
         self.is_calm = True
         for steps in self.playing:
             steps.stop()
         self.repair()
         for name, app in self.apps.all.items():
+            self.call(partial(self.apps.resume, name))
             if app.was_killed:
                 self.call(partial(self.apps.start, name))
 

@@ -149,6 +149,16 @@ class Programs:
             sys.argv, sys.modules["__main__"] = life.arguments, life.main
         self._world.scheduler.spawn(life.thread.start, (), {}, app=name)
 
+    def pause(self, name: str) -> None:
+        """Pause a program; see Scheduler.pause."""
+        self._world.scheduler.pause(name)
+
+    def resume(self, name: str) -> bool:
+        """Let a program go on; returns whether it was paused."""
+        was_paused = name in self._world.scheduler.paused
+        self._world.scheduler.resume(name)
+        return was_paused
+
     def stall(self, name: str, share: float, longest_us: int) -> None:
         """Let threads of a program ("": of all) stand still; see World.stall."""
         self._world.stall(name, share, longest_us)

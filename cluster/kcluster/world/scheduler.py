@@ -165,6 +165,8 @@ class Scheduler:
         self.by_ident: dict[int, WorldThread] = {}
         """The threads that have begun and not ended, by ident, except threads that are `outside`
         now."""
+        self.paused: dict[str, list[WorldThread]] = {}
+        """The programs that are paused, each with its threads whose turn has come meanwhile."""
         self._run_queue: deque[WorldThread] = deque()
         self._timers: list[tuple[int, int, WorldThread, int]] = []
         """(time in µs, sequence number, thread, token of the wait)."""
@@ -218,6 +220,7 @@ class Scheduler:
         left = self.describe(others_than=first)
         self.limit_us = NEVER_US
         self._crash = None
+        self.paused.clear()
         for _ in range(MAX_ENDINGS):
             others = [thread for thread in self.threads if thread is not first]
             if not others:
@@ -235,12 +238,24 @@ class Scheduler:
     def kill(self, app: str) -> None:
         """End all threads of a program: each raises WorldEnded where it waits, at its next turn,
         and can wait for nothing more.  It may be called while the cluster runs."""
+        self.resume(app)
         for thread in self.threads:
             if thread.app == app and not thread.is_ended_by_force:
                 thread.is_ended_by_force = True
                 if thread.is_parked:
                     thread.is_parked = False
                     self._run_queue.append(thread)
+
+    def pause(self, app: str) -> None:
+        """Give no thread of a program a turn until `resume`, as SIGSTOP does.  Its connections stay
+        open, and its deadlines pass.  It may be called while the cluster runs."""
+        queue = self._run_queue
+        self.paused.setdefault(app, []).extend(thread for thread in queue if thread.app == app)
+        self._run_queue = deque(thread for thread in queue if thread.app != app)
+
+    def resume(self, app: str) -> None:
+        """Let the threads of a paused program go on, those first whose turn came first."""
+        self._run_queue.extend(self.paused.pop(app, ()))
 
     def await_forced_ends(self) -> None:
         """Let the threads that are ended by force end; called by another thread."""
@@ -284,7 +299,7 @@ class Scheduler:
 
         _start_new_thread(live, ())
         _acquire(is_known)
-        self._run_queue.append(thread)
+        self._make_ready(thread)
         return thread
 
     def _end(self, thread: WorldThread) -> None:
@@ -319,7 +334,12 @@ class Scheduler:
         """Wake a waiting thread."""
         if thread.is_parked:
             thread.is_parked, thread.was_woken = False, True
-            self._run_queue.append(thread)
+            self._make_ready(thread)
+
+    def _make_ready(self, thread: WorldThread) -> None:
+        """Put a thread at the end of the run queue; one of a paused program goes on later."""
+        held = self.paused.get(thread.app) if self.paused else None
+        (self._run_queue if held is None else held).append(thread)
 
     def pass_on(self, lock: object) -> None:
         """Reserve a free lock for the first thread that waits for it, and wake the thread."""
@@ -330,7 +350,7 @@ class Scheduler:
 
     def let_others_run(self) -> None:
         """Put the calling thread at the end of the run queue."""
-        self._run_queue.append(self._current)
+        self._make_ready(self._current)
         self._switch()
 
     def sleep(self, duration_us: int, wait: Waiting) -> None:
@@ -420,7 +440,9 @@ class Scheduler:
         elif self.now_us >= self.limit_us and self._crash is None:
             self._crash = TimeLimit(self.describe())
             self.let_others_run()
-        elif self._slice_us >= TIME_SLICE_US and self._run_queue:
+        elif self._current.app in self.paused or (
+            self._slice_us >= TIME_SLICE_US and self._run_queue
+        ):
             self.let_others_run()
 
     def _advance(self, limit_us: int, condition: Callable[[], bool]) -> bool:
@@ -439,7 +461,7 @@ class Scheduler:
             _, _, thread, token = heappop(timers)
             if thread.is_parked and thread.token == token:
                 thread.is_parked = False
-                self._run_queue.append(thread)
+                self._make_ready(thread)
 
     # ------------------------------------------------------------------------------ who runs next
 
@@ -547,7 +569,8 @@ class Scheduler:
         while timers and (timers[0][2].token != timers[0][3] or not timers[0][2].is_parked):
             heappop(timers)
         due_us = timers[0][0] if timers else NEVER_US
-        if due_us == NEVER_US and not any(thread.wait.is_for_cluster for thread in self.threads):
+        waits_for_cluster = self.paused or any(x.wait.is_for_cluster for x in self.threads)
+        if due_us == NEVER_US and not waits_for_cluster:
             self.lines.find_freed()
             if self.lines.freed:
                 return

@@ -1,6 +1,6 @@
-"""The programs of a simulation, for `kill` and `start` of its scenario's steps.
+"""The programs of a simulation, for `kill`, `start`, `pause` and `resume` of its scenario's steps.
 
-Owns: the events of kills and starts.  Never: ends a program (world/programs.py does).
+Owns: the events of kills, starts and pauses.  Never: ends a program (world/programs.py does).
 Kafka: no counterpart.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kcluster.events.programs import ProgramKilled, ProgramStarted
+from kcluster.events.programs import ProgramKilled, ProgramPaused, ProgramResumed, ProgramStarted
 from kcluster.operations.programs import check_program
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.world.programs import Programs
@@ -40,6 +40,16 @@ class NotedPrograms:
         life = self._lives[name] = self._lives.get(name, 1) + 1
         self._dispatcher.note(ProgramStarted(name, life))
         self._programs.start(name)
+
+    def pause(self, name: str) -> None:
+        check_program(name, self.names)
+        self._programs.pause(name)
+        self._dispatcher.note(ProgramPaused(name))
+
+    def resume(self, name: str) -> None:
+        check_program(name, self.names)
+        if self._programs.resume(name):
+            self._dispatcher.note(ProgramResumed(name))
 
     def stall(self, name: str, share: float, longest_ms: int) -> None:
         if name:
