@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kcluster.actions.brokers import KillBrokers
+from kcluster.actions.brokers import KillBrokers, PauseBrokers
 from kcluster.actions.stalls import StallProgram, apps_of
 from kcluster.operations.conditions import MomentCondition
 from kcluster.operations.moments import COMMIT, EXECUTION, NthMoment
@@ -59,6 +59,15 @@ def test_draw_near__the_app_that_dies_is_the_one_that_executes_the_line() -> Non
             at_lines += 1
             assert apps_of(step.action) == (moment.of.partition(".")[0],)
     assert at_lines > 50
+
+
+def test_draw_near__some_apps_are_down_or_stand_still_for_longer_than_a_session() -> None:
+    longest_ms: dict[type, int] = {}
+    for step in faults(DRAWN):
+        if apps_of(step.action) and step.options.for_ is not None:
+            kind = type(step.action)
+            longest_ms[kind] = max(step.options.for_.high_ms, longest_ms.get(kind, 0))
+    assert longest_ms == {KillBrokers: 20_000, PauseBrokers: 20_000}
 
 
 def test_draw_near__the_number_of_a_moment_is_one_that_came() -> None:

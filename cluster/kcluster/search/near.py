@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kcluster.actions.base import Action
 from kcluster.actions.brokers import KillBrokers, PauseBrokers
@@ -53,6 +53,11 @@ DOWN_MS: Final = (200, 1_000, 5_000)
 """The times after which a killed program is started again."""
 FAULT_MS: Final = (2_000, 12_000, 20_000)
 """The times after which another fault ends: shorter and longer than Kafka's time-outs."""
+AWAY_MS: Final = 20_000
+"""How long some killed programs are away: for longer than the sessions that most programs have."""
+AWAY_SHARE: Final = 0.25
+PAUSES_SHARE: Final = 0.25
+"""The share of the deaths of apps near moments that become pauses."""
 STALLED_LINES: Final = (0.02, 0.1, 0.3)
 STALLS_MS: Final = (5, 20, 200)
 
@@ -138,7 +143,31 @@ def _draw(
         lasts = None if lasts_ms is None else MomentRange(lasts_ms, lasts_ms)
         options = StepOptions(for_=lasts, if_possible=True)
         steps.append(Step(action.VERB, action, trigger(life, action, rng), options))
-    return tuple(steps)
+    away = Random(f"{seed}/away")
+    return tuple(_longer(_paused(step, away), away) for step in steps)
+
+
+def _paused(step: Step, rng: Random) -> Step:
+    """The step, or one by which the app that it kills stands still instead.  All other draws stay
+    as they are."""
+    if not _is_death_of_app(step) or rng.random() >= PAUSES_SHARE:
+        return step
+    lasts_ms = rng.choice(FAULT_MS)
+    action = PauseBrokers(targets(f"app {apps_of(step.action)[0]}"))
+    options = structs.replace(step.options, for_=MomentRange(lasts_ms, lasts_ms))
+    return Step(action.VERB, action, step.trigger, options)
+
+
+def _longer(step: Step, rng: Random) -> Step:
+    """The step, or one by which the app that it kills is dead for longer than its session."""
+    if not _is_death_of_app(step) or rng.random() >= AWAY_SHARE:
+        return step
+    options = structs.replace(step.options, for_=MomentRange(AWAY_MS, AWAY_MS))
+    return structs.replace(step, options=options)
+
+
+def _is_death_of_app(step: Step) -> bool:
+    return isinstance(step.action, KillBrokers) and bool(apps_of(step.action))
 
 
 def _death_at_line(life: ProgramLife, seed: int) -> Step:
@@ -148,7 +177,8 @@ def _death_at_line(life: ProgramLife, seed: int) -> Step:
     down_ms = rng.choice(DOWN_MS)
     options = StepOptions(for_=MomentRange(down_ms, down_ms), if_possible=True)
     action = KillBrokers(targets(f"app {app}"))
-    return Step(action.VERB, action, Trigger(when=condition(str(moment))), options)
+    step = Step(action.VERB, action, Trigger(when=condition(str(moment))), options)
+    return _longer(step, Random(f"{seed}/away"))
 
 
 def _near(life: ProgramLife, action: Action, rng: Random) -> Trigger:
