@@ -95,4 +95,7 @@ def test_life_count__counts_lines_by_app() -> None:
     for line in (RARE, BUSY, BUSY):
         assert not count.add_line("billing", line)
     count.add_line("mail", MAIL)
-    assert count.life(["billing"], []).lines == (("billing", BUSY, 2), ("billing", RARE, 1))
+    count.add_line("", "test_mail.py:9")
+    life = count.life(["billing"], [])
+    assert life.lines == (("billing", BUSY, 2), ("billing", RARE, 1))
+    assert life.places == (("billing", BUSY), ("billing", RARE), ("", "test_mail.py:9"))

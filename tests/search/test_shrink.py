@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from kcluster.actions.stalls import StallProgram
+from kcluster.scenario.language.model import Step
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.search.shrink import Shrinker
+from kcluster.search.words import needs_text
 
 MANY = """\
 topology: {brokers: 3, topics: {orders: {}}}
@@ -58,6 +61,36 @@ def test_shrink__a_failure_without_any_step_is_found_to_need_none() -> None:
     shrunk = Shrinker(Scenario.parse(MANY), lambda scenario: True).run()
     assert shrunk.scenario.steps == ()
     assert shrunk.scenario.duration_ms == 1_000
+
+
+PLACES = (("mail", "mail.py:3"), ("billing", "billing.py:7"), ("billing", "billing.py:8"))
+
+
+def stalled_at(only: str) -> Step:
+    """The step that is left of a program whose threads race at one line."""
+
+    def shows(candidate: Scenario) -> bool:
+        stalls = [step.action for step in candidate.steps if isinstance(step.action, StallProgram)]
+        return any(stall.line in (None, only) for stall in stalls)
+
+    stall = Step("stall", StallProgram("billing", 0.3, 5))
+    scenario = Scenario("races", "", Scenario.parse(MANY).topology, steps=(stall,))
+    (left,) = Shrinker(scenario, shows, places=PLACES).run().scenario.steps
+    return left
+
+
+def test_shrink__stalls_at_any_line_become_stalls_at_the_one_that_is_needed() -> None:
+    assert needs_text([stalled_at("billing.py:8")], True) == (
+        "It needs one step: stall billing at billing.py:8 (a thread stands still there each time,"
+        " for up to 5ms). Without this step it does not happen."
+    )
+
+
+def test_shrink__stalls_stay_at_any_line_if_no_line_of_their_program_is_enough() -> None:
+    assert needs_text([stalled_at("mail.py:3")], True) == (
+        "It needs one step: stall billing at any line (a thread stands still there at 30% of the"
+        " times, for up to 5ms). Without this step it does not happen."
+    )
 
 
 def test_shrink__ends_when_the_tries_are_used_up_and_does_not_claim_to_be_minimal() -> None:

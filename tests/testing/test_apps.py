@@ -369,6 +369,31 @@ def test_it(kafka_cluster):
     result.assert_outcomes(passed=1)
 
 
+def test_stall__may_be_at_one_line(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import inspect
+
+def sleeping(at):
+    for _ in range(20):
+        at.append(time.monotonic())
+        at.append(time.monotonic())
+
+@virtual
+def test_it(kafka_cluster):
+    line = inspect.getsourcelines(sleeping)[1] + 3
+    kafka_cluster.do("stall", app="all", share="100%", longest="20ms", line=f"test_it.py:{line}")
+    at = []
+    kafka_cluster.run(sleeping, at)
+    time.sleep(60)
+    assert at[-1] - at[0] > 0.05
+    assert all(after - before < 0.001 for before, after in zip(at[1::2], at[2::2]))
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_execution__an_app_dies_before_it_executes_a_line(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,

@@ -25,10 +25,13 @@ class StallProgram(Action, frozen=True):
     app: Annotated[str, text(), "The program; all for every program."]
     share: Annotated[float, fraction(), "The share of lines at which a thread stands still."] = 0.1
     longest_ms: Annotated[int, duration(1, 60_000), "The longest time; each is drawn."] = 20
+    line: Annotated[
+        str | None, text(), "Such as billing.py:31: at this line alone; without it, at any."
+    ] = None
 
     def do(self, stage: Stage) -> Undo:
         programs, app = stage.verbs.programs, "" if self.app == ALL_APPS else self.app
-        programs.stall(app, self.share, self.longest_ms)
+        programs.stall(app, self.share, self.longest_ms, self.line or "")
         return lambda: programs.stall(app, 0, self.longest_ms)
 
 

@@ -37,9 +37,10 @@ class RunningPrograms(Protocol):
     def resume(self, name: str) -> None:
         """Let a program go on; without effect if it is not paused."""
 
-    def stall(self, name: str, share: float, longest_ms: int) -> None:
+    def stall(self, name: str, share: float, longest_ms: int, line: str = "") -> None:
         """From now on, let threads of a program ("": of all) stand still at this share of the lines
-        of its own code, each time for a drawn time up to `longest_ms`; 0: no more."""
+        of its own code, each time for a drawn time up to `longest_ms`; 0: no more.  `line`: at this
+        one alone (`billing.py:31`)."""
 
     def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back once, when a program is about to execute this line of its own code
@@ -67,7 +68,7 @@ class NoPrograms:
     def resume(self, name: str) -> None:
         raise ClusterError(_none(name))
 
-    def stall(self, name: str, share: float, longest_ms: int) -> None:
+    def stall(self, name: str, share: float, longest_ms: int, line: str = "") -> None:
         raise ClusterError(_none(name or "all"))
 
     def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:

@@ -70,7 +70,7 @@ class ProgramLife(Struct, frozen=True):
     """The run of programs without faults.  `apps`: the programs that may be killed; `moments`: the
     number of moments by (kind, subject), sorted; `partitions`: of the user's topics; `groups`:
     consumer groups; `lasts_ms`: how long it took; `lines`: how often an app executed a line of its
-    own code, by (app, line)."""
+    own code, by (app, line); `tests_lines`: those that threads of the test executed."""
 
     apps: tuple[str, ...]
     moments: tuple[tuple[str, str, int], ...]
@@ -78,6 +78,13 @@ class ProgramLife(Struct, frozen=True):
     groups: tuple[str, ...]
     lasts_ms: int
     lines: tuple[tuple[str, str, int], ...] = ()
+    tests_lines: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """The lines at which threads can stand still, with their apps; "" for the test."""
+        of_apps = [(app, line) for app, line, _ in self.lines]
+        return (*of_apps, *(("", line) for line in self.tests_lines))
 
 
 class LifeCount:
@@ -106,7 +113,9 @@ class LifeCount:
         groups = tuple(sorted({of for kind, of in self._counts if kind in (COMMIT, REBALANCE)}))
         lasts_ms = self._now_ms() - self._began_ms
         lines = tuple(sorted((*key, n) for key, n in self._lines.items() if key[0] in apps))
-        return ProgramLife(tuple(apps), moments, tuple(partitions), groups, lasts_ms, lines)
+        of_test = tuple(sorted(line for app, line in self._lines if not app))
+        parts = tuple(partitions)
+        return ProgramLife(tuple(apps), moments, parts, groups, lasts_ms, lines, of_test)
 
 
 def draw_near(life: ProgramLife, seed: int) -> tuple[Step, ...]:

@@ -4,17 +4,19 @@ Owns: the smaller candidates of a scenario, in their order, and the descent thro
 runs a scenario itself (the caller's `shows` does), words anything.  Kafka: no counterpart; delta
 debugging (Zeller), and the shrinking of Hypothesis.
 
-Steps go first, then clients, then time; numbers become rounder.  A candidate is kept if its run
+Steps go first, then clients, then time; numbers become rounder.  Stalls of a program's threads at
+any line become stalls at a single one.  A candidate is kept if its run
 shows a finding of the same name.  So at the end no single step can be left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from msgspec import Struct, structs
 
+from kcluster.actions.stalls import ALL_APPS, StallProgram
 from kcluster.scenario.language.model import Step, WorkloadSpec
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange
@@ -45,8 +47,9 @@ class _Exhausted(Exception):
 
 
 class Shrinker:
-    """One descent.  `shows` is asked at most `tries` times.  `has_programs`: whether the clients
-    are the user's programs, so that only steps can be left out and made rounder."""
+    """One descent.  `shows` is asked at most `tries` times.  `places`: if the clients are the
+    user's programs, the lines of their code with the name of each program ("" for a test), None
+    for other clients; of programs only steps can be left out, made rounder, or put at a line."""
 
     def __init__(
         self,
@@ -54,13 +57,13 @@ class Shrinker:
         shows: Shows,
         tries: int = MAX_TRIES,
         *,
-        has_programs: bool = False,
+        places: Sequence[tuple[str, str]] | None = None,
     ) -> None:
         self.scenario = scenario
         self.tries = 0
         self._shows = shows
         self._limit = tries
-        self._has_programs = has_programs
+        self._places = places
         self._known: set[bytes] = set()
 
     def run(self) -> Shrunk:
@@ -71,10 +74,11 @@ class Shrinker:
                 before = self.scenario
                 self._fewer_steps()
                 is_minimal = True
-                if not self._has_programs:
+                if self._places is None:
                     self._fewer_clients()
                     self._shorter()
                 self._rounder()
+                self._stalls_at_one_line(self._places or ())
                 if self.scenario == before:
                     break
                 is_minimal = False
@@ -137,6 +141,21 @@ class Shrinker:
                 if _is_in_order(steps) and self._try(
                     structs.replace(self.scenario, steps=tuple(steps))
                 ):
+                    break
+
+    def _stalls_at_one_line(self, places: Sequence[tuple[str, str]]) -> None:
+        """Let threads that stand still at any line do so at a single one, each time."""
+        for at, step in enumerate(self.scenario.steps):
+            stall = step.action
+            if not isinstance(stall, StallProgram) or stall.line is not None:
+                continue
+            of_app = [line for app, line in places if stall.app in (ALL_APPS, app)]
+            for line in dict.fromkeys(of_app):
+                steps = list(self.scenario.steps)
+                steps[at] = structs.replace(
+                    step, action=structs.replace(stall, share=1.0, line=line)
+                )
+                if self._try(structs.replace(self.scenario, steps=tuple(steps))):
                     break
 
 

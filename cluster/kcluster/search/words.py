@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import to_builtins
 
+from kcluster.actions.stalls import StallProgram
 from kcluster.checks.anomalies import ANOMALIES
 from kcluster.config.files.fields import duration_text
 from kcluster.config.files.problems import unknown
@@ -87,7 +88,9 @@ def step_text(step: Step) -> str:
     """A step in a few words: `kill 1 at +9.1s for 3s`."""
     values = step_values(step)[step.verb]
     words = [step.verb]
-    if isinstance(values, dict):
+    if isinstance(step.action, StallProgram):
+        words.append(_stall_text(step.action))
+    elif isinstance(values, dict):
         first, *others = values.items()
         words.append(", ".join([_plain(first[1]), *(f"{key} {_plain(x)}" for key, x in others)]))
     elif values is not None:
@@ -104,6 +107,14 @@ def step_text(step: Step) -> str:
     words += [] if lasts is None else [f"for {duration_text(lasts.low_ms)}"]
     words += [] if step.options.until is None else [f"until {step.options.until}"]
     return " ".join(words)
+
+
+def _stall_text(stall: StallProgram) -> str:
+    """What stands still, where and for how long."""
+    place = "any line" if stall.line is None else f"{stall.line}"
+    often = "each time" if stall.share == 1 else f"at {stall.share:.0%} of the times"
+    longest = duration_text(stall.longest_ms)
+    return f"{stall.app} at {place} (a thread stands still there {often}, for up to {longest})"
 
 
 def _plain(value: object) -> str:

@@ -284,10 +284,10 @@ class Apps:
 
         self._cluster.call(lambda: stage.at(stage.now_ms, end))
 
-    def stall(self, name: str, share: float, longest_ms: int) -> None:
+    def stall(self, name: str, share: float, longest_ms: int, line: str = "") -> None:
         if name and self.all:  # before the first one, it is unknown which there will be
             check_program(name, self.names)
-        self._world.stall(name, share, longest_ms * 1000)
+        self._world.stall(name, share, longest_ms * 1000, line)
 
     def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
         return self._world.when_line(line, number, callback)

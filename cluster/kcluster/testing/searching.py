@@ -24,6 +24,7 @@ import msgspec
 import pytest
 from msgspec import Struct, structs
 
+from kcluster.actions.stalls import StallProgram
 from kcluster.chance import Anew
 from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.fields import duration_text
@@ -143,7 +144,7 @@ class _TestSearch:
     def _examined(self, life: ProgramLife, number: int, failed: _Run) -> list[pytest.TestReport]:
         """Shrink a failed run, and report the shrunk one."""
         scenario = self._scenario(number, self._draw(life, self._seed + number))
-        shrunk = self._shrink(scenario, number, failed.where)
+        shrunk = self._shrink(life, scenario, number, failed.where)
         certainty = None
         if failed.life is not None:
             certainty = self._certainty(shrunk.scenario, number, failed.where, failed.life.lasts_ms)
@@ -176,11 +177,11 @@ class _TestSearch:
         failed = outcome.first_failed
         return None if failed is None else (failed.seed, _run_of(failed))
 
-    def _shrink(self, scenario: Scenario, number: int, where: str) -> Shrunk:
+    def _shrink(self, life: ProgramLife, scenario: Scenario, number: int, where: str) -> Shrunk:
         def shows(candidate: Scenario) -> bool:
             return self._play(candidate, self._seed + number).where == where
 
-        return Shrinker(scenario, shows, MAX_TRIES, has_programs=True).run()
+        return Shrinker(scenario, shows, MAX_TRIES, places=life.places).run()
 
     def _certainty(self, scenario: Scenario, number: int, where: str, lasts_ms: int) -> Certainty:
         """From which moment on the run was sure to fail in this place."""
@@ -294,11 +295,15 @@ def _sources(steps: Sequence[Step]) -> Iterator[str]:
     """The source of the lines at which steps come."""
     files = [getattr(module, "__file__", None) or "" for module in tuple(sys.modules.values())]
     for step in steps:
-        when = step.trigger.when
+        when, place = step.trigger.when, ""
         if isinstance(when, MomentCondition) and when.moment.kind == EXECUTION:
-            name, _, line = when.moment.of.partition(":")
+            place = when.moment.of
+        elif isinstance(step.action, StallProgram):
+            place = step.action.line or ""
+        name, _, line = place.partition(":")
+        if line.isdecimal():
             file = next((file for file in files if os.path.basename(file) == name), "")
-            yield f"{when.moment.of}: {linecache.getline(file, int(line)).strip()}"
+            yield f"{place}: {linecache.getline(file, int(line)).strip()}"
 
 
 def _pasted(steps: Sequence[Step]) -> Iterator[str]:

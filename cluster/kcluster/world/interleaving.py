@@ -49,12 +49,14 @@ def interrupt_lines(scheduler: Scheduler, undo: ExitStack) -> None:
     def interrupt(frame: FrameType) -> None:
         thread = scheduler.thread_here()
         if thread is not None and _is_new_line(thread, frame):
+            line = ""
+            if scheduler.line_watches or scheduler.stalls:
+                line = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
             if scheduler.line_watches:
-                name = os.path.basename(frame.f_code.co_filename)
-                scheduler.at_line(f"{name}:{frame.f_lineno}")
+                scheduler.at_line(line)
             scheduler.may_switch()
             if scheduler.stalls:
-                scheduler.may_stall()
+                scheduler.may_stall(line)
 
     if sys.version_info >= (3, 12):
         _monitor(interrupt, undo)

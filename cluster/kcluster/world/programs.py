@@ -159,9 +159,9 @@ class Programs:
         self._world.scheduler.resume(name)
         return was_paused
 
-    def stall(self, name: str, share: float, longest_us: int) -> None:
+    def stall(self, name: str, share: float, longest_us: int, line: str = "") -> None:
         """Let threads of a program ("": of all) stand still; see World.stall."""
-        self._world.stall(name, share, longest_us)
+        self._world.stall(name, share, longest_us, line)
 
     def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back when a program is about to execute a line; see World.when_line."""

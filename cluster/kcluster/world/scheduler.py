@@ -66,8 +66,8 @@ class WorldClock(Protocol):
 
 
 LineWatch = Callable[[str, str], bool]
-"""Sees that a program (its name) is about to execute a line (`billing.py:31`); returns whether
-something is to be done there."""
+"""Sees that a program (its name, "" for a thread that the test has started itself) is about to
+execute a line (`billing.py:31`); returns whether something is to be done there."""
 
 
 @final
@@ -155,9 +155,9 @@ class Scheduler:
         self.is_random = rng is not None
         """Whether threads are interrupted at random."""
         self._rng = rng
-        self.stalls: dict[str, tuple[float, int]] = {}
+        self.stalls: dict[str, tuple[float, int, str]] = {}
         """By program, "" for all: the share of lines of users' code at which its threads stand
-        still, and the longest time in µs."""
+        still, the longest time in µs, and the only line at which they do; "" for any."""
         self.line_watches: list[LineWatch] = []
         """Who sees the lines of users' code that programs are about to execute."""
         self._stalling = stalling or Random(0)
@@ -378,22 +378,22 @@ class Scheduler:
         else:
             self.park(self.now_us + self._rng.randrange(1, LONGEST_PAUSE_US), FOREVER)
 
-    def may_stall(self) -> None:
-        """Let the calling thread stand still here for a drawn time, with the probability that its
-        program has."""
+    def may_stall(self, line: str) -> None:
+        """Let the calling thread stand still at this line for a drawn time, with the probability
+        that its program has."""
         thread = self._current
         found = self.stalls.get(thread.app) or self.stalls.get("")
         if found is None or self.is_advancing or thread.loading or not thread.number:
             return
-        share, longest_us = found
-        if self._stalling.random() < share:
+        share, longest_us, only = found
+        if only in ("", line) and self._stalling.random() < share:
             self.park(self.now_us + self._stalling.randrange(1, longest_us + 1), FOREVER)
 
     def at_line(self, line: str) -> None:
         """Show a line of users' code, which the calling thread is about to execute, to those who
         watch.  If one of them wants something done, the thread waits for it."""
         thread = self._current
-        if self.is_advancing or thread.loading or not thread.app:
+        if self.is_advancing or thread.loading or not (thread.app or thread.number):
             return
         wanted = [
             watch(thread.app, line) for watch in tuple(self.line_watches)

@@ -123,13 +123,13 @@ class World(ActiveWorld):
             self._interrupts_lines = True
             interrupt_lines(self.scheduler, self._undo)
 
-    def stall(self, app: str, share: float, longest_us: int) -> None:
+    def stall(self, app: str, share: float, longest_us: int, line: str = "") -> None:
         """From now on, let threads of a program ("": of all) stand still at this share of the lines
-        of users' code; 0: no more.  In Python 3.11 this concerns threads that start later, and
-        functions that are called later."""
+        of users' code; 0: no more.  `line`: at this one alone (`billing.py:31`).  In Python 3.11
+        this concerns threads that start later, and functions that are called later."""
         self.scheduler.stalls.pop(app, None)
         if share:
-            self.scheduler.stalls[app] = (share, longest_us)
+            self.scheduler.stalls[app] = (share, longest_us, line)
             if self.scheduler.threads:
                 self._interrupt_lines()
 
@@ -145,10 +145,12 @@ class World(ActiveWorld):
         Returns what ends the wait."""
         left, watches = number, self.scheduler.line_watches
 
-        def watch(_app: str, here: str) -> bool:
+        def watch(app: str, here: str) -> bool:
             nonlocal left
-            left -= here == line
-            if left or here != line:
+            if here != line or not app:
+                return False
+            left -= 1
+            if left:
                 return False
             end()
             callback()

@@ -51,10 +51,10 @@ class NotedPrograms:
         if self._programs.resume(name):
             self._dispatcher.note(ProgramResumed(name))
 
-    def stall(self, name: str, share: float, longest_ms: int) -> None:
+    def stall(self, name: str, share: float, longest_ms: int, line: str = "") -> None:
         if name:
             check_program(name, self.names)
-        self._programs.stall(name, share, longest_ms * 1000)
+        self._programs.stall(name, share, longest_ms * 1000, line)
 
     def when_line(self, line: str, number: int, callback: Callable[[], None]) -> Callable[[], None]:
         return self._programs.when_line(line, number, callback)

@@ -119,7 +119,7 @@ class _ProgramSearch:
         if failed is None:
             print(nothing_text(self._runs))
             return 0
-        self._report(self._steps(life, failed.seed), failed.seed, _trial_of(failed))
+        self._report(life, self._steps(life, failed.seed), failed.seed, _trial_of(failed))
         return 1
 
     def _steps(self, life: ProgramLife, number: int) -> tuple[Step, ...]:
@@ -128,7 +128,9 @@ class _ProgramSearch:
     def _count(self, _outcome: SeedOutcome) -> None:
         self._runs += 1
 
-    def _report(self, steps: tuple[Step, ...], number: int, failed: _Trial) -> None:
+    def _report(
+        self, life: ProgramLife, steps: tuple[Step, ...], number: int, failed: _Trial
+    ) -> None:
         """Shrink a finding, write its file, and print it."""
         seed = self._setting.seed + number
         scenario = structs.replace(self._setting.scenario, steps=steps, seed=seed)
@@ -136,7 +138,7 @@ class _ProgramSearch:
             scenario,
             lambda candidate: self._play(candidate.steps, seed).where == failed.where,
             MAX_TRIES,
-            has_programs=True,
+            places=life.places,
         ).run()
         certainty = None
         if failed.life is not None:
