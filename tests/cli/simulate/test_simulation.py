@@ -414,3 +414,24 @@ def test_programs__that_a_step_names_must_exist(simulate: Simulate, tmp_path: Pa
         "dies.yaml:6:5 steps[0].kill: app billing: no such program; did you mean biling?" in error
     )
     assert "dies.yaml:7:5 steps[1].start: app billing" in error
+
+
+TICKING = """
+import time
+
+began = time.monotonic()
+for _ in range(10):
+    time.sleep(1)
+    print("tick", int(time.monotonic() - began))
+"""
+
+
+def test_programs__stand_still_until_they_are_resumed(simulate: Simulate, tmp_path: Path) -> None:
+    steps = "[{at: 5500ms, pause: app ticking, for: 20s}]"
+    Path("pauses.yaml").write_text(f"topology: {{brokers: 1}}\nsteps: {steps}\n")
+    Path("ticking.py").write_text(TICKING)
+    code, out, error = simulate("--app", "ticking=ticking.py", "--scenario", "pauses.yaml")
+    assert code == 0, out + error
+    ticks = [int(tick) for tick in re.findall(r"tick (\d+)", out)]
+    assert ticks == [1, 2, 3, 4, 5, 25, 26, 27, 28, 29]
+    assert out.count("program_paused") == out.count("program_resumed") == 1
