@@ -394,6 +394,35 @@ def test_it(kafka_cluster):
     result.assert_outcomes(passed=1)
 
 
+def test_execution__leaving_a_with_statement_is_not_its_line_again(
+    pytester: pytest.Pytester,
+) -> None:
+    result = run(
+        pytester,
+        """
+import inspect
+
+def booking(lock, booked):
+    for _ in range(3):
+        with lock:
+            booked.append(1)
+        time.sleep(1)
+    time.sleep(100)
+
+@virtual
+def test_it(kafka_cluster):
+    lock, booked = threading.Lock(), []
+    line = inspect.getsourcelines(booking)[1] + 2
+    kafka_cluster.at_moment(f"2nd execution of test_it.py:{line}", "kill", "app booking")
+    app = kafka_cluster.run(booking, lock, booked)
+    time.sleep(10)
+    assert booked == [1] and app.was_killed
+    assert lock.acquire(timeout=5)  # else it would have died with the lock, for ever
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_execution__an_app_dies_before_it_executes_a_line(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,

@@ -13,10 +13,15 @@ interruptions at lines.
 With a second tool, the interpreter reports more: a line at several of its instructions, functions
 of a single line.  So a line counts once until another line or a jump back follows, and the first
 line of a function's definition never counts.
+
+At the end of a with statement its line is reported once more.  That does not count: an exception
+there, such as that of a program's death, would leave the statement without its `__exit__`.
 """
 
 from __future__ import annotations
 
+import dis
+import functools
 import logging
 import os
 import sys
@@ -100,11 +105,28 @@ def _leave_imports_whole(scheduler: Scheduler, undo: ExitStack) -> None:
 def _is_new_line(thread: WorldThread, frame: FrameType) -> bool:
     """Whether a line counts; within one call, a later instruction of the previous line does not."""
     line = frame.f_lineno
-    if line == frame.f_code.co_firstlineno:
+    if line == frame.f_code.co_firstlineno or frame.f_lasti in _ends_of_with(frame.f_code):
         return False
     last, here = thread.line, (id(frame), line, frame.f_lasti)
     thread.line = here
     return here[:2] != last[:2] or here[2] <= last[2]
+
+
+@functools.cache
+def _ends_of_with(code: CodeType) -> frozenset[int]:
+    """The first instructions of the places at which with statements are left without an error:
+    `__exit__(None, None, None)` is called there."""
+    instructions = list(dis.get_instructions(code))
+    is_none = [x.opname == "LOAD_CONST" and x.argval is None for x in instructions]
+    at = {x.offset: number for number, x in enumerate(instructions)}
+    found = []
+    for begin, _, _ in code.co_lines():
+        first = at.get(begin, len(instructions))
+        if first < len(instructions):
+            after_value = first + (instructions[first].opname == "SWAP")  # of a return statement
+            if is_none[after_value : after_value + 3] == [True] * 3:
+                found.append(begin)
+    return frozenset(found)
 
 
 def is_users_code(file: str) -> bool:
