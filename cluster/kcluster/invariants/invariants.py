@@ -45,13 +45,7 @@ from kcluster.invariants.facts import (
 from kcluster.invariants.heartbeats import BrokerHeartbeats
 from kcluster.invariants.markers import MARKER_ANSWER, EarlyAnswer, MarkerAnswers
 from kcluster.invariants.memberships import Memberships
-from kcluster.invariants.observed import (
-    NO_EPOCH,
-    Move,
-    ObservedPartition,
-    ObservedReplica,
-    PartitionKey,
-)
+from kcluster.invariants.observed import NO_EPOCH, ObservedPartition, ObservedReplica, PartitionKey
 from kcluster.invariants.offset_answers import OffsetAnswers
 from kcluster.invariants.producers import ProducerRules
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, Promises
@@ -492,7 +486,7 @@ class Invariants:
                 self._report(now_ms, old, differing(replica, observed.committed, checked))
         old.log_end_offset = end
         old.high_watermark = watermark
-        _record_move(now_ms, old, replica)
+        old.record_move(now_ms, replica)
 
     def _observe_cleaning(self, now_ms: int, old: ObservedReplica, replica: Replica) -> None:
         """Observe that a log was cleaned, or truncated below what was cleaned."""
@@ -575,7 +569,7 @@ class Invariants:
         old.log_start_offset = log.log_start_offset
         observed.min_isr = replica.min_isr
         observed.delete_retention_ms = replica.config.delete_retention_ms
-        _record_move(now_ms, old, replica)
+        old.record_move(now_ms, replica)
 
     def _record_appends(
         self, now_ms: int, old: ObservedReplica, replica: Replica, request: Request | None
@@ -669,18 +663,6 @@ class Invariants:
         old = self._replicas.get(replica)
         if old is not None:
             self._report(now_ms, old, listed_too_low(old.partition, replica, end_offset))
-
-
-def _record_move(now_ms: int, old: ObservedReplica, replica: Replica) -> None:
-    """Record a replica's log end and high watermark, and its leader epochs if they have changed."""
-    log, observed = replica.log, old.partition
-    stable = replica.last_stable_offset if replica.is_leader else -1
-    end, watermark = log.log_end_offset, replica.high_watermark
-    observed.moves.append(Move(now_ms, old.broker, end, watermark, stable))
-    starts = log.epochs.starts
-    if starts is not old.epoch_starts:
-        old.epoch_starts = starts
-        observed.observe_epochs(now_ms, old.broker, log)
 
 
 def _extend(observed: ObservedPartition, leader: Replica) -> None:

@@ -104,6 +104,17 @@ class ObservedReplica:
         """The delete horizons in the part of the log that was cleaned, by the base offset and the
         leader epoch of the batch."""
 
+    def record_move(self, now_ms: int, replica: Replica) -> None:
+        """Record the log end and the high watermark, and the leader epochs if they have changed."""
+        log, observed = replica.log, self.partition
+        stable = replica.last_stable_offset if replica.is_leader else -1
+        end, watermark = log.log_end_offset, replica.high_watermark
+        observed.moves.append(Move(now_ms, self.broker, end, watermark, stable))
+        starts = log.epochs.starts
+        if starts is not self.epoch_starts:
+            self.epoch_starts = starts
+            observed.observe_epochs(now_ms, self.broker, log)
+
 
 class ObservedPartition:
     """One partition of one topic id, over a whole run.

@@ -138,11 +138,15 @@ class _Arrived(Struct):
     owned: dict[tuple[bytes, int], BrokenPromise]
 
 
+def _unknown_lock_ms(_broker: int, _group: str) -> int | None:
+    return None
+
+
 class SharePromises:
     """The promises to all share groups of one cluster."""
 
     def __init__(self) -> None:
-        self.lock_ms: LockMs = lambda *_: None
+        self.lock_ms: LockMs = _unknown_lock_ms
         self._stored: dict[_ShareKey, _StoredState] = {}
         self._asked: dict[tuple[int, int], tuple[PeerRequest, dict[_ShareKey, _StoredState]]] = {}
         """Each request about states, with what was stored when it arrived, by node and id.
