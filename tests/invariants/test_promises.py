@@ -23,11 +23,14 @@ class Coordinators:
         self.promises = Promises(lambda *_: self.owner)
         self.epochs = {1: 5, 2: 6}
         self.broken: list[str] = []
+        self.now_ms = 0
 
     def say(self, api: ApiKey, body: Any, answer: Any, broker: int = 1, client: str = "c") -> None:
         request = Request(7, int(api), 0, 0, client, body)
-        self.promises.on_request(request)
-        found = self.promises.on_reply(broker, Reply(request, answer), self.leader_epoch, 0)
+        self.promises.on_request(request, self.now_ms)
+        found = self.promises.on_reply(
+            broker, Reply(request, answer), self.leader_epoch, self.now_ms
+        )
         self.broken += [name for name, _, _ in found]
 
     def leader_epoch(self, broker: int, _group: str) -> int:
@@ -58,8 +61,8 @@ class Coordinators:
         body = m.EndTxnRequest(transactional_id="t", producer_id=3, producer_epoch=epoch)
         self.say(ApiKey.END_TXN, body, m.EndTxnResponse(error_code=error), client=client)
 
-    def init(self, client: str) -> None:
-        body = m.InitProducerIdRequest(transactional_id="t")
+    def init(self, client: str, timeout_ms: int = 60_000) -> None:
+        body = m.InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=timeout_ms)
         self.say(ApiKey.INIT_PRODUCER_ID, body, m.InitProducerIdResponse(), client=client)
 
     def ask_again(self, epoch: int, error: ErrorCode) -> None:
@@ -176,7 +179,7 @@ def test_fence__of_a_producer_without_a_rival(said: Coordinators) -> None:
 def test_fence__by_another_producer_or_by_an_abort_is_none(said: Coordinators) -> None:
     said.init("c")
     said.end(2, ErrorCode.PRODUCER_FENCED)
-    said.promises.on_transaction(TransactionCompleted("t", 3, 3, False))
+    said.promises.on_transaction(TransactionCompleted("t", 3, 3, False), 0)
     assert said.fenced() == []
     said.end(3, ErrorCode.INVALID_PRODUCER_EPOCH)
     said.init("other")
@@ -187,9 +190,9 @@ def test_fence__while_the_last_transaction_waits_for_its_markers_is_none(
     said: Coordinators,
 ) -> None:
     said.init("c")
-    said.promises.on_transaction(TransactionEnded("t", 3, 3, True))
+    said.promises.on_transaction(TransactionEnded("t", 3, 3, True), 0)
     said.end(3, ErrorCode.PRODUCER_FENCED)
-    said.promises.on_transaction(TransactionCompleted("t", 3, 3, True))
+    said.promises.on_transaction(TransactionCompleted("t", 3, 3, True), 0)
     assert said.fenced() == []
     said.end(3, ErrorCode.PRODUCER_FENCED)
     assert said.fenced() == ["PRODUCER_FENCED"]
@@ -202,6 +205,18 @@ def test_fence__of_a_producer_that_asks_again_for_its_next_epoch(said: Coordinat
     said.promises.on_new_coordinator()
     said.ask_again(2, ErrorCode.PRODUCER_FENCED)
     assert said.fenced() == []
+
+
+def test_fence__while_a_transaction_takes_too_long_is_none(said: Coordinators) -> None:
+    """The coordinator may be aborting it, and lose the decision before it is committed."""
+    said.init("c", timeout_ms=2_000)
+    said.now_ms = 2_001
+    said.end(0, ErrorCode.PRODUCER_FENCED)
+    assert said.fenced() == []
+    said.promises.on_transaction(TransactionCompleted("t", 3, 0, committed=True), 3_000)
+    said.now_ms = 5_000
+    said.end(0, ErrorCode.PRODUCER_FENCED)
+    assert said.fenced() == ["PRODUCER_FENCED"]
 
 
 def test_fence__of_a_client_that_has_given_up_does_not_count(said: Coordinators) -> None:

@@ -183,7 +183,7 @@ class Invariants:
         elif isinstance(event, BecameFollower):
             self.shares.on_resigned(event.broker, event.topic, event.partition)
         elif isinstance(event, TransactionEvent):
-            self.promises.on_transaction(event)
+            self.promises.on_transaction(event, note.at_ms)
         elif isinstance(event, BrokerPaused):
             self.replies.on_pause(event.broker, note.at_ms)
             self.memberships.on_pause()

@@ -12,8 +12,8 @@ KIP-345, KIP-360, KIP-848.
     producer-id-twice    a producer id is given to a producer without a transactional id, or to a
                          transactional id, though another one has it (KIP-730)
     fenced-alone         a transactional producer is fenced, though no other one has its id, and
-                         no transaction of it was aborted with a later epoch; this is known at
-                         the end of the run.  A new coordinator does not know the epoch before the
+                         no transaction of it was aborted with a later epoch, or takes too long;
+                         this is known at the end of the run.  A new coordinator does not know the epoch before the
                          last one, so it fences a producer that asks again for its next epoch
 
 A classic coordinator that does not know yet of its successor may begin generations; it cannot store
@@ -85,6 +85,10 @@ class Promises:
         self._closed: dict[int, None] = {}
         self._owners: dict[int, str] = {}
         """The producers that were given an id, by the id."""
+        self._timeouts_ms: dict[str, int] = {}
+        """The time that a transaction may take, by transactional id."""
+        self._idle_ms: dict[str, int] = {}
+        """The last time at which a transactional id was known to have no transaction."""
         self._coordinators = 0
         """The number of changes of coordinators, and of deaths of brokers, so far."""
         self._asked: dict[tuple[str, int], int] = {}
@@ -96,7 +100,7 @@ class Promises:
         self._assignments = {}
         self._commits = {}
 
-    def on_request(self, request: Request) -> None:
+    def on_request(self, request: Request, now_ms: int) -> None:
         """Record that a client uses a transactional id, or that a group is one with epochs."""
         if request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
             self._with_epochs[request.body.group_id] = None
@@ -106,6 +110,10 @@ class Promises:
             if transactional_id is not None:
                 self._clients.setdefault(transactional_id, {})[request.client_id] = None
                 forget_oldest(self._clients)
+                self._timeouts_ms[transactional_id] = request.body.transaction_timeout_ms
+                forget_oldest(self._timeouts_ms)
+                self._idle_ms.setdefault(transactional_id, now_ms)
+                forget_oldest(self._idle_ms)
                 asked = (transactional_id, request.body.producer_epoch)
                 self._asked.setdefault(asked, self._coordinators)
                 forget_oldest(self._asked)
@@ -114,9 +122,10 @@ class Promises:
         """Record that a coordinator may have been replaced."""
         self._coordinators += 1
 
-    def on_transaction(self, event: TransactionEvent) -> None:
+    def on_transaction(self, event: TransactionEvent, now_ms: int) -> None:
         """Record the end of a transaction.  One that a coordinator has decided and another one has
         completed is known from its completion only."""
+        self._idle_ms[event.transactional_id] = now_ms
         if isinstance(event, TransactionEnded):
             self._unmarked[event.transactional_id] = None
             forget_oldest(self._unmarked)
@@ -262,10 +271,21 @@ class Promises:
         asked = (body.transactional_id, body.producer_epoch)
         if self._asked.get(asked, self._coordinators) != self._coordinators:
             return
+        if self._may_be_timed_out(body.transactional_id, now_ms):
+            return
         if body.producer_epoch >= 0 and body.transactional_id is not None:
             fenced = FencedAlone(body.producer_id, body.producer_epoch, error.name)
             self._fenced.append((now_ms, broker, body.transactional_id, fenced))
             del self._fenced[:-MAX_KEPT]
+
+    def _may_be_timed_out(self, transactional_id: str | None, now_ms: int) -> bool:
+        """Whether the coordinator may be aborting a transaction that takes too long: it has then
+        fenced the producer already, even if its decision is lost before it is committed."""
+        if transactional_id is None:
+            return False
+        timeout_ms = self._timeouts_ms.get(transactional_id)
+        since_ms = self._idle_ms.get(transactional_id)
+        return timeout_ms is not None and since_ms is not None and now_ms - since_ms > timeout_ms
 
 
 def forget_oldest(known: dict[K, V]) -> None:

@@ -359,7 +359,7 @@ class Watch:
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         self.invariants.replies.on_request(node_id, request, now_ms)
-        self.invariants.promises.on_request(request)
+        self.invariants.promises.on_request(request, now_ms)
         self._muted.on_request(request, now_ms)
         if request.api_key == ApiKey.WRITE_TXN_MARKERS:
             for marker in request.body.markers:
