@@ -315,6 +315,28 @@ steps:
   - {at: 700ms, isolate: reader-1, for: 1s}
   - {at: 800ms, kill: {brokers: 1, how: power}, for: 100ms}
 """
+OWNED_TWICE_BY_MIGRATION = """
+# A consumer group is made classic, and a consumer group again, while a member that is cut off still
+# has to revoke a partition: the classic group's record has only what it should have.
+topology:
+  brokers: 1
+  profile: fast
+  topics: {orders: {partitions: 6}}
+  config: {group.initial.rebalance.delay.ms: 0, group.consumer.assignment.interval.ms: 0}
+workload:
+  producers: {topic: orders, name: shop, rate: 20/s}
+  consumers:
+    - topics: orders
+      name: old
+      group: mixed
+      members: 2
+      config: {session.timeout.ms: 10000, max.poll.interval.ms: 10000}
+    - {topics: orders, name: guest, group: mixed, group_protocol: consumer, start: 1s, stop: 1500ms}
+    - {topics: orders, name: new, group: mixed, group_protocol: consumer, start: 2s}
+duration: 3s
+steps:
+  - {at: 900ms, isolate: old-1, for: 2s}
+"""
 COMMITTED_BACK_BY_DELAY = """
 # A rule holds a commit for longer than its client waits: the client commits again, and on.
 topology:
@@ -410,6 +432,12 @@ def test_owned_twice__is_allowed_where_power_was_lost_with_the_group() -> None:
     found = {one.name: str(one.allowed) for one in result.verdict.anomalies}
     assert found["owned-twice"] == "power lost before a flush"
     assert found["committed-offset-back"] == "power lost before a flush"
+
+
+def test_owned_twice__is_allowed_where_a_group_became_classic_before_a_member_revoked() -> None:
+    result = run_scenario(Scenario.parse(OWNED_TWICE_BY_MIGRATION), "virtual")
+    (found,) = result.verdict.anomalies
+    assert str(found.allowed) == "a consumer group made classic before a member had revoked"
 
 
 def test_committed_offset_back__is_allowed_by_a_rule_that_delays_a_commit() -> None:

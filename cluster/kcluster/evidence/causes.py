@@ -89,6 +89,7 @@ class Cause(StrEnum):
     DELIVERY_LIMIT = "group.share.delivery.count.limit"
     TASKS_SENT_ONCE = "streams-tasks-sent-once"
     DEPOSED_COORDINATOR = "deposed-coordinator"
+    MADE_CLASSIC = "group-made-classic"
     REMOVED_IN_ELR = "removed-replica-in-elr"
     ELR_CLEARED = "elr-cleared"
     RECREATED = "recreated-topic"
@@ -132,6 +133,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.DELIVERY_LIMIT: "a record was delivered as often as it may be; answers with it were lost",
     Cause.TASKS_SENT_ONCE: "the answer with a streams member's tasks was lost; it is not repeated",
     Cause.DEPOSED_COORDINATOR: "a group's coordinator did not know of its successor, and answered",
+    Cause.MADE_CLASSIC: "a classic group began with the target, not with what members still had",
     Cause.REMOVED_IN_ELR: "the ELR had only replicas that a reassignment had removed",
     Cause.ELR_CLEARED: "a change of min.insync.replicas cleared the ELR, with no replica in sync",
     Cause.RECREATED: "a group went on from an offset in a deleted topic of the same name",

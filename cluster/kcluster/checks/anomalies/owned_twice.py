@@ -12,7 +12,8 @@ from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, Run
 from kcluster.checks.anomalies.facts import Finding, GivenTo
 from kcluster.checks.chain.facts import PartitionGiven
 from kcluster.checks.chain.links import Link
-from kcluster.checks.stories.groups import group_losses
+from kcluster.checks.settings import Setting
+from kcluster.checks.stories.groups import group_losses, made_classic
 from kcluster.evidence.group_holdings import held_twice
 from kcluster.evidence.lookups import Facts
 
@@ -21,7 +22,8 @@ from kcluster.evidence.lookups import Facts
 class OwnedTwice(RunAnomaly):
     """A coordinator assigned a partition to a member while another member had neither given it up,
     nor left, nor been fenced: both read it, and both may commit.  A coordinator whose disk has lost
-    the group does not know the other member (`allowed`).
+    the group does not know the other member (`allowed`), nor does one whose consumer group became
+    classic while the other member still had to revoke.
 
         owned-twice: orders-0: group g gave it to b while a held it
     """
@@ -42,6 +44,10 @@ class OwnedTwice(RunAnomaly):
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         group = anomaly.client
         lost, allowed = group_losses(facts, group, anomaly.other, anomaly.at_ms)
+        if not allowed and isinstance(anomaly.fact, GivenTo):
+            holder, since_ms, at_ms = anomaly.fact.holder, anomaly.other, anomaly.at_ms
+            lost = made_classic(facts, group, anomaly.partition, holder, since_ms, at_ms)
+            allowed = Setting.MADE_CLASSIC if lost else allowed
         return Explanation(
             (
                 Link(anomaly.other, PartitionGiven(group, to_another=False)),

@@ -322,6 +322,13 @@ class PartitionGiven(ChainFact, frozen=True):
     to_another: bool
 
 
+class GroupMadeClassic(ChainFact, frozen=True):
+    """A consumer group became a classic group, in which a member has its target."""
+
+    group: str
+    member: str
+
+
 class Archived(ChainFact, frozen=True):
     """A share group archived records after this number of deliveries; answers with them were
     lost."""

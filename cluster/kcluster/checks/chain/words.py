@@ -141,6 +141,8 @@ def _of_group(fact: f.ChainFact) -> str:
         case f.PartitionGiven():
             what = "it to another member" if fact.to_another else "the partition to its holder"
             return f"group {fact.group} gave {what}"
+        case f.GroupMadeClassic():
+            return f"group {fact.group} became classic, with {fact.member}'s target as what it has"
         case f.Archived():
             times = counted(fact.deliveries, "delivery")
             return f"share group {fact.group}: archived after {times}; answers were lost"

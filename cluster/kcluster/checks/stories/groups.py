@@ -8,16 +8,17 @@ Never: guesses: each link is a note, or an error in a client's ledger.  Kafka: n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kcluster.broker.coordinator.group_log import LogRecord, OffsetRecord
+from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.modern.records import (
+    ConsumerGroupMetadata,
     StreamsGroupCurrentMemberAssignment,
     StreamsGroupTargetAssignmentMember,
 )
 from kcluster.broker.coordinator.streams.tasks import TaskIds
-from kcluster.checks.chain.facts import ErrorOfClient, OffsetAnswered
+from kcluster.checks.chain.facts import ErrorOfClient, GroupMadeClassic, OffsetAnswered
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.losses import losses
@@ -30,7 +31,11 @@ from kcluster.evidence.group_history import FetchedOffset, group_home, offset_an
 from kcluster.evidence.lookups import Facts, of_type
 from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import APIS, ApiKey
+from kcluster.protocol.consumer_protocol import ASSIGNMENT, decode_consumer_message
 from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import GroupMetadataValue
 
 _HEARTBEAT: Final = APIS[ApiKey.STREAMS_GROUP_HEARTBEAT].name
 _LOST: Final = (
@@ -82,6 +87,40 @@ def deposed_answer(
                 answered = OffsetAnswered(each.broker, group, each.offset)
                 return [link(before[-1][0]), Link(each.at_ms, answered)]
     return []
+
+
+def made_classic(
+    facts: Facts, group: str, partition: Partition, holder: str, from_ms: int, until_ms: int
+) -> list[Link]:
+    """The change of a consumer group to a classic one by which a member lost a partition that it
+    had not revoked yet; none if a generation has begun since then.
+
+    Kafka: ClassicGroup.fromConsumerGroup, in which members have their targets.  A consumer group
+    that takes the place of the classic one (ConsumerGroup.fromClassicGroup) does not know more.
+    """
+    is_consumer = False
+    links: list[Link] = []
+    for at_ms, record in _group_records(facts, group, until_ms):
+        match record:
+            case ConsumerGroupMetadata(value=value):
+                is_consumer = is_consumer or value is not None
+            case ClassicGroupRecord(value=value) if value is not None:
+                was_consumer, is_consumer, links = is_consumer, False, []
+                if was_consumer and at_ms >= from_ms and _is_without(value, holder, partition):
+                    links = [Link(at_ms, GroupMadeClassic(group, holder))]
+    return links
+
+
+def _is_without(value: GroupMetadataValue, holder: str, partition: Partition) -> bool:
+    """Whether a classic group has a member, without a partition."""
+    for member in value.members:
+        if member.member_id == holder:
+            assignment = decode_consumer_message(ASSIGNMENT, bytes(member.assignment))
+            topics = () if assignment is None else assignment.assigned_partitions
+            return not any(
+                one.topic == partition[0] and partition[1] in one.partitions for one in topics
+            )
+    return False
 
 
 def lost_tasks(facts: Facts, unowned: Unowned) -> list[Link]:
