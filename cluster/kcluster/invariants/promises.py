@@ -13,8 +13,9 @@ KIP-345, KIP-360, KIP-848.
                          transactional id, though another one has it (KIP-730)
     fenced-alone         a transactional producer is fenced, though no other one has its id, and
                          no transaction of it was aborted with a later epoch, or takes too long;
-                         this is known at the end of the run.  A new coordinator does not know the epoch before the
-                         last one, so it fences a producer that asks again for its next epoch
+                         this is known at the end of the run.  A new coordinator does not know
+                         the epoch before the last one, so it fences a producer that asks again for
+                         its next epoch
 
 A classic coordinator that does not know yet of its successor may begin generations; it cannot store
 an assignment or a commit.  So a JoinGroup counts only if its broker leads in the newest epoch.  All
