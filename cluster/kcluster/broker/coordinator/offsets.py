@@ -95,16 +95,23 @@ class OffsetStore(Struct):
         for topic, partitions in self.topics_of(group_id).items():
             for partition in partitions:
                 yield OffsetRecord(group_id, topic, partition, None)
-        for offsets in self.pending.values():
-            for (group, topic, partition), record in offsets.items():
-                if group == group_id and record is not None:
-                    yield OffsetRecord(group_id, topic, partition, None)
+        for group, topic, partition in self._pending_keys():
+            if group == group_id:
+                yield OffsetRecord(group_id, topic, partition, None)
 
     def tombstones_of_topic(self, topic: str) -> Iterator[OffsetRecord]:
-        """Tombstones for every group's offsets of a deleted topic."""
+        """Tombstones for every group's offsets of a deleted topic, pending ones too."""
         for group_id, topics in self.by_group.items():
             for partition in topics.get(topic, {}):
                 yield OffsetRecord(group_id, topic, partition, None)
+        for group_id, of_topic, partition in self._pending_keys():
+            if of_topic == topic:
+                yield OffsetRecord(group_id, topic, partition, None)
+
+    def _pending_keys(self) -> Iterator[OffsetKey]:
+        """The offsets that open transactions will commit."""
+        for offsets in self.pending.values():
+            yield from (key for key, record in offsets.items() if record is not None)
 
     def tombstone(self, group_id: str, topic: str, partition: int) -> OffsetRecord | None:
         """The tombstone of one offset; None if there is none."""

@@ -284,6 +284,20 @@ def test_markers__of_a_deleted_topic_are_not_needed() -> None:
     assert rig.state_of() == "CompleteCommit"
 
 
+@BOTH
+def test_offsets__in_a_transaction_end_with_their_topic(v2: bool) -> None:
+    """The transaction commits later; the offset is not valid for a new topic of that name."""
+    rig = TransactionRig()
+    producer = started(rig, v2, b"one")
+    assert v2 or producer.add_offsets() == "NONE"
+    assert producer.commit_offset(5) == "NONE"
+    rig.delete_orders(via=1)
+    rig.run_for(1_000)
+    assert producer.end() == "NONE"
+    rig.run_for(1_000)
+    assert (rig.state_of(), rig.committed_offset()) == ("CompleteCommit", -1)
+
+
 def test_transactions__open_one_outlives_the_coordinator() -> None:
     rig = TransactionRig()
     producer = started(rig, False, b"one")
