@@ -275,6 +275,19 @@ def test_partitions__that_are_not_given_up_in_time_end_the_membership(told: Told
     assert told.broken == ["late-member"]
 
 
+def test_partitions__are_waited_for_by_a_new_coordinator_from_its_election_on(told: Told) -> None:
+    told.consume("a", 0, 2, [0, 1], owned=[])
+    told.consume("a", 2, 2, [0])
+    told.leaders = {1: 5, 2: 6}
+    told.consume("a", 2, 2, owned=[0, 1], error=ErrorCode.NOT_COORDINATOR)
+    told.now_ms = OVER_MS
+    told.consume("a", 2, 2, owned=[0, 1], broker=2)
+    assert told.broken == []
+    told.now_ms += OVER_MS
+    told.consume("a", 2, 2, owned=[0, 1], broker=2)
+    assert told.broken == ["late-member"]
+
+
 def test_partitions__are_not_waited_for_while_a_broker_is_paused(told: Told) -> None:
     told.consume("a", 0, 2, [0, 1], owned=[])
     told.consume("a", 2, 2, [0])

@@ -64,7 +64,7 @@ TEXTS = [
     ),
     (
         f.OffsetGiven("g", "orders", 0, 5, 2, "", is_deleted=False),
-        "offset 5, leader epoch 2 of orders-0 of group g was given, which nobody has committed",
+        "offset 5, leader epoch 2 of orders-0 of group g was given, which was never committed",
     ),
     (
         f.OffsetGiven("g", "orders", 0, 5, 2, "x", is_deleted=True),
@@ -193,6 +193,14 @@ TEXTS = [
     (
         f.HeldDeletion(7),
         "every live replica has deleted the records before 7, but DeleteRecords still waits",
+    ),
+    (
+        f.ToldUncommitted("SyncGroup", "a-1", f.Measure.GENERATION, 5, 4),
+        "SyncGroup of a-1 was answered with generation 5, and 4 is committed",
+    ),
+    (
+        f.ToldUncommitted("ShareGroupHeartbeat", "a-1", f.Measure.MEMBER_EPOCH, 1, 0),
+        "ShareGroupHeartbeat of a-1 was answered with member epoch 1, and none is committed",
     ),
     (f.Unanswered("FetchRequest", 20), "FetchRequest of 20 ms"),
     (

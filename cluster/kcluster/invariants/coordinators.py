@@ -1,7 +1,7 @@
 """What coordinators hold and confirm, compared with what their logs say.
 
 Owns: the rules for a coordinator's memory, for an offset that an open transaction may change, and
-for the confirmed end of a transaction.  Never: replays a log (replayed.py does), reports anything.
+for answers to producers.  Never: replays a log (replayed.py does), reports anything.
 Kafka: no counterpart; a coordinator's memory is its log, replayed.
 """
 
@@ -17,7 +17,7 @@ from kcluster.broker.coordinator.share_state.share_states import FIRST_WITHOUT_M
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.transactions.transaction import COMPLETE_ABORT, COMPLETE_COMMIT
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
-from kcluster.contract import Request
+from kcluster.contract import Reply
 from kcluster.invariants.facts import (
     Observed,
     OtherwiseEnded,
@@ -31,6 +31,7 @@ from kcluster.invariants.refused import error_in, refused_for_nothing, transacti
 from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTransactions
 from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.invariants.rules import Problem, is_behind_unclean
+from kcluster.invariants.told import told_too_early
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -119,8 +120,12 @@ class Coordinators:
             return None
         return OtherwiseEnded(body.committed, body.producer_epoch, known.state.label)
 
-    def broken_by(self, request: Request, answer: object) -> BrokenPromise | None:
-        """What a coordinator's answer to a producer breaks; None: nothing, or it is not known."""
+    def broken_by(self, reply: Reply, observed: ObservedPartition) -> BrokenPromise | None:
+        """What a coordinator's answer breaks; None: nothing, or it is not known.  `observed`: the
+        coordinator's log."""
+        request, answer = reply.request, reply.body
+        if isinstance(observed.replayed, ReplayedOffsets):
+            return told_too_early(reply, observed.replayed.groups)
         transactional_id = transactional_id_of(request)
         if transactional_id is None or not self.decisions.is_whole:
             return None

@@ -290,6 +290,16 @@ class StaleRequest(Observed, frozen=True):
     newest: int
 
 
+class ToldUncommitted(Observed, frozen=True):
+    """A member was told more than its coordinator has `committed`; 0: nothing of the member."""
+
+    request: str
+    member: str
+    what: Measure
+    told: int
+    committed: int
+
+
 class GivenAway(Observed, frozen=True):
     """A commit with an older member epoch was accepted for a partition that another member was
     given."""

@@ -624,13 +624,13 @@ class Invariants:
         if old is not None and knows_all(old.partition, replica):
             self._report(now_ms, old, (("offset-unknown", fact) for fact in found))
 
-    def check_producer(self, now_ms: int, replica: Replica, broker: int, reply: Reply) -> None:
-        """Check an answer to a producer, if its coordinator knows of all that is committed: one
-        that was paused may answer about an earlier transaction."""
+    def check_told(self, now_ms: int, replica: Replica, broker: int, reply: Reply) -> None:
+        """Check an answer to a producer or a member, if its coordinator knows of all that is
+        committed: one that was paused may answer about an earlier transaction."""
         old = self._replicas.get(replica)
         if old is None or not knows_all(old.partition, replica):
             return
-        broken = self.coordinators.broken_by(reply.request, reply.body)
+        broken = self.coordinators.broken_by(reply, old.partition)
         if broken is not None:
             self.report_promise(now_ms, broken, broker)
 

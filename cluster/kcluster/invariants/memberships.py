@@ -54,6 +54,7 @@ _OF_EPOCHS: Final = (_CONSUMER, _STREAMS, _SHARE)
 _OF_GROUPS: Final = frozenset((_JOIN, _SYNC, _LEAVE, _HEARTBEAT, *_COMMITS, _FETCH, *_OF_EPOCHS))
 _FETCH_WITH_EPOCHS: Final = 9
 """OffsetFetch from this version on names the member and its epoch."""
+_OF_FAILOVERS: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 _JOINS: Final = 0
 _LEAVES: Final = -1
 _NO_TIMEOUT: Final = -1
@@ -98,8 +99,8 @@ class _Generation(Struct):
 
 class _ToldMember(Struct):
     """A member of a group with epochs, as it was told last.  `previous`: the epoch before; -1 if it
-    has just joined.  `lost`: the partitions that it must give up, since `since_ms`, in the
-    leadership `leader` (broker, leader epoch)."""
+    has just joined.  `lost`: the partitions that it must give up, since `since_ms` at the
+    latest by the clock of `leader` (broker, leader epoch)."""
 
     epoch: int
     previous: int = -1
@@ -251,7 +252,7 @@ class Memberships:
             self._generation_of(group, arrival),
             self._members.get((group, member_id)),
         )
-        if known is not None:
+        if known is not None and error not in _OF_FAILOVERS:
             known.lost = _NONE_ASSIGNED
         if error == ErrorCode.FENCED_INSTANCE_ID and group not in self._with_epochs:
             place = (group, getattr(request.body, "group_instance_id", None) or "")
@@ -368,9 +369,11 @@ class Memberships:
         owned = _owned(request)
         if owned is not None and not owned & known.lost:
             known.lost = _NONE_ASSIGNED
+        leader = arrival.broker, arrival.leader_epoch
+        if known.leader != leader:  # it gives the member this time from its election on
+            known.leader, known.since_ms = leader, now_ms
         is_late = now_ms > known.since_ms + known.timeout_ms + self.slack_ms
-        is_its = known.leader == (arrival.broker, arrival.leader_epoch)
-        if known.lost and is_late and is_its:
+        if known.lost and is_late:
             late = body.member_id
             arrival.broken = _late(request, late, Duty.REVOCATION, known.since_ms, now_ms)
 

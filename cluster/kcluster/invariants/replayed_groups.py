@@ -1,8 +1,9 @@
 """The groups in the log of a group coordinator, and where its memory says something else.
 
 Owns: the newest committed record of each group, member and target, and their comparison with what
-a coordinator holds.  Never: uses the state of a coordinator to build its own, replays offsets
-(replayed.py does).  Kafka: GroupMetadataManager.replay; a group is the sum of its records.
+a coordinator holds; the newest committed epochs and generations.  Never: uses the state of a
+coordinator to build its own, replays offsets (replayed.py does).  Kafka:
+GroupMetadataManager.replay; a group is the sum of its records.
 
 A group with epochs holds what its records say at any time.  A classic group is in the log as it was
 when its last generation became stable: it is compared while it is stable.  A static member that is
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _Key = tuple[object, ...]
 """The class of a record, and what follows the group's id in its key."""
 _NOT_SET: Final = -1
+MAX_REMEMBERED: Final = 10_000
+"""The number of members, or of groups, whose newest epochs are remembered."""
 _COMMON: Final[Mapping[type[MessageRecord], str]] = {
     GroupMetadata: "epoch",
     MemberMetadata: "member",
@@ -62,6 +65,11 @@ class ReplayedGroups:
         """The groups with records since the last comparison."""
         self._compared: object = None
         """The coordinator that was compared last."""
+        self._epochs: dict[tuple[str, str], int] = {}
+        """The newest epoch of each member, also after its removal."""
+        self._generations: dict[str, int] = {}
+        """The newest generation of each classic group, the same way."""
+        self._has_forgotten = False
 
     def put(self, record: GroupRecord) -> None:
         """Take note of a committed record."""
@@ -75,6 +83,27 @@ class ReplayedGroups:
             records[key] = record
         if not records:
             del self._records[group_id]
+        if value is not None and isinstance(record, CurrentMember):
+            member = (group_id, record.member_id)
+            self._epochs[member] = max(self._epochs.get(member, 0), value.member_epoch)
+        elif value is not None and isinstance(record, ClassicGroupRecord):
+            known = self._generations.get(group_id, 0)
+            self._generations[group_id] = max(known, value.generation)
+        for newest in (self._epochs, self._generations):
+            if len(newest) > MAX_REMEMBERED:
+                self._has_forgotten = True
+                newest.clear()
+
+    def newest_epoch(self, group_id: str, member_id: str) -> int | None:
+        """The newest committed epoch of a member, 0 if it has none; None: it is not known."""
+        return self._epochs.get((group_id, member_id), None if self._has_forgotten else 0)
+
+    def newest_generation(self, group_id: str, member_id: str) -> int | None:
+        """The newest committed generation of a classic group, or epoch of a classic member of a
+        consumer group; None: it is not known."""
+        known = self._generations.get(group_id), self._epochs.get((group_id, member_id))
+        unknown = None if self._has_forgotten else 0
+        return max((one for one in known if one is not None), default=unknown)
 
     def differing(self, coordinator: object, held: Mapping[str, Group]) -> Iterator[HeldDiffers]:
         """The first difference of each group that a coordinator holds otherwise.  After its first

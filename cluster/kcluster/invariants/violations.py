@@ -74,6 +74,8 @@ VIOLATIONS: Final = {
     " over, or after the member had left",
     "lost-member": "a member was told that it is unknown, or another one got its group.instance.id,"
     " though it had neither left nor been removed",
+    "told-uncommitted": "a member was told an epoch, or the assignment of a generation, that its"
+    " coordinator's log has not committed",
     "late-member": "a member was served although it had not given up its partitions within its"
     " rebalance timeout, or a member of its generation had not synced",
     "stale-share-write": "the state of a share partition was taken from a leader after a later one"

@@ -41,13 +41,14 @@ from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
 from kcluster.invariants.offset_answers import OFFSET_APIS
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
-from kcluster.invariants.refused import OF_PRODUCERS, error_in, transactional_id_of
+from kcluster.invariants.refused import OF_PRODUCERS, error_in
 from kcluster.invariants.rounds import Rounds
 from kcluster.invariants.share_assignments import IdleMembers
 from kcluster.invariants.share_locks import LOCK_SLACK_MS, OverdueLocks
 from kcluster.invariants.shares import SHARE_APIS, Led
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.invariants.throttled import MutedConnections
+from kcluster.invariants.told import OF_MEMBERS, asked_of
 from kcluster.metadata.delta import MetadataFetchResponse
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.placement import coordinator_partition
@@ -113,8 +114,8 @@ class Watch:
         self._offsets: dict[int, int] = {}
         """The offset up to which each node has applied the metadata log."""
         self._answered: list[Reply] = []
-        self._to_producers: list[Reply] = []
-        """The answers of this step to producers, about their transactions."""
+        self._told: list[Reply] = []
+        """The answers of this step to producers about their transactions, and to members."""
         self._marked: list[Reply] = []
         """The answers of this step to administrators who have sent markers."""
         self._given: list[tuple[Replica, m.OffsetFetchResponse, list[UnstableRead]]] = []
@@ -193,13 +194,12 @@ class Watch:
                 self._rounds.on_tick(node, self._stepped_ms)
         if self._answered:
             self._check_answers(node)
-        if self._to_producers:
-            answered, self._to_producers = self._to_producers, []
-            for reply in answered:
-                transactional_id = transactional_id_of(reply.request) or ""
-                replica = self._home(node_id, transactional_id, TRANSACTION_STATE_TOPIC)
+        if self._told:
+            told, self._told = self._told, []
+            for reply in told:
+                replica = self._home(node_id, *asked_of(reply.request))
                 if replica is not None:
-                    invariants.check_producer(self._stepped_ms, replica, node_id, reply)
+                    invariants.check_told(self._stepped_ms, replica, node_id, reply)
         if self._marked:
             marked, self._marked = self._marked, []
             for reply in marked:
@@ -487,7 +487,9 @@ class Watch:
             elif request.api_key in OF_PRODUCERS:
                 # A refusal is decided when it is given, unless a rule has delayed it.
                 if reply.body and (request is self._event or not error_in(request, reply.body)):
-                    self._to_producers.append(reply)
+                    self._told.append(reply)
+            elif request.api_key in OF_MEMBERS:
+                self._told.append(reply)
             elif request.api_key == ApiKey.WRITE_TXN_MARKERS:
                 self._marked.append(reply)
             elif request.api_key == ApiKey.OFFSET_FETCH:

@@ -567,7 +567,7 @@ MUTATIONS: Final = (
             "            assert member is not None\n"
             "            self.start_session(member_id, now_ms)\n",
         ),
-        on="groups late_members flapping",
+        on="late_members groups",
         expects="late-member",
     ),
     mutation(
@@ -589,8 +589,8 @@ MUTATIONS: Final = (
             "        if not decision.records:\n            self.after_writes(settled, now_ms)\n",
             "        if not decision.records:\n            settled(ErrorCode.NONE, now_ms)\n",
         ),
-        on="groups flapping share streams",
-        expects="member-epoch-back stale-member lost-member",
+        on="late_members groups commits streams",
+        expects="told-uncommitted",
     ),
     mutation(
         "load_ends_at_watermark",

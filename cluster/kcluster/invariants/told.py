@@ -1,0 +1,65 @@
+"""Answers to members of groups, compared with what their coordinator's log has committed.
+
+Owns: the rule that a member is told no epoch, and no assignment of a generation, before it is
+committed.  Never: replays a log (replayed_groups.py does), looks into a coordinator.  Kafka:
+CoordinatorRuntime, which answers when all that an answer is based on is committed.
+
+A member that repeats a request whose answer was lost changes nothing: that answer, too, is based on
+what was written before.  What was told too early may be gone after a failover, and its member is
+fenced, or has what is given to another one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kcluster.contract import Reply, Request
+from kcluster.invariants.facts import Measure, ToldUncommitted
+from kcluster.invariants.promises import BrokenPromise
+from kcluster.invariants.refused import transactional_id_of
+from kcluster.invariants.replayed_groups import ReplayedGroups
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+
+_SYNC: Final = int(ApiKey.SYNC_GROUP)
+_HEARTBEATS: Final = tuple(
+    map(
+        int,
+        (
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            ApiKey.SHARE_GROUP_HEARTBEAT,
+            ApiKey.STREAMS_GROUP_HEARTBEAT,
+        ),
+    )
+)
+OF_MEMBERS: Final = frozenset((_SYNC, *_HEARTBEATS))
+"""The requests of members whose answers are compared."""
+
+
+def asked_of(request: Request) -> tuple[str, str]:
+    """The key and the topic by which the coordinator of a member or a producer is found."""
+    if request.api_key in OF_MEMBERS:
+        return request.body.group_id, GROUP_METADATA_TOPIC
+    return transactional_id_of(request) or "", TRANSACTION_STATE_TOPIC
+
+
+def told_too_early(reply: Reply, groups: ReplayedGroups) -> BrokenPromise | None:
+    """What an answer breaks if the committed `groups` do not have it; None: nothing."""
+    request, body = reply.request, reply.body
+    if body is None or body.error_code:
+        return None
+    group_id: str = request.body.group_id
+    if request.api_key == _SYNC:
+        member_id, told = request.body.member_id, request.body.generation_id
+        what, committed = Measure.GENERATION, groups.newest_generation(group_id, member_id)
+    else:
+        member_id, told = body.member_id or request.body.member_id, body.member_epoch
+        what, committed = Measure.MEMBER_EPOCH, groups.newest_epoch(group_id, member_id)
+    if committed is None or told <= max(committed, 0):
+        return None
+    fact = ToldUncommitted(_name(request), member_id, what, told, committed)
+    return "told-uncommitted", f"group {group_id}", fact
+
+
+def _name(request: Request) -> str:
+    return type(request.body).__name__.removesuffix("Request")
