@@ -26,17 +26,16 @@ from kcluster.protocol import messages as m
 class BrokerHeartbeats:
     """The heartbeats of one run.  `look` is called from time to time."""
 
-    __slots__ = ("_active_since_ms", "_contacts", "_due", "_found", "_silent", "_stale", "_told")
+    __slots__ = ("_active_since_ms", "_due", "_found", "_newest", "_silent", "_stale")
 
     def __init__(self) -> None:
-        self._told: dict[int, tuple[int, int]] = {}
-        """(broker epoch, metadata offset) of the newest heartbeat, by broker."""
-        self._contacts: dict[tuple[int, int], int] = {}
-        """The time of the newest heartbeat, by broker and broker epoch."""
+        self._newest: dict[tuple[int, int], tuple[int, int]] = {}
+        """(time, metadata offset) of the newest heartbeat, by broker and broker epoch."""
         self._active_since_ms = -1
         """The time since when a controller is active; -1: it is not."""
-        self._due: dict[int, tuple[int, HeldBack]] = {}
-        """The request id of the newest heartbeat that must end each broker's shutdown."""
+        self._due: dict[int, tuple[int, int, HeldBack]] = {}
+        """(request id, broker epoch, fact) of the newest heartbeat that must end each broker's
+        shutdown."""
         self._silent: dict[int, int] = {}
         """The brokers that were silent for too long at the last look, each with its last sign of
         life."""
@@ -48,8 +47,7 @@ class BrokerHeartbeats:
 
     def on_new_controller(self, now_ms: int) -> None:
         """Forget what the last controller was told."""
-        self._told.clear()
-        self._contacts.clear()
+        self._newest.clear()
         self._due.clear()
         self._stale = None
         self._active_since_ms = now_ms
@@ -64,9 +62,8 @@ class BrokerHeartbeats:
     ) -> None:
         """Record a heartbeat that arrives at the controller, which knows `image` and has these
         sessions."""
-        broker, offset = heartbeat.broker_id, heartbeat.current_metadata_offset
-        self._told[broker] = (heartbeat.broker_epoch, offset)
-        self._contacts[broker, heartbeat.broker_epoch] = now_ms
+        broker = heartbeat.broker_id
+        self._newest[broker, heartbeat.broker_epoch] = (now_ms, heartbeat.current_metadata_offset)
         known = image.brokers.get(broker)
         session = sessions.get(broker)
         if known is not None and session is not None and heartbeat.broker_epoch < known.epoch:
@@ -82,7 +79,7 @@ class BrokerHeartbeats:
             and self._all_know(image)
             and not _is_needed(broker, image)
         ):
-            self._due[broker] = (request_id, HeldBack(image.offset))
+            self._due[broker] = (request_id, known.epoch, HeldBack(image.offset))
 
     def taken(self, sessions: Sessions) -> tuple[int, Outdated] | None:
         """The broker whose session was changed, in the controller's last step, by a heartbeat of an
@@ -95,14 +92,15 @@ class BrokerHeartbeats:
     def on_answer(self, broker: int, number: int, answer: PeerResponse) -> HeldBack | None:
         """What an answer to a heartbeat breaks when it arrives at its broker; None if nothing.
         `number`: the id that the heartbeat had when it arrived."""
-        request_id, held_back = self._due.get(broker, (-1, None))
-        if request_id != number:
+        due = self._due.get(broker)
+        if due is None or due[0] != number:
             return None
         del self._due[broker]
         body: m.BrokerHeartbeatResponse = answer.body
         if body.error_code or body.should_shut_down:
             return None
-        self._found.add(("held back", broker, self._told[broker][0]))
+        _, epoch, held_back = due
+        self._found.add(("held back", broker, epoch))
         return held_back
 
     def look(
@@ -120,8 +118,8 @@ class BrokerHeartbeats:
         for broker, known in image.brokers.items():
             if known.fenced:
                 continue
-            contact_ms = self._contacts.get((broker, known.epoch), -1)
-            since_ms = max(contact_ms, self._active_since_ms)
+            heartbeat_ms, _ = self._newest.get((broker, known.epoch), (-1, -1))
+            since_ms = max(heartbeat_ms, self._active_since_ms)
             if now_ms - since_ms <= timeout_ms:
                 continue
             self._silent[broker] = since_ms
@@ -133,7 +131,7 @@ class BrokerHeartbeats:
     def _all_know(self, image: MetadataImage) -> bool:
         """Whether every active broker has told the controller that it knows the newest metadata."""
         return all(
-            self._told.get(one.broker_id, (-1, -1)) >= (one.epoch, image.offset)
+            self._newest.get((one.broker_id, one.epoch), (-1, -1))[1] >= image.offset
             for one in image.brokers.values()
             if one.is_active
         )
