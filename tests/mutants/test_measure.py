@@ -8,7 +8,7 @@ from msgspec import structs
 from tools.mutants.catalog import MUTATIONS
 from tools.mutants.measure import Limits, measure
 from tools.mutants.mutation import Edit, mutation
-from tools.mutants.workloads import AROUND
+from tools.mutants.workloads import ANY, AROUND
 
 pytestmark = pytest.mark.pure_python  # the text of a compiled module cannot be replaced
 
@@ -23,11 +23,12 @@ def test_measure__a_quick_mutation_is_found_by_name(name: str, finding: str) -> 
     assert 1 <= found.run <= 16
 
 
-def test_measure__without_a_scenario() -> None:
-    """The workloads around a topology take turns."""
-    bare = structs.replace(MUTATIONS["hw_counts_non_isr"], workloads=(AROUND,))
+@pytest.mark.parametrize("without", [ANY, AROUND])
+def test_measure__without_a_scenario(without: str) -> None:
+    """The workloads take turns."""
+    bare = structs.replace(MUTATIONS["hw_counts_non_isr"], workloads=(without,))
     found = measure(bare, 1, Limits(runs=16), shrinks=False)
-    assert (found.finding, found.around) == ("watermark-above-isr", True)
+    assert (found.finding, found.without) == ("watermark-above-isr", without)
 
 
 def test_measure__what_changes_nothing_is_not_found() -> None:

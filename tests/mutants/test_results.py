@@ -10,6 +10,7 @@ from tools.mutants.catalog import MUTATIONS
 from tools.mutants.measure import Limits, Measured
 from tools.mutants.page import page_of
 from tools.mutants.results import Results, is_within, judged, key_of
+from tools.mutants.workloads import ANY, AROUND
 
 KIP_279 = MUTATIONS["kip279_unknown_epoch"]
 FOUND = Measured(
@@ -67,13 +68,14 @@ def test_results__of_a_search_with_other_limits_are_taken_if_they_would_be_the_s
 
 def test_page__has_a_row_for_each_mutation() -> None:
     page = page_of([FOUND], Limits())
-    assert f"| `{KIP_279.name}` | `committed-differs` | 4 | 1.2 s | 9 → 5 |  | KIP-279: " in page
+    assert f"| `{KIP_279.name}` | `committed-differs` | 4 | 1.2 s | 9 → 5 |  |  | KIP-279: " in page
     for name in MUTATIONS:
         assert f"\n| `{name}` | " in page
 
 
-def test_page__shows_the_search_around_a_topology_beside_it() -> None:
-    missed = replace(FOUND, around=True, run=0, runs=100)
-    assert "| `committed-differs` | 4 | 1.2 s | 9 → 5 | > 100 | " in page_of(
-        [FOUND, missed], Limits()
+def test_page__shows_the_searches_without_a_scenario_beside_it() -> None:
+    every = replace(FOUND, without=ANY, run=17, runs=17)
+    missed = replace(FOUND, without=AROUND, run=0, runs=60)
+    assert "| `committed-differs` | 4 | 1.2 s | 9 → 5 | 17 | > 60 | " in page_of(
+        [FOUND, every, missed], Limits()
     )

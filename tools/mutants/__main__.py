@@ -1,13 +1,13 @@
 """Search for every mutation, and write how many runs that took.
 
     python -m tools.mutants [NAME ...] [--jobs 2] [--runs 300] [--cpu-seconds 60] [--seeds 1,2]
-                            [--plain] [--around] [--no-shrink] [--again]
+                            [--plain] [--without any] [--no-shrink] [--again]
                             [--page docs/reference/mutants.md]
 
 Owns: the command line, and the processes.  Never: measures (measure.py), words the page (page.py).
 Kafka: no counterpart.
 
-Without names: all mutations that are not equivalent, in their own workloads and around a topology,
+Without names: all mutations that are not equivalent, in their own workloads and without a scenario,
 and the sample by chance and guided with several seeds.  Results are kept in
 tools/mutants/results.jsonl; the same command goes on where it ended.
 """
@@ -32,8 +32,7 @@ from tools.mutants.measure import Limits, Measured, measure
 from tools.mutants.mutation import Mutation
 from tools.mutants.page import page_of
 from tools.mutants.results import Results, is_within, judged, key_of
-from tools.mutants.sample import AROUND_LIMITS, SAMPLE, SAMPLE_LIMITS, SEEDS
-from tools.mutants.workloads import AROUND
+from tools.mutants.sample import SAMPLE, SAMPLE_LIMITS, SEEDS, WITHOUT_LIMITS
 
 SEED: Final = 1
 
@@ -46,13 +45,13 @@ class Task(NamedTuple):
     guided: bool
     limits: Limits
     shrinks: bool
-    around: bool = False
-    """Whether the workloads are drawn around a topology, in place of the mutation's own."""
+    without: str = ""
+    """The workloads in place of the mutation's own: ANY or AROUND."""
 
     @property
     def mutation(self) -> Mutation:
         mutation = MUTATIONS[self.name]
-        return structs.replace(mutation, workloads=(AROUND,)) if self.around else mutation
+        return structs.replace(mutation, workloads=(self.without,)) if self.without else mutation
 
     @property
     def key(self) -> str:
@@ -64,7 +63,7 @@ def _measure(task: Task) -> Measured:
 
 
 def all_tasks(limits: Limits, shrinks: bool) -> list[Task]:
-    """All searches of the page: of every mutation, then of the sample, then around a topology."""
+    """All searches of the page: of every mutation, then of the sample, then without a scenario."""
     searched = [name for name, mutation in MUTATIONS.items() if not mutation.equivalent]
     every = [Task(name, SEED, True, limits, shrinks) for name in searched]
     sample = [
@@ -73,8 +72,12 @@ def all_tasks(limits: Limits, shrinks: bool) -> list[Task]:
         for seed in SEEDS
         for guided in (True, False)
     ]
-    around = [Task(name, SEED, True, AROUND_LIMITS, False, around=True) for name in searched]
-    return [*dict.fromkeys((*every, *sample)), *around]
+    without = [
+        Task(name, SEED, True, limits, False, where)
+        for where, limits in WITHOUT_LIMITS.items()
+        for name in searched
+    ]
+    return [*dict.fromkeys((*every, *sample)), *without]
 
 
 def measured(tasks: Sequence[Task], results: Results, jobs: int) -> Iterator[tuple[Task, Measured]]:
@@ -97,7 +100,7 @@ def measured(tasks: Sequence[Task], results: Results, jobs: int) -> Iterator[tup
 
 def line_of(one: Measured) -> str:
     """A result in one line, for a terminal."""
-    way = " around" * one.around + " plain" * (not one.guided)
+    way = f" in {one.without}" * bool(one.without) + " plain" * (not one.guided)
     head = f"{one.name} seed {one.seed}{way}:"
     alarms = f", {one.false_alarms} false alarms" if one.false_alarms else ""
     if not one.run:
@@ -118,7 +121,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--cpu-seconds", type=float, default=Limits().cpu_s)
     parser.add_argument("--seeds", default=str(SEED), help="with names: such as 1,2,3")
     parser.add_argument("--plain", action="store_true", help="with names: by chance")
-    parser.add_argument("--around", action="store_true", help="with names: around a topology")
+    parser.add_argument(
+        "--without", choices=WITHOUT_LIMITS, default="", help="with names: without a scenario"
+    )
     parser.add_argument("--no-shrink", action="store_true", help="do not shrink")
     parser.add_argument("--again", action="store_true", help="forget the results that are kept")
     parser.add_argument("--page", type=Path, help="write the page")
@@ -133,7 +138,7 @@ def main(arguments: Sequence[str]) -> None:
     tasks = all_tasks(limits, not options.no_shrink)
     if options.names:
         tasks = [
-            Task(name, int(seed), not options.plain, limits, not options.no_shrink, options.around)
+            Task(name, int(seed), not options.plain, limits, not options.no_shrink, options.without)
             for name in options.names
             for seed in options.seeds.split(",")
         ]

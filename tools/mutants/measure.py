@@ -29,7 +29,7 @@ from kcluster.search.schedule import Schedule, Space, scenario_of
 from kcluster.search.trial import Trial, run_trial
 from kcluster.search.words import sentence
 from tools.mutants.mutation import Mutation, changed_texts
-from tools.mutants.workloads import AROUND, spaces
+from tools.mutants.workloads import ANY, AROUND, spaces
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FALSE_ALARMS: Final = ROOT / "build" / "false-alarms"
@@ -44,16 +44,16 @@ class Limits(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """The outcome of one search.  `around`: whether its workloads were drawn around a topology.
-    `run`: the first run that counts, from 1; 0: none did.  `runs`: how many were played.
-    `finding`: the name of the leading finding, one with the right cause if there is one.  `names`:
-    of all findings of that run.  `false_alarms`: runs whose schedule has findings on the core as it
-    is, too.  `steps`: after shrinking; -1: not shrunk."""
+    """The outcome of one search.  `without`: ANY or AROUND, if it was not in the mutation's own
+    workloads.  `run`: the first run that counts, from 1; 0: none did.  `runs`: how many were
+    played.  `finding`: the name of the leading finding, one with the right cause if there is one.
+    `names`: of all findings of that run.  `false_alarms`: runs whose schedule has findings on the
+    core as it is, too.  `steps`: after shrinking; -1: not shrunk."""
 
     name: str
     guided: bool
     seed: int
-    around: bool = False
+    without: str = ""
     runs: int
     cpu_s: float
     run: int = 0
@@ -137,11 +137,16 @@ def measure(
             name=mutation.name,
             guided=guided,
             seed=seed,
-            around=AROUND in mutation.workloads,
+            without=_without(mutation),
             runs=runs,
             cpu_s=round(worker.cpu_s, 1),
             false_alarms=false_alarms,
         )
+
+
+def _without(mutation: Mutation) -> str:
+    (first, *_) = mutation.workloads
+    return first if first in (ANY, AROUND) else ""
 
 
 def _without_findings(trial: Trial) -> Trial:
@@ -177,7 +182,7 @@ def _measured(
         name=mutation.name,
         guided=search.guided,
         seed=search.seed,
-        around=AROUND in mutation.workloads,
+        without=_without(mutation),
         runs=runs,
         cpu_s=round(cpu_s, 1),
         run=runs,

@@ -13,8 +13,8 @@ from typing import Final
 from tools.mutants.catalog import AREAS
 from tools.mutants.measure import Limits, Measured
 from tools.mutants.mutation import Mutation
-from tools.mutants.sample import AROUND_LIMITS, SAMPLE, SAMPLE_LIMITS, SEEDS
-from tools.mutants.workloads import SHIPPED
+from tools.mutants.sample import SAMPLE, SAMPLE_LIMITS, SEEDS, WITHOUT_LIMITS
+from tools.mutants.workloads import ANY, AROUND, SHIPPED
 
 _HEAD: Final = """\
 # Bugs put in on purpose
@@ -36,23 +36,25 @@ _MAX_SENTENCE: Final = 260
 
 def page_of(found: Sequence[Measured], limits: Limits) -> str:
     """The page, in Markdown."""
-    own = [one for one in found if not one.around]
+    own = [one for one in found if not one.without]
     guided = [one for one in own if one.guided and one.seed == SEEDS[0]]
     single = {one.name: one for one in sorted(guided, key=lambda one: one.runs)}
-    around = {one.name: one for one in found if one.around}
+    without = {
+        where: {one.name: one for one in found if one.without == where} for where in WITHOUT_LIMITS
+    }
     return "\n".join(
         [
             _HEAD,
             *_summary(single, limits),
             "",
-            *_around(around),
+            *_without(without),
             "",
             *_comparison(own),
             "",
             *(
                 line
                 for area, mutations in AREAS.items()
-                for line in _area(area, mutations, single, around)
+                for line in _area(area, mutations, single, without)
             ),
             *_workloads(),
             "",
@@ -146,17 +148,28 @@ def _cells(found: Sequence[Measured]) -> list[str]:
     return [f"{'> ' * is_open}{middle:g}", f"{'> ' * missed}{worst}"]
 
 
-def _around(found: Mapping[str, Measured]) -> Iterator[str]:
+def _without(found: Mapping[str, Mapping[str, Measured]]) -> Iterator[str]:
     """How many are found without a scenario."""
-    hits = [one for one in found.values() if one.run]
     yield "## Without a scenario"
     yield ""
     yield (
-        f"`kcluster search topology.yaml` draws its workloads by itself, around the topology that"
-        f" ships. {len(found)} mutations were searched for in that way, each in at most"
-        f" {AROUND_LIMITS.runs} runs and {AROUND_LIMITS.cpu_s:g} s: {len(hits)} were found, after"
-        f" {median([one.run for one in hits] or [0]):g} runs in the median. The column *bare* has"
-        " the runs of each."
+        "`kcluster search` lets all workloads that ship take turns, and knows nothing of where the"
+        f" bug is. {_hits(found, ANY)} The column *any* has the runs of each."
+    )
+    yield ""
+    yield (
+        "`kcluster search topology.yaml` draws its workloads by itself, around the topology that"
+        f" ships. {_hits(found, AROUND)} The column *topology* has the runs of each."
+    )
+
+
+def _hits(found: Mapping[str, Mapping[str, Measured]], where: str) -> str:
+    limits, of = WITHOUT_LIMITS[where], found[where].values()
+    hits = [one.run for one in of if one.run]
+    return (
+        f"{len(of)} mutations were searched for in that way, each in at most {limits.runs} runs and"
+        f" {limits.cpu_s:g} s: {len(hits)} were found, after {median(hits or [0]):g} runs in the"
+        " median."
     )
 
 
@@ -164,32 +177,35 @@ def _area(
     area: str,
     mutations: Sequence[Mutation],
     found: Mapping[str, Measured],
-    around: Mapping[str, Measured],
+    without: Mapping[str, Mapping[str, Measured]],
 ) -> Iterator[str]:
     yield f"## {area}"
     yield ""
-    yield "| mutation | found by | runs | CPU | steps | bare | |"
-    yield "|---|---|---|---|---|---|---|"
+    yield f"| mutation | found by | runs | CPU | steps | {' | '.join(without)} | |"
+    yield f"|---|---|---|---|---|{'---|' * len(without)}---|"
     for mutation in mutations:
-        cells = _found_cells(mutation, found.get(mutation.name), around.get(mutation.name))
+        others = [of.get(mutation.name) for of in without.values()]
+        cells = _found_cells(mutation, found.get(mutation.name), others)
         yield f"| `{mutation.name}` | {' | '.join(cells)} |"
     yield ""
 
 
-def _found_cells(mutation: Mutation, one: Measured | None, around: Measured | None) -> list[str]:
+def _found_cells(
+    mutation: Mutation, one: Measured | None, without: Iterable[Measured | None]
+) -> list[str]:
     history = _cell(mutation.history)
+    others = ["" if other is None else _runs(other) for other in without]
     if mutation.equivalent:
-        why = f"Nobody can see it: {_cell(mutation.equivalent)}."
-        return ["–", "", "", "", "", f"{history}. {why}"]
-    bare = "" if around is None else _runs(around)
+        why = f"It cannot be seen: {_cell(mutation.equivalent)}."
+        return ["–", "", "", "", *others, f"{history}. {why}"]
     if one is None:
-        return ["not measured", "", "", "", bare, f"{history}."]
+        return ["not measured", "", "", "", *others, f"{history}."]
     if not one.run:
-        return ["**not found**", _runs(one), f"{one.cpu_s:.0f} s", "", bare, f"{history}."]
+        return ["**not found**", _runs(one), f"{one.cpu_s:.0f} s", "", *others, f"{history}."]
     name = f"`{one.finding}`" if one.is_right else f"`{one.finding}`, another cause"
     steps = "" if one.steps < 0 else f"{one.steps_before} → {one.steps}"
     told = f" *{_cell(_shortened(one.sentence))}*" if one.sentence else ""
-    return [name, _runs(one), f"{one.cpu_s:.1f} s", steps, bare, f"{history}.{told}"]
+    return [name, _runs(one), f"{one.cpu_s:.1f} s", steps, *others, f"{history}.{told}"]
 
 
 def _runs(one: Measured) -> str:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tools.mutants.measure import Limits, Measured
 from tools.mutants.mutation import Mutation
-from tools.mutants.workloads import path_of
+from tools.mutants.workloads import paths_of
 
 RESULTS: Final = Path("tools/mutants/results.jsonl")
 """In git: a pass over all mutations takes an hour, and may be made in parts."""
@@ -36,7 +36,8 @@ class Kept(Struct, frozen=True):
 def key_of(mutation: Mutation, seed: int, *, guided: bool) -> str:
     """The hash of what a search depends on besides the core and its limits: the mutation, its
     workloads."""
-    texts = [path_of(name).read_text("utf-8") for name in mutation.workloads]
+    paths = [path for name in mutation.workloads for path in paths_of(name)]
+    texts = [path.read_text("utf-8") for path in paths]
     edits = [(edit.file, edit.old, edit.new) for edit in mutation.edits]
     parts = repr((mutation.name, edits, texts, seed, guided))
     return hashlib.sha256(parts.encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""The sample on which guided search is compared with chance, and the searches around a topology.
+"""The sample on which guided search is compared with chance, and the searches without a scenario.
 
-Owns: the mutations of the sample, the seeds, the limits of both.  Never: measures.  Kafka: no
-counterpart.
+Owns: the mutations of the sample, the seeds, the limits of all of them.  Never: measures.
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tools.mutants.measure import Limits
+from tools.mutants.workloads import ANY, AROUND
 
 SAMPLE: Final = (
     "kip279_unknown_epoch",
@@ -33,5 +34,5 @@ others that a guided search had found in 8 to 100 runs and 20 s."""
 SEEDS: Final = (1, 1_001, 2_001, 3_001, 4_001)
 """Far apart: chance draws its n-th schedule by seed + n, so that neighbours find the same one."""
 SAMPLE_LIMITS: Final = Limits(100, 30.0)
-AROUND_LIMITS: Final = Limits(60, 12.0)
-"""Of the searches around a topology."""
+WITHOUT_LIMITS: Final = {ANY: Limits(150, 20.0), AROUND: Limits(60, 12.0)}
+"""Of the searches without a scenario."""

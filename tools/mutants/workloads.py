@@ -2,8 +2,9 @@
 
 Owns: the names, and the spaces of each.  Never: runs one.  Kafka: no counterpart.
 
-All but one are scenarios that ship with kcluster, most of them for searches.  The other one stands
-for the workloads that `kcluster search topology.yaml` draws, without any scenario.
+All but two are scenarios that ship with kcluster, most of them for searches.  The other two stand
+for what `kcluster search` takes without a scenario: all that ship, or workloads that it draws
+around a topology.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 from kcluster.config.files.tree import Map, from_yaml
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.library import LibraryKind, library_files, library_path
+from kcluster.scenario.library import LibraryKind, library_files, library_path, searched_paths
 from kcluster.search.around import around_topology
 from kcluster.search.schedule import Space
 from kcluster.search.spaces import searched_space
@@ -28,6 +29,8 @@ SHIPPED: Final = {
     "power": "power_storm",
 }
 """The name of the scenario that ships, by the workload's name."""
+ANY: Final = "any"
+"""The name of all workloads that ship for searches."""
 AROUND: Final = "topology"
 """The name of the workloads around the topology that ships."""
 AROUND_SEED: Final = 1
@@ -36,10 +39,14 @@ TOPOLOGY: Final = Path(__file__).resolve().parents[2] / "topology.yaml"
 NAMES: Final = (*SHIPPED, *(file.name for file in library_files(LibraryKind.SEARCH)))
 
 
-def path_of(workload: str) -> Path:
-    """The file of a workload."""
-    if workload == AROUND:
-        return TOPOLOGY
+def paths_of(workload: str) -> list[Path]:
+    """The files of a workload."""
+    if workload == ANY:
+        return searched_paths()
+    return [TOPOLOGY if workload == AROUND else _path_of(workload)]
+
+
+def _path_of(workload: str) -> Path:
     shipped = SHIPPED.get(workload)
     kind = LibraryKind.SCENARIO if shipped else LibraryKind.SEARCH
     path = library_path(kind, shipped or workload)
@@ -54,9 +61,8 @@ def spaces(workload: str) -> tuple[Space, ...]:
 
 
 def _scenarios(workload: str) -> list[Scenario]:
-    path = path_of(workload)
     if workload != AROUND:
-        return [Scenario.load(path)]
-    tree, problems = from_yaml(path.read_text("utf-8"), str(path))
-    assert isinstance(tree, Map), path
-    return around_topology(tree, path.name, problems, AROUND_SEED)
+        return [Scenario.load(path) for path in paths_of(workload)]
+    tree, problems = from_yaml(TOPOLOGY.read_text("utf-8"), str(TOPOLOGY))
+    assert isinstance(tree, Map), TOPOLOGY
+    return around_topology(tree, TOPOLOGY.name, problems, AROUND_SEED)
