@@ -55,6 +55,11 @@ class FinalLog(Frozen, frozen=True):
     """The offsets in aborted and open transactions, hidden from read_committed consumers."""
     open_transactions: Sequence[OpenTransaction] = ()
 
+    def may_have_removed(self, offset: int) -> bool:
+        """Whether the record at an offset may have been deleted on purpose or compacted away; -1:
+        whether any may."""
+        return offset < max(self.deleted_before, self.clean_offset)
+
 
 def shown(value: bytes | None) -> str:
     """A record's value as text for people, shortened."""

@@ -207,6 +207,13 @@ def test_anomalies__of_processors_are_named(ledger: Ledger, printed: str) -> Non
     )
 
 
+@pytest.mark.parametrize("outputs", [FinalLog(3, (), deleted_before=3), FinalLog(0, (), 3)])
+def test_anomalies__outputs_that_were_deleted_had_been_there(outputs: FinalLog) -> None:
+    """By retention, or by compaction for a newer record of the same key."""
+    found = find_anomalies(processed(0, 1, committed=2), {P: FinalLog(0, AB), OUT: outputs})
+    assert "never-processed" not in [anomaly.name for anomaly in found]
+
+
 @pytest.mark.parametrize(("ledger", "log", "printed"), OF_TRANSACTIONS)
 def test_anomalies__of_transactions_are_named(
     ledger: Ledger, log: FinalLog, printed: list[str]

@@ -7,26 +7,29 @@ exactly-once processing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
     Explanation,
     RunAnomaly,
     RunHistory,
+    TransactionalSend,
     TransactionHistory,
     anomaly,
 )
 from kcluster.checks.anomalies.facts import CommittedBeyond, Finding
 from kcluster.checks.stories.transactions import story_of_record
 from kcluster.clients.ledger import Partition, TransactionOutcome
+from kcluster.evidence.history import FinalLog
 from kcluster.evidence.lookups import Facts
 
 
 @anomaly("never-processed", "a group of processors committed an offset beyond an unprocessed input")
 class NeverProcessed(RunAnomaly):
     """A group's committed offsets include a record as processed, and no output of it can be read:
-    the offsets of a transaction were committed, and its records were not.
+    the offsets of a transaction were committed, and its records were not.  An output that retention
+    or compaction may have removed counts as one that could be read.
 
         never-processed: orders-0: group g committed 2, and offset 0 has no output
     """
@@ -38,11 +41,14 @@ class NeverProcessed(RunAnomaly):
             offsets = history.transaction.offsets
             if offsets is None:
                 continue
-            for send, visible_at, _ in history.records:
-                if send.source is not None and visible_at >= 0:
-                    key = (offsets.group, send.source[0])
-                    done.setdefault(key, {})[send.source[1]] = None
-            if history.transaction.outcome is TransactionOutcome.COMMITTED:
+            is_committed = history.transaction.outcome is TransactionOutcome.COMMITTED
+            for each in history.records:
+                source = each.send.source
+                if source is not None and (
+                    each.visible_at >= 0 or (is_committed and _is_gone(each, run.logs))
+                ):
+                    done.setdefault((offsets.group, source[0]), {})[source[1]] = None
+            if is_committed:
                 for partition, (offset, _) in offsets.offsets.items():
                     committed[offsets.group, partition] = (offset, history)
         for (group, partition), (end, history) in committed.items():
@@ -63,3 +69,9 @@ class NeverProcessed(RunAnomaly):
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return story_of_record(facts, anomaly)
+
+
+def _is_gone(output: TransactionalSend, logs: Mapping[Partition, FinalLog]) -> bool:
+    """Whether retention, an administrator or compaction may have removed an output."""
+    log = logs.get(output.send.partition)
+    return log is None or (output.hidden_at < 0 and log.may_have_removed(output.send.offset))

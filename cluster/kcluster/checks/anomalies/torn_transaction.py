@@ -61,5 +61,5 @@ def is_lacking(each: TransactionalSend, log: FinalLog) -> bool:
     send = each.send
     if each.visible_at >= 0:
         return False
-    is_kept = send.offset < 0 or send.offset >= max(log.deleted_before, log.clean_offset)
+    is_kept = send.offset < 0 or not log.may_have_removed(send.offset)
     return each.hidden_at >= 0 or (send.outcome is Outcome.ACKED and is_kept)
