@@ -109,11 +109,15 @@ def test_around__clients_ask_for_nothing_that_the_brokers_do_not_serve(more: str
         assert (result.verdict.outcome, result.failures) == ("valid", [])
 
 
-def test_around__records_for_compacted_topics_have_keys() -> None:
-    compacted = TWO_TOPICS.replace(
-        "partitions: 1", "partitions: 1, config: {cleanup.policy: compact}"
-    )
-    for scenario in around(compacted)[:4]:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("partitions: 1", "partitions: 1, config: {cleanup.policy: compact}"),
+        ("brokers: 3", "brokers: 3, config: {log.cleanup.policy: 'compact,delete'}"),
+    ],
+)
+def test_around__records_for_compacted_topics_have_keys(old: str, new: str) -> None:
+    for scenario in around(TWO_TOPICS.replace(old, new))[:4]:
         producers = [each for each in scenario.workload.producers if each.topic == "bills"]
         assert all(each.keys for each in producers)
         assert run_scenario(scenario, "virtual", 1).verdict.outcome == "valid"

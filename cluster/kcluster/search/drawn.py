@@ -79,7 +79,8 @@ class Clients(Struct, frozen=True):
 
     def is_compacted(self, topic: str) -> bool:
         """Whether the records of a topic need keys."""
-        return "compact" in str(self.topology.topics[topic].config.get("cleanup.policy"))
+        own = self.topology.topics[topic].config.get("cleanup.policy")
+        return "compact" in str(own or self.topology.config.get("log.cleanup.policy"))
 
     def percent(self, *shares: int) -> str:
         """One of these shares."""
