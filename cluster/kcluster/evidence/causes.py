@@ -90,6 +90,7 @@ class Cause(StrEnum):
     TASKS_SENT_ONCE = "streams-tasks-sent-once"
     DEPOSED_COORDINATOR = "deposed-coordinator"
     MADE_CLASSIC = "group-made-classic"
+    TOO_FEW_BROKERS = "too-few-brokers"
     REMOVED_IN_ELR = "removed-replica-in-elr"
     ELR_CLEARED = "elr-cleared"
     RECREATED = "recreated-topic"
@@ -134,6 +135,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.TASKS_SENT_ONCE: "the answer with a streams member's tasks was lost; it is not repeated",
     Cause.DEPOSED_COORDINATOR: "a group's coordinator did not know of its successor, and answered",
     Cause.MADE_CLASSIC: "a classic group began with the target, not with what members still had",
+    Cause.TOO_FEW_BROKERS: "an internal topic was not created: it needs more replicas than brokers",
     Cause.REMOVED_IN_ELR: "the ELR had only replicas that a reassignment had removed",
     Cause.ELR_CLEARED: "a change of min.insync.replicas cleared the ELR, with no replica in sync",
     Cause.RECREATED: "a group went on from an offset in a deleted topic of the same name",

@@ -1,6 +1,9 @@
-"""A streams member's assignment that was lost, and the later assignments that do not repeat it."""
+"""A streams member's assignment that was lost, and the later assignments that do not repeat it; a
+group whose topic cannot be created."""
 
 from __future__ import annotations
+
+import pytest
 
 from kcluster.checks.settings import Setting
 from kcluster.evidence.causes import Cause
@@ -77,3 +80,33 @@ def test_rest__is_not_asked_of_a_group_that_may_stay_unsettled() -> None:
         "the verdict is invalid, not valid",
         "2 unsettled-group that were not expected",
     ]
+
+
+@pytest.mark.parametrize(
+    ("config", "share", "told"),
+    [
+        ("offsets.topic.replication.factor", "false", "__consumer_offsets needs 3 replicas"),
+        (
+            "share.coordinator.state.topic.replication.factor",
+            "true",
+            "__share_group_state needs 3 replicas",
+        ),
+    ],
+)
+def test_groups__are_not_served_where_their_topic_needs_more_brokers(
+    config: str, share: str, told: str
+) -> None:
+    verdict = run_scenario(
+        Scenario.parse(f"""
+topology: {{brokers: 2, profile: fast, topics: {{orders: {{}}}}, config: {{{config}: 3}}}}
+workload:
+  producers: {{topic: orders, rate: 20/s}}
+  consumers: {{topics: orders, name: desk, group: shop, share: {share}}}
+duration: 2s
+"""),
+        "virtual",
+    ).verdict
+    (found,) = verdict.anomalies
+    assert (found.name, found.allowed) == ("unsettled-group", Setting.TOO_FEW_BROKERS)
+    assert [one.text for one in found.chain] == [f"{told}, and the cluster has 2 brokers"]
+    assert found.causes == (Cause.TOO_FEW_BROKERS,)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory, anomaly
 from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.settings import Setting
-from kcluster.checks.stories.groups import lost_tasks
+from kcluster.checks.stories.groups import lost_tasks, missing_topic
 from kcluster.checks.stories.reads import changes_between
 from kcluster.evidence.group_history import group_home
 from kcluster.evidence.lookups import Facts
@@ -24,7 +24,8 @@ class UnsettledGroup(RunAnomaly):
         unsettled-group: orders-0: no member of group g owns it
 
     Kafka's coordinator sends a streams member its tasks when they change, and not again if that
-    answer is lost (conversation "streams: a lost answer", 4.4.0).
+    answer is lost (conversation "streams: a lost answer", 4.4.0).  And no group is served while the
+    topic with its state cannot be created.
     """
 
     def find(self, run: RunHistory) -> Iterator[Finding]:
@@ -32,6 +33,9 @@ class UnsettledGroup(RunAnomaly):
             yield Finding(self.NAME, unowned.partition, unowned.group, -1, None)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        missing = missing_topic(facts, anomaly.client)
+        if missing:
+            return Explanation(missing, Setting.TOO_FEW_BROKERS)
         home = group_home(facts.recorder, anomaly.client)
         if home is None:
             return Explanation(())

@@ -329,6 +329,14 @@ class GroupMadeClassic(ChainFact, frozen=True):
     member: str
 
 
+class TopicNeedsBrokers(ChainFact, frozen=True):
+    """An internal topic was not created, because it needs more replicas than there are brokers."""
+
+    topic: str
+    replication_factor: int
+    brokers: int
+
+
 class Archived(ChainFact, frozen=True):
     """A share group archived records after this number of deliveries; answers with them were
     lost."""

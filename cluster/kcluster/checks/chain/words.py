@@ -143,6 +143,9 @@ def _of_group(fact: f.ChainFact) -> str:
             return f"group {fact.group} gave {what}"
         case f.GroupMadeClassic():
             return f"group {fact.group} became classic, with {fact.member}'s target as what it has"
+        case f.TopicNeedsBrokers():
+            needs = f"{fact.topic} needs {fact.replication_factor} replicas"
+            return f"{needs}, and the cluster has {counted(fact.brokers, 'broker')}"
         case f.Archived():
             times = counted(fact.deliveries, "delivery")
             return f"share group {fact.group}: archived after {times}; answers were lost"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from kcluster.broker.auto_topics import auto_created_topic
 from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.modern.records import (
@@ -18,7 +19,12 @@ from kcluster.broker.coordinator.modern.records import (
     StreamsGroupTargetAssignmentMember,
 )
 from kcluster.broker.coordinator.streams.tasks import TaskIds
-from kcluster.checks.chain.facts import ErrorOfClient, GroupMadeClassic, OffsetAnswered
+from kcluster.checks.chain.facts import (
+    ErrorOfClient,
+    GroupMadeClassic,
+    OffsetAnswered,
+    TopicNeedsBrokers,
+)
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
 from kcluster.checks.stories.losses import losses
@@ -33,6 +39,7 @@ from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.consumer_protocol import ASSIGNMENT, decode_consumer_message
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import GroupMetadataValue
@@ -121,6 +128,27 @@ def _is_without(value: GroupMetadataValue, holder: str, partition: Partition) ->
                 one.topic == partition[0] and partition[1] in one.partitions for one in topics
             )
     return False
+
+
+def missing_topic(facts: Facts, group: str) -> list[Link]:
+    """The internal topic that a group needs, and that was never created because its replication
+    factor is larger than the number of brokers; none if there is no such topic.
+
+    Kafka: CreateTopics answers INVALID_REPLICATION_FACTOR to the broker, and FindCoordinator
+    COORDINATOR_NOT_AVAILABLE to the client.
+    """
+    needed = [GROUP_METADATA_TOPIC]
+    if group in facts.ledger.present_share_groups:
+        needed.append(SHARE_GROUP_STATE_TOPIC)
+    recorder = facts.recorder
+    created = {observed.topic for observed in recorder.partitions.values()}
+    count = len(recorder.plan.disks)
+    for node in recorder.dispatcher.brokers()[:1]:
+        for topic in needed:
+            replicas = auto_created_topic(topic, node.config).replication_factor
+            if topic not in created and replicas > count:
+                return [Link(recorder.began_ms, TopicNeedsBrokers(topic, replicas, count))]
+    return []
 
 
 def lost_tasks(facts: Facts, unowned: Unowned) -> list[Link]:
