@@ -31,6 +31,17 @@ def test_draw__every_step_has_one_moment_and_named_nodes(seed: int) -> None:
         assert not any(isinstance(each, AnyTarget) for value in values for each in (value,))
 
 
+def test_draw__a_lone_broker_is_cut_off_from_no_other_broker() -> None:
+    """Such a fault is not drawn; and the file of every schedule can be read."""
+    alone = space(
+        "topology: {brokers: 1, topics: {orders: {}}}\n"
+        "workload: {producers: {topic: orders, rate: 5/s}}\n"
+        "duration: 10s\n"
+    )
+    for seed in range(20):
+        Scenario.parse(text_of_scenario(scenario_of(alone, draw(alone, seed))))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_draw__no_more_faults_at_once_than_the_profile_admits(seed: int) -> None:
     faults = [step for step in draw(space(FAULTS), seed).steps if step.kind != FIXED]

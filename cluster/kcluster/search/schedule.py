@@ -144,7 +144,22 @@ def space_of(scenario: Scenario, profile: Profile) -> Space:
         structs.replace(one, profile=with_node_rules(one.profile, workload)) for one in sources
     ]
     brokers = tuple(spec.id for spec in scenario.topology.brokers)
-    return Space(scenario, tuple(sources), brokers, clients, moments_inside(workload))
+    space = Space(scenario, (), brokers, clients, moments_inside(workload))
+    possible = (structs.replace(one, profile=_possible(space, one.profile)) for one in sources)
+    return structs.replace(space, sources=tuple(one for one in possible if one.profile.kinds))
+
+
+def _possible(space: Space, profile: Profile) -> Profile:
+    """A profile without the faults for which there are too few nodes: a lone broker cannot be cut
+    off from another one."""
+    kinds = tuple(kind for kind in profile.kinds if _has_nodes(space, kind.action))
+    return structs.replace(profile, kinds=kinds)
+
+
+def _has_nodes(space: Space, action: Action) -> bool:
+    drawn = with_nodes(space, action, Random(0))
+    names = action.__struct_fields__
+    return all(getattr(drawn, name) or not getattr(action, name) for name in names)
 
 
 def _source(scenario: Scenario, index: int, step: Step) -> FaultSource:
