@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
+
 Partition = tuple[str, int]
 """(topic, partition)."""
 
@@ -233,12 +235,13 @@ UNCHANGED_LIMITS: Final = DeliveryLimits()
 
 
 class Unowned(NamedTuple):
-    """A partition that no member of its group owned at the time when the run should have
-    settled."""
+    """A partition that no member of its group owned at the time when the run should have settled.
+    `needs`: the internal topics without which the members are not served."""
 
     group: str
     partition: Partition
     at_ms: int
+    needs: tuple[str, ...] = (GROUP_METADATA_TOPIC,)
 
 
 class Ledger:

@@ -83,25 +83,34 @@ def test_rest__is_not_asked_of_a_group_that_may_stay_unsettled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "share", "told"),
+    ("config", "client", "told"),
     [
-        ("offsets.topic.replication.factor", "false", "__consumer_offsets needs 3 replicas"),
+        (
+            "offsets.topic.replication.factor",
+            "consumers: {topics: orders, name: desk, group: shop}",
+            "__consumer_offsets needs 3 replicas",
+        ),
         (
             "share.coordinator.state.topic.replication.factor",
-            "true",
+            "consumers: {topics: orders, name: desk, group: shop, share: true}",
             "__share_group_state needs 3 replicas",
+        ),
+        (
+            "transaction.state.log.replication.factor",
+            "processors: {topic: orders, to: bills, group: shop, group_protocol: consumer}",
+            "__transaction_state needs 3 replicas",
         ),
     ],
 )
 def test_groups__are_not_served_where_their_topic_needs_more_brokers(
-    config: str, share: str, told: str
+    config: str, client: str, told: str
 ) -> None:
     verdict = run_scenario(
         Scenario.parse(f"""
-topology: {{brokers: 2, profile: fast, topics: {{orders: {{}}}}, config: {{{config}: 3}}}}
+topology: {{brokers: 2, topics: {{orders: {{}}, bills: {{}}}}, config: {{{config}: 3}}}}
 workload:
   producers: {{topic: orders, rate: 20/s}}
-  consumers: {{topics: orders, name: desk, group: shop, share: {share}}}
+  {client}
 duration: 2s
 """),
         "virtual",

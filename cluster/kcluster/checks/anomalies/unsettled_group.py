@@ -33,7 +33,9 @@ class UnsettledGroup(RunAnomaly):
             yield Finding(self.NAME, unowned.partition, unowned.group, -1, None)
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        missing = missing_topic(facts, anomaly.client)
+        subject = anomaly.client, anomaly.partition
+        unowned = next(one for one in facts.ledger.unowned if one[:2] == subject)
+        missing = missing_topic(facts, unowned)
         if missing:
             return Explanation(missing, Setting.TOO_FEW_BROKERS)
         home = group_home(facts.recorder, anomaly.client)
@@ -41,8 +43,6 @@ class UnsettledGroup(RunAnomaly):
             return Explanation(())
         now_ms = facts.recorder.dispatcher.now_ms
         links = changes_between(facts, home, facts.recorder.began_ms, now_ms)
-        subject = anomaly.client, anomaly.partition
-        unowned = next(one for one in facts.ledger.unowned if one[:2] == subject)
         lost = lost_tasks(facts, unowned)
         if not lost:
             return Explanation(links)

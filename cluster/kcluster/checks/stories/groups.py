@@ -39,7 +39,6 @@ from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.consumer_protocol import ASSIGNMENT, decode_consumer_message
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC
 
 if TYPE_CHECKING:
     from kcluster.protocol.messages import GroupMetadataValue
@@ -130,21 +129,18 @@ def _is_without(value: GroupMetadataValue, holder: str, partition: Partition) ->
     return False
 
 
-def missing_topic(facts: Facts, group: str) -> list[Link]:
+def missing_topic(facts: Facts, unowned: Unowned) -> list[Link]:
     """The internal topic that a group needs, and that was never created because its replication
     factor is larger than the number of brokers; none if there is no such topic.
 
     Kafka: CreateTopics answers INVALID_REPLICATION_FACTOR to the broker, and FindCoordinator
     COORDINATOR_NOT_AVAILABLE to the client.
     """
-    needed = [GROUP_METADATA_TOPIC]
-    if group in facts.ledger.present_share_groups:
-        needed.append(SHARE_GROUP_STATE_TOPIC)
     recorder = facts.recorder
     created = {observed.topic for observed in recorder.partitions.values()}
     count = len(recorder.plan.disks)
     for node in recorder.dispatcher.brokers()[:1]:
-        for topic in needed:
+        for topic in unowned.needs:
             replicas = auto_created_topic(topic, node.config).replication_factor
             if topic not in created and replicas > count:
                 return [Link(recorder.began_ms, TopicNeedsBrokers(topic, replicas, count))]

@@ -13,9 +13,15 @@ from typing import Final
 from kcluster.checks.refusals import SECURITY_ERRORS
 from kcluster.clients.consumer.settings import READ_COMMITTED
 from kcluster.clients.ledger import Partition, Unowned
+from kcluster.clients.processor import Processor
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.operations.unrest import Unrest
+from kcluster.protocol.names import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play import unfinished as facts
 from kcluster.scenario.play.client_process import ClientProcess
@@ -230,11 +236,13 @@ class RunClients:
             present = [reader for reader in running if reader.plan.topics]
             for partition in self._subscribed(present):
                 if not any(partition in reader.assignment for reader in present):
-                    yield Unowned(group, partition, self._stage.dispatcher.now_ms)
+                    now_ms = self._stage.dispatcher.now_ms
+                    yield Unowned(group, partition, now_ms, _needs(present))
         for unassigned in self._unassigned(self._present_sharing()):
             if isinstance(unassigned, facts.ShareUnassigned) and unassigned.partition:
                 now_ms = self._stage.dispatcher.now_ms
-                yield Unowned(unassigned.group, unassigned.partition, now_ms)
+                needs = (GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC)
+                yield Unowned(unassigned.group, unassigned.partition, now_ms, needs)
 
     def _subscribed(self, readers: list[WorkloadConsumer]) -> list[Partition]:
         wanted: dict[Partition, None] = {}
@@ -262,3 +270,10 @@ class RunClients:
             found = opened.get(partition, ())
             hanging = [each.first_offset for each in found if not each.is_owned]
             yield partition, range(min([first, *hanging]), log_end + 1)
+
+
+def _needs(readers: list[WorkloadConsumer]) -> tuple[str, ...]:
+    """The internal topics of a group: processors begin a transaction before they join."""
+    if any(isinstance(reader, Processor) for reader in readers):
+        return GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+    return (GROUP_METADATA_TOPIC,)
