@@ -487,3 +487,20 @@ checks: {allowed_anomalies: [aborted-read, torn-transaction, swapped-transaction
 def test_stuck_transaction__waits_for_a_request_that_a_rule_has_just_lost() -> None:
     result = run_scenario(Scenario.parse(LOST_FETCH), "virtual", 562505886)
     assert result.failures == []
+
+
+REFUSED_MEMBER = """
+# A second member is refused, and ends; when the first one leaves, no member is left to read.
+topology: {brokers: 1, topics: {orders: {}}, config: {group.max.size: 1}}
+workload:
+  producers: {topic: orders, rate: 20/s}
+  consumers:
+    - {topics: orders, name: first, group: shop, stop: 4s}
+    - {topics: orders, name: second, group: shop, start: 1s}
+duration: 8s
+"""
+
+
+def test_unseen__records_are_not_where_a_member_was_refused_by_the_size_of_its_group() -> None:
+    result = run_scenario(Scenario.parse(REFUSED_MEMBER), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())

@@ -17,6 +17,7 @@ from kcluster.clients.processor import Processor
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.share_consumer import ShareConsumer
 from kcluster.operations.unrest import Unrest
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import (
     GROUP_METADATA_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
@@ -30,6 +31,7 @@ from kcluster.scenario.play.workload import WorkloadConsumer, client_accesses, m
 
 ARRIVAL_MS: Final = 1_000
 """The time after which records sent with acks=0 have arrived; no answer shows when."""
+_REFUSALS: Final = (*SECURITY_ERRORS, ErrorCode.GROUP_MAX_SIZE_REACHED.name)
 SHARE_CALM_MS: Final = 1_000
 """The time without a delivery or a load after which a share group counts as at rest, once
 everything else is at rest.  In virtual time the duration of a lock is added, if records are in
@@ -101,9 +103,9 @@ class RunClients:
 
     def could_read(self) -> bool:
         """Whether consumers had the time to read to the end: none is dead for good, or was refused
-        by security, and every partition had a consumer to the end."""
+        by security or by group.max.size, and every partition had a consumer to the end."""
         return not self._left_unread and not any(
-            process.is_ended or process.client.failed in SECURITY_ERRORS
+            process.is_ended or process.client.failed in _REFUSALS
             for process in self._consumers
         )
 
