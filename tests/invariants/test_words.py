@@ -118,6 +118,10 @@ TEXTS = [
     (f.NotAsked("a-1", 7), "a-1 got offset 7 of a partition that it does not fetch"),
     (f.PlaceLost("a-1"), "a-1 lost its place, though it had not left and was not removed"),
     (
+        f.NoRebalance("a-1", f.Rejoined.CHANGED, 7),
+        "a-1 joined with another subscription, and got the old generation 7",
+    ),
+    (
         f.Overdue("Heartbeat", "a-1", "b-1", f.Duty.SYNC, 100, 900),
         "Heartbeat of a-1 was served, though b-1 had not synced for 800 ms",
     ),

@@ -419,6 +419,23 @@ class Overdue(Observed, frozen=True):
     at_ms: int
 
 
+class Rejoined(StrEnum):
+    """How a member joined its group again."""
+
+    CHANGED = "with another subscription"
+    LEADS = "as the leader of a group with an assignment"
+    RETURNED = "under a new id before there was an assignment"
+
+
+class NoRebalance(Observed, frozen=True):
+    """A member joined again in a way that makes a group rebalance, and was answered in the
+    generation that was there already."""
+
+    member: str
+    how: Rejoined
+    generation: int
+
+
 class FencedAlone(Observed, frozen=True):
     """A producer got an error of fenced producers; `error`: Kafka's name of it."""
 

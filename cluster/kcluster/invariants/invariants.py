@@ -20,7 +20,7 @@ from typing import Final
 
 from kcluster.contract import Note, NoteId, PeerResponse, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
-from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
+from kcluster.events.clients import GroupEvent
 from kcluster.events.partitions import BecameFollower, LeaderChange, LeaderElected
 from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
 from kcluster.events.topics import ConfigChanged, TopicDeleted
@@ -167,10 +167,8 @@ class Invariants:
                 self._on_unclean(note, event, unclean_enabled)
                 if event.topic in (GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC):
                     self._forget_groups()
-        elif isinstance(event, GroupMemberLeft | GroupMemberExpired):
-            # A static member is replaced only after it has left.
-            if getattr(event, "departure", None) is not Departure.REPLACED:
-                self.memberships.on_removed(event.group, event.member)
+        elif isinstance(event, GroupEvent):
+            self.memberships.on_note(note)
         elif isinstance(event, SharePartitionLoaded):
             loaded = (event.broker, event.group, event.topic, event.partition)
             self.shares.on_loaded(*loaded)

@@ -28,9 +28,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.contract import Reply, Request
+from kcluster.contract import Note, Reply, Request
+from kcluster.events.clients import (
+    Departure,
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberLeft,
+    GroupRebalanced,
+)
 from kcluster.invariants.facts import Duty, Measure, Overdue, PlaceLost, StaleRequest
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, forget_oldest
+from kcluster.invariants.rejoins import Rejoin, Rejoins
 from kcluster.invariants.tenures import Tenures
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -75,11 +83,13 @@ _NONE_ASSIGNED: Final[_Assigned] = frozenset()
 
 class _Arrival(Struct):
     """A request at a broker that coordinates its group in this leader epoch.  `broken`: what is
-    broken if it is served; `given_away`: the same of single partitions of a commit."""
+    broken if it is served; `given_away`: the same of single partitions of a commit; `rejoin`: the
+    generation in which a JoinGroup must not be answered."""
 
     broker: int
     leader_epoch: int
     broken: BrokenPromise | None = None
+    rejoin: Rejoin | None = None
     given_away: dict[tuple[str | bytes, int], BrokenPromise] = {}
 
 
@@ -146,6 +156,7 @@ class Memberships:
         """Of these, the members that have synced since: each coordinator knows them by their
         log."""
         self.tenures = Tenures()
+        self._rejoins = Rejoins()
 
     def forget(self) -> None:
         """Forget what members were told, because a disk has lost records."""
@@ -156,6 +167,18 @@ class Memberships:
         self._returned = {}
         self._placed = {}
         self.tenures.forget()
+        self._rejoins.forget()
+
+    def on_note(self, note: Note) -> None:
+        """Record what a coordinator has noted about its members."""
+        event = note.event
+        if isinstance(event, GroupRebalanced | GroupAssigned):
+            self._rejoins.on_note(note.note_id[0], event)
+        elif isinstance(event, GroupMemberExpired):
+            self.on_removed(event.group, event.member)
+        elif isinstance(event, GroupMemberLeft) and event.departure is not Departure.REPLACED:
+            # A static member is replaced only after it has left.
+            self.on_removed(event.group, event.member)
 
     def on_pause(self) -> None:
         """Forget what members still have to do: a paused broker does not see that time ends."""
@@ -205,7 +228,7 @@ class Memberships:
         elif request.api_key in (_HEARTBEAT, _SYNC):
             self._classic_arrives(request, arrival, now_ms)
         elif request.api_key == _JOIN:
-            self._join_arrives(request.body)
+            self._join_arrives(request.body, arrival)
         elif request.api_key == _LEAVE:
             for member in request.body.members:
                 self.on_removed(group, member.member_id)
@@ -234,7 +257,7 @@ class Memberships:
         elif request.api_key in _OF_EPOCHS:
             broken = self._epoch_told(request, body, arrival, now_ms) or broken
         elif request.api_key == _JOIN:
-            self._generation_told(request, body, arrival, now_ms)
+            broken = self._generation_told(request, body, arrival, now_ms)
         elif request.api_key == _LEAVE:
             self._left(request, body, arrival)
         elif (known := self._generation_of(request.body.group_id, arrival)) is not None:
@@ -287,9 +310,10 @@ class Memberships:
         if request.api_key == _SYNC:
             known.unsynced.pop(body.member_id, None)
 
-    def _join_arrives(self, body: m.JoinGroupRequest) -> None:
+    def _join_arrives(self, body: m.JoinGroupRequest, arrival: _Arrival) -> None:
         """Expect nothing for a static member from the moment at which another one asks for its
         place, whatever comes of it."""
+        arrival.rejoin = self._rejoins.arrives(arrival.broker, arrival.leader_epoch, body)
         place = (body.group_id, body.group_instance_id or "")
         if self._returned.get(place, body.member_id) != body.member_id:
             del self._returned[place]
@@ -304,7 +328,8 @@ class Memberships:
 
     def _generation_told(
         self, request: Request, answer: m.JoinGroupResponse, arrival: _Arrival, now_ms: int
-    ) -> None:
+    ) -> BrokenPromise | None:
+        """Record the generation that a member was told; returns what is broken by it."""
         body: m.JoinGroupRequest = request.body
         group, number, key = body.group_id, answer.generation_id, (body.group_id, arrival.broker)
         has_own = body.rebalance_timeout_ms >= 0
@@ -330,6 +355,10 @@ class Memberships:
             known.served.pop(before, None)
             known.left[before] = None
             forget_oldest(known.left)
+        if group in self._with_epochs:
+            return None
+        place = (arrival.broker, arrival.leader_epoch)
+        return self._rejoins.told(*place, body, answer, arrival.rejoin)
 
     def _replaced(self, group: str, instance_id: str | None, member_id: str) -> str | None:
         """The member whose place a static member takes, if it is another one (KIP-345)."""

@@ -76,6 +76,8 @@ VIOLATIONS: Final = {
     " though it had neither left nor been removed",
     "told-uncommitted": "a member was told an epoch, or the assignment of a generation, that its"
     " coordinator's log has not committed",
+    "rebalance-missing": "a classic member joined again, with another subscription, as the leader,"
+    " or under a new id, and its group began no generation for it",
     "late-member": "a member was served although it had not given up its partitions within its"
     " rebalance timeout, or a member of its generation had not synced",
     "stale-share-write": "the state of a share partition was taken from a leader after a later one"

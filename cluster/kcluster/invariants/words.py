@@ -252,6 +252,11 @@ def _(fact: f.Overdue) -> str:
 
 
 @observed_text.register
+def _(fact: f.NoRebalance) -> str:
+    return f"{fact.member} joined {fact.how}, and got the old generation {fact.generation}"
+
+
+@observed_text.register
 def _(fact: f.FencedAlone) -> str:
     producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
     return f"{fact.error} to {producer}, whose transactional id no other producer has"

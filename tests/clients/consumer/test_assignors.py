@@ -123,7 +123,7 @@ def test_cooperative_sticky__a_partition_moves_only_after_it_is_revoked() -> Non
 
 def test_subscription__carries_the_owned_partitions() -> None:
     data = encode_subscription(
-        COOPERATIVE_STICKY, ("u", "t"), of("t", 1, 2), of("t", 9), 6, "rack-a"
+        COOPERATIVE_STICKY, ("u", "t"), of("t", 1, 2), of("t", 9), 5, 6, "rack-a"
     )
     assert data[:2] == b"\x00\x03"
     assert decode_subscription(COOPERATIVE_STICKY, "m", "i", data) == MemberSubscription(
@@ -132,13 +132,13 @@ def test_subscription__carries_the_owned_partitions() -> None:
 
 
 def test_subscription__of_sticky_carries_the_last_assignment_in_its_user_data() -> None:
-    data = encode_subscription(STICKY, ("t",), (), of("t", 1) + of("u", 0, 3), 6, None)
+    data = encode_subscription(STICKY, ("t",), (), of("t", 1) + of("u", 0, 3), 6, 7, None)
     member = decode_subscription(STICKY, "m", None, data)
     assert member is not None
     assert member.owned == tuple(of("t", 1) + of("u", 0, 3))
     assert member.generation == 6
     first = decode_subscription(
-        STICKY, "m", None, encode_subscription(STICKY, ("t",), (), (), -1, None)
+        STICKY, "m", None, encode_subscription(STICKY, ("t",), (), (), -1, -1, None)
     )
     assert first == MemberSubscription("m", ("t",))
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.coordinator import MemberState
+from kcluster.events.clients import GroupRebalanced
+from kcluster.events.rebalance_reasons import MetadataUpdated
+from kcluster.faults.rules import rule
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.clients.story import Story
@@ -218,3 +221,20 @@ def test_group__a_new_partition_is_assigned_when_the_leader_learns_of_it() -> No
     story.ask(story.leader, ApiKey.CREATE_PARTITIONS, 3, body)
     story.run(10_000)
     assert [len(one.assignment) for one in members] == [1, 1]
+
+
+def test_group__a_member_that_joins_again_says_in_which_generation_it_was() -> None:
+    """The Java client does, also if it got no assignment in that generation; so the group
+    rebalances again for a member whose SyncGroup was lost."""
+    story = Story(partitions=3)
+    members = [story.consumer(name, **SHORT) for name in "ab"]
+    story.run(8_000)
+    assert sorted(key for one in members for key in one.assignment) == everything(3)
+    of_a = f"client-{story.client_ids['a']}"
+    lost = rule(api="SyncGroup", client=of_a, drop="request", close=True, times=1)
+    story.driver.verbs.add_rule(lost)
+    members.append(story.consumer("c", **SHORT))
+    story.run(8_000)
+    assert story.until(lambda: all(len(one.assignment) == 1 for one in members))
+    rebalances = story.driver.events_of(GroupRebalanced)
+    assert isinstance(rebalances[-1].trigger, MetadataUpdated)

@@ -35,9 +35,30 @@ steps:
   - {at: 8580ms, stop: 2, for: 5s}
 """
 
+BESIDE_ITS_GROUP = """
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 1}, bills: {partitions: 1}}
+  config: {group.initial.rebalance.delay.ms: 0}
+workload:
+  producers: {topic: orders, rate: 5/s}
+  processors: {topic: orders, to: bills, name: engine, group: engines}
+  consumers: {partitions: orders-0, name: clerk, group: engines, commit: after_poll}
+duration: 7s
+steps:
+  - {at: 5s, kill: client engine, for: 5s}
+"""
+
 
 def test_rest__waits_until_the_leader_has_loaded_a_share_group() -> None:
     """Its state cannot be read for a while; then, 20 ms before the run looks whether it is over,
     another leader is elected, which nobody has asked for records yet."""
     result = run_scenario(Scenario.parse(LATE_LOAD), "virtual")
+    assert result.failures == []
+
+
+def test_rest__a_consumer_without_membership_reads_nothing_for_its_group() -> None:
+    """A member that is back gets its partition before the run ends, though another consumer, which
+    commits for the same group, has read to the end."""
+    result = run_scenario(Scenario.parse(BESIDE_ITS_GROUP), "virtual")
     assert result.failures == []

@@ -513,27 +513,15 @@ MUTATIONS: Final = (
             "        if self.state is PREPARING_REBALANCE:\n            self._note_replaced",
         ),
         on="returning",
-        expects="coordinator-differs unsettled-group",
+        expects="rebalance-missing coordinator-differs",
     ),
     mutation(
         "subscription_change_ignored_while_syncing",
         "a member that joins with other topics while the leader assigns is answered as if it had "
         "repeated its request",
         Edit(_CLASSIC, "        if (completing and same) or (", "        if completing or ("),
-        on="groups late_members flapping",
-        expects="unsettled-group",
-    ),
-    mutation(
-        "leader_joins_without_rebalance",
-        "a leader that joins again, because the topics have changed, is answered without a "
-        "rebalance",
-        Edit(
-            _CLASSIC,
-            "(self.state is STABLE and same and not is_leader)",
-            "(self.state is STABLE and same)",
-        ),
-        on="growing",
-        expects="unsettled-group",
+        on="late_members groups",
+        expects="rebalance-missing",
     ),
     mutation(
         "static_members_lost_on_load",
@@ -614,7 +602,7 @@ MUTATIONS: Final = (
             "        return not any(group.is_taken(*one) for one in awaited)\n",
             "        return not awaited\n",
         ),
-        on="groups late_members",
+        on="upgrades",
         expects="unsettled-group",
     ),
     mutation(

@@ -481,7 +481,7 @@ MUTATIONS: Final = (
             "            if record.committed is None and record.key in offsets:\n"
             "                offsets[record.key] = None\n",
         ),
-        on="transactions commits groups",
+        on="outside",
         expects="coordinator-differs",
     ),
 )

@@ -186,7 +186,8 @@ class GroupMembership(ClientMembership):
                     self._topics,
                     owned=self._positions,
                     last=self._last_assignment,
-                    generation=self._last_generation,
+                    last_generation=self._last_generation,
+                    generation=member.generation_id,
                     rack=settings.client_rack,
                 ),
             )

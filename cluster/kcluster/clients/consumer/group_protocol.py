@@ -40,17 +40,18 @@ def encode_subscription(
     topics: Iterable[str],
     owned: Iterable[Partition],
     last: Iterable[Partition],
+    last_generation: int,
     generation: int,
     rack: str | None,
 ) -> bytes:
-    """A member's subscription.  `owned`: its partitions.  `last`: its last assignment, for
-    `sticky`, which revokes everything before it joins.  `generation`: the generation of the last
-    assignment."""
+    """A member's subscription.  `owned`: its partitions.  `last`: its last assignment, of
+    `last_generation`, for `sticky`, which revokes everything before it joins.  `generation`: the
+    last generation that it has joined, whether it got an assignment in it or not."""
     user_data = None
     if assignor == COOPERATIVE_STICKY:
-        user_data = _INT32.pack(generation)
-    elif assignor == STICKY and generation != NO_GENERATION:
-        user_data = _sticky_data(last, generation)
+        user_data = _INT32.pack(last_generation)
+    elif assignor == STICKY and last_generation != NO_GENERATION:
+        user_data = _sticky_data(last, last_generation)
     entry = m.ConsumerProtocolSubscription.TopicPartition
     body = m.ConsumerProtocolSubscription(
         topics=sorted(topics),

@@ -71,7 +71,9 @@ class RunClients:
             if isinstance(consumer, ShareConsumer):
                 self._sharing.append(process)
                 continue
-            key = consumer.settings.group_id or f"consumer {consumer.name}"
+            # Only who subscribes is a member; another consumer may commit for the group.
+            group_id = consumer.settings.group_id if consumer.plan.topics else ""
+            key = group_id or f"consumer {consumer.name}"
             self._readers.setdefault(key, []).append(process)
         stage.ledger.lock_duration_ms = stage.lock_duration_ms()
         accesses = client_accesses(workload, self._scenario.topology)
