@@ -37,6 +37,65 @@ steps:
   - {at: 700ms, kill: coordinator(billing), for: 500ms}
 checks: {verdict: valid}
 """
+BACK_UNDER_ITS_OLD_ID = """\
+# A classic member of a consumer group is removed while nothing can be written, and joins again with
+# the partitions that it had, before it knows.
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 6, replication_factor: 3, config: {min.insync.replicas: 2}}}
+  config:
+    broker.session.timeout.ms: 2000
+    broker.heartbeat.interval.ms: 400
+    offsets.topic.num.partitions: 1
+    offsets.topic.replication.factor: 3
+    group.consumer.migration.policy: bidirectional
+    group.initial.rebalance.delay.ms: 0
+    group.min.session.timeout.ms: 1000
+    group.consumer.min.session.timeout.ms: 1000
+    group.consumer.session.timeout.ms: 2500
+    group.consumer.min.heartbeat.interval.ms: 300
+    group.consumer.heartbeat.interval.ms: 500
+    group.consumer.assignment.interval.ms: 0
+workload:
+  producers: {topic: orders, name: shop, rate: 5/s, in_flight: 1}
+  consumers:
+    - topics: orders
+      name: new
+      group: mixed
+      group_protocol: consumer
+      members: 2
+      config: {max.poll.interval.ms: 3000}
+    - topics: orders
+      name: guest
+      group: mixed
+      group_protocol: consumer
+      start: 2s
+      stop: 4500ms
+      config: {max.poll.interval.ms: 3000}
+    - topics: orders
+      name: old
+      group: mixed
+      start: 500ms
+      config:
+        session.timeout.ms: 2500
+        heartbeat.interval.ms: 300
+        max.poll.interval.ms: 3000
+        partition.assignment.strategy: cooperative-sticky
+duration: 5s
+seed: 76
+steps:
+  - {at: 1810ms, kill: 3, for: 1s}
+  - {at: 2300ms, kill: 2, for: 5s}
+  - at: 3s
+    for: 5s
+    rule:
+      api: [ConsumerGroupHeartbeat, JoinGroup, SyncGroup, Heartbeat]
+      probability: 20%
+      drop: reply
+      close: true
+  - {at: 4100ms, kill: 3, for: 5s}
+checks: {allowed_anomalies: committed-offset-back}
+"""
 ASSIGNORS = ("range", "cooperative-sticky")
 
 
@@ -48,6 +107,11 @@ def played(assignor: str) -> RunResult:
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_holdings__classic_members_never_share_a_partition(assignor: str) -> None:
     assert played(assignor).passed
+
+
+def test_holdings__end_with_the_removal_of_a_member_whatever_it_says_then() -> None:
+    result = run_scenario(Scenario.parse(BACK_UNDER_ITS_OLD_ID), "virtual")
+    assert result.failures == []
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)

@@ -95,6 +95,9 @@ class _Word(Struct, frozen=True):
     is_refused: bool = False
     owned: list[Partition] | None = None
     """The partitions that the member still has, by its own report."""
+    is_join: bool = False
+    """Whether it is a JoinGroup: what a member had before it was removed, it has not again by
+    saying so."""
     assigned: list[Partition] | None = None
     instance: str = ""
     session_ms: int = -1
@@ -184,8 +187,9 @@ class _Holdings:
         members = self._held.setdefault(group, {})
         own = members.setdefault(member, {})
         if word.owned is not None:
+            is_believed = not (word.is_refused or word.is_join)
             own = members[member] = {
-                one: own.get(one, at_ms) for one in word.owned if one in own or not word.is_refused
+                one: own.get(one, at_ms) for one in word.owned if one in own or is_believed
             }
         if word.is_refused:
             return
@@ -396,6 +400,7 @@ class _Words:
             lets_go=error in _FENCING_CLASSIC,
             is_refused=bool(error),
             owned=_kept_by(body),
+            is_join=True,
             instance=body.group_instance_id or "",
             session_ms=body.session_timeout_ms,
             rebalance_timeout_ms=body.rebalance_timeout_ms,
