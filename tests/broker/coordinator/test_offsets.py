@@ -215,6 +215,31 @@ def test_offsets__of_a_deleted_topic_are_removed() -> None:
     assert committed(restarted(a.broker), "g") == -1
 
 
+def test_offsets__under_way_end_with_their_topic() -> None:
+    """A commit is in the log, and no other broker has it yet, when its topic is deleted."""
+    a = one_member()
+    broker = a.broker
+    broker.pause_follower()
+    broker.post(commit_request("g", 5, generation=1, member_id=a.member_id), 9)
+    broker.delete_topic("orders")
+    broker.resume_follower()
+    assert committed(broker, "g") == -1
+    assert committed(restarted(broker), "g") == -1
+
+
+def test_offsets__under_way_end_with_their_group() -> None:
+    broker = fresh_broker()
+    broker.pause_follower()
+    broker.post(commit_request("tool", 4), 9)
+    broker.resume_follower()
+    broker.pause_follower()
+    broker.post(commit_request("tool", 5, partition=1), 9)
+    broker.post(m.DeleteGroupsRequest(groups_names=["tool"]))
+    broker.resume_follower()
+    assert committed(broker, "tool", partition=1) == -1
+    assert committed(restarted(broker), "tool", partition=1) == -1
+
+
 @pytest.mark.parametrize(
     ("retention_ms", "is_kept"),
     [

@@ -485,7 +485,7 @@ MUTATIONS: Final = (
         "DeleteGroups deletes the group, but not its offsets",
         Edit(
             _SHARD,
-            "        records = [*self.offsets.tombstones(group.group_id), *group.tombstones()]\n",
+            "        records = [*self._tombstones(of_group=group.group_id), *group.tombstones()]\n",
             "        records = group.tombstones()\n",
         ),
         on="admin groups commits",

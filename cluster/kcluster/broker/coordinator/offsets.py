@@ -90,26 +90,11 @@ class OffsetStore(Struct):
         keys = (key for offsets in self.pending.values() for key in offsets)
         return frozenset((topic, index) for group, topic, index in keys if group == group_id)
 
-    def tombstones(self, group_id: str) -> Iterator[OffsetRecord]:
-        """Tombstones for every offset of a group, pending ones too."""
-        for topic, partitions in self.topics_of(group_id).items():
-            for partition in partitions:
-                yield OffsetRecord(group_id, topic, partition, None)
-        for group, topic, partition in self._pending_keys():
-            if group == group_id:
-                yield OffsetRecord(group_id, topic, partition, None)
-
-    def tombstones_of_topic(self, topic: str) -> Iterator[OffsetRecord]:
-        """Tombstones for every group's offsets of a deleted topic, pending ones too."""
+    def keys(self) -> Iterator[OffsetKey]:
+        """The offsets that are committed, or that open transactions will commit."""
         for group_id, topics in self.by_group.items():
-            for partition in topics.get(topic, {}):
-                yield OffsetRecord(group_id, topic, partition, None)
-        for group_id, of_topic, partition in self._pending_keys():
-            if of_topic == topic:
-                yield OffsetRecord(group_id, topic, partition, None)
-
-    def _pending_keys(self) -> Iterator[OffsetKey]:
-        """The offsets that open transactions will commit."""
+            for topic, partitions in topics.items():
+                yield from ((group_id, topic, partition) for partition in partitions)
         for offsets in self.pending.values():
             yield from (key for key, record in offsets.items() if record is not None)
 

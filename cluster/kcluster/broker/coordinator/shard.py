@@ -8,7 +8,7 @@ Kafka: GroupCoordinatorShard.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kcluster.broker.coordinator.group import Committer, Group
@@ -23,7 +23,7 @@ from kcluster.broker.coordinator.interface import (
     ignore_outcome,
 )
 from kcluster.broker.coordinator.log_shard import LogShard
-from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetStore
+from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetKey, OffsetStore
 from kcluster.broker.coordinator.records import encode_records
 from kcluster.broker.coordinator.transactions.transaction import ProducerIdentity
 from kcluster.protocol.errors import ErrorCode
@@ -55,6 +55,8 @@ class GroupShard(LogShard[LogRecord]):
         super().__init__(broker, partition)
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
+        self._written: dict[OffsetKey, int] = {}
+        """The offsets that are written and not committed yet, with the number of their records."""
 
     @property
     def compression(self) -> int:
@@ -66,7 +68,27 @@ class GroupShard(LogShard[LogRecord]):
         """Apply a committed record.  Only offsets take effect here; classic groups changed when
         they were written."""
         if isinstance(record, OffsetRecord):
+            self._note_written(record, -1)
             self._apply_offset(record)
+
+    def append(
+        self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int, at_once: bool = False
+    ) -> bool:
+        written = list(records)
+        offsets = [one for one in written if isinstance(one, OffsetRecord)]
+        for record in offsets:
+            self._note_written(record, 1)
+        is_in_log = super().append(written, on_settled, now_ms, at_once)
+        for record in () if is_in_log else offsets:
+            self._note_written(record, -1)
+        return is_in_log
+
+    def _note_written(self, record: OffsetRecord, change: int) -> None:
+        count = self._written.get(record.key, 0) + change
+        if count > 0:
+            self._written[record.key] = count
+        else:
+            self._written.pop(record.key, None)
 
     def put_back(self, group_id: str, group: Group | None) -> None:
         if group is None:
@@ -82,15 +104,21 @@ class GroupShard(LogShard[LogRecord]):
         now_ms: int,
     ) -> None:
         """Append offsets of a transaction; they are pending once they are committed."""
+        offsets = [one for one in records if isinstance(one, OffsetRecord)]
+        for record in offsets:
+            self._note_written(record, 1)
 
         def apply(_at_ms: int) -> None:
-            for record in records:
+            for record in offsets:
+                self._note_written(record, -1)
                 self._apply_pending(producer.producer_id, record)
 
         batch = encode_records(
             records, now_ms, producer.producer_id, producer.producer_epoch, self.compression
         )
-        self.append_batch(batch, apply, on_settled, now_ms)
+        if not self.append_batch(batch, apply, on_settled, now_ms):
+            for record in offsets:
+                self._note_written(record, -1)
 
     def append_marker(
         self,
@@ -238,7 +266,7 @@ class GroupShard(LogShard[LogRecord]):
     def delete_group(self, group: Group, on_settled: Settled, now_ms: int) -> None:
         """Delete a group without members, and its offsets.  If the write fails, nothing has
         changed."""
-        records = [*self.offsets.tombstones(group.group_id), *group.tombstones()]
+        records = [*self._tombstones(of_group=group.group_id), *group.tombstones()]
         if self.append(records, on_settled, now_ms):
             group.abandon()
             del self.groups[group.group_id]
@@ -246,12 +274,20 @@ class GroupShard(LogShard[LogRecord]):
     def forget_topic(self, name: str, now_ms: int) -> None:
         """Delete the offsets of a deleted topic, and all other state of groups about it, which is
         not valid for a new topic of that name."""
-        tombstones = list(self.offsets.tombstones_of_topic(name))
+        tombstones = list(self._tombstones(of_topic=name))
         if tombstones:
             self.append(tombstones, ignore_outcome, now_ms)
         changes = [one for group in self.groups.values() for one in group.without_deleted_topics()]
         if changes:
             self.append(changes, ignore_outcome, now_ms, at_once=True)
+
+    def _tombstones(self, of_group: str = "", of_topic: str = "") -> Iterator[OffsetRecord]:
+        """Tombstones for every offset of a group, or of a topic: committed ones, pending ones, and
+        those that are written and not committed yet."""
+        for key in dict.fromkeys((*self.offsets.keys(), *self._written)):
+            group_id, topic, partition = key
+            if of_group in ("", group_id) and of_topic in ("", topic):
+                yield OffsetRecord(group_id, topic, partition, None)
 
     def _expire_later(self, now_ms: int) -> None:
         def expire(at_ms: int) -> None:
