@@ -73,6 +73,12 @@ def test_batch__of_an_older_epoch_than_the_one_before_it(partition: Partition) -
     assert partition.data(1, transactional=False) == ["producer-epoch-back"]
 
 
+def test_batch__of_a_topic_that_was_created_again(partition: Partition) -> None:
+    assert partition.data(2, transactional=False) == []
+    partition.log = Log(bytes(15) + b"2", 0)
+    assert partition.data(1, transactional=False) == []
+
+
 def test_batch__after_its_producer_may_be_forgotten(partition: Partition) -> None:
     partition.data(2, transactional=False)
     partition.rules.expiration_ms = 0

@@ -56,8 +56,9 @@ class ProducerRules:
         self.knows_versions = True
         self.expiration_ms = 0
         self._decisions = decisions
-        self._last: dict[tuple[str, int, int], dict[int, _LastBatch]] = {}
-        """The last batch of each producer, by topic, partition and leader epoch."""
+        self._last: dict[tuple[bytes, int, int], dict[int, _LastBatch]] = {}
+        """The last batch of each producer, by topic id, partition and leader epoch: a topic that is
+        created again begins anew."""
         self._marked: dict[_Place, tuple[int, int, int]] = {}
         """(offset, leader epoch, number of the producer's last decision) of the last marker."""
         self._forced: dict[int, None] = {}
@@ -71,7 +72,7 @@ class ProducerRules:
     def check(self, place: _Place, log: Log, batch: Batch, now_ms: int, is_current: bool) -> Broken:
         """The rules that an appended batch breaks; `log`: the leader's own; `is_current`: whether
         no other broker has led since, which may have the marker."""
-        known = self._known_before(place, log, batch)
+        known = self._known_before(log, batch)
         last = known.get(batch.producer_id)
         known[batch.producer_id] = _of(batch, last)
         if last is not None and now_ms - last.max_timestamp >= self.expiration_ms:
@@ -98,10 +99,10 @@ class ProducerRules:
         ):
             yield from self._check_first(place, batch, last)
 
-    def _known_before(self, place: _Place, log: Log, batch: Batch) -> dict[int, _LastBatch]:
+    def _known_before(self, log: Log, batch: Batch) -> dict[int, _LastBatch]:
         """The last batch of each producer before `batch`: read from the log once in a leadership,
         and kept up to date from then on."""
-        led = (place[0], place[1], batch.leader_epoch)
+        led = (log.topic_id, log.partition, batch.leader_epoch)
         known = self._last.get(led)
         if known is None:
             known = self._last[led] = {}
