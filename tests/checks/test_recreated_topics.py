@@ -59,13 +59,15 @@ steps:
     assert result.verdict.unknown == 0
 
 
-def test_recreated__a_group_that_goes_on_from_the_deleted_topic_is_told_so() -> None:
+@pytest.mark.parametrize("duration", ["5s", "8s"])
+def test_recreated__a_group_that_goes_on_from_the_deleted_topic_is_told_so(duration: str) -> None:
     """A commit after the deletion is taken, because the topic has the same name; the position that
-    a member takes from it is beyond the new log, so it goes on at the end of that."""
+    a member takes from it is beyond the new log, so it goes on at the end of that.  In the longer
+    run the new log grows beyond that position."""
     result = run(
         GROUP.replace("MEMBERS", "1")
+        + f"duration: {duration}\n"
         + """\
-duration: 5s
 steps:
   - {at: 2s, add_partitions: {topic: orders, to: 3}}
   - {at: 3s, recreate_topic: orders}

@@ -72,20 +72,20 @@ class Unseen(PartitionAnomaly):
 
 
 def _predecessor(facts: Facts, anomaly: Anomaly) -> Note | None:
-    """The deletion of a topic of the same name, if a group has an offset that its log had, and the
-    present log never had.  Kafka's coordinators delete the offsets of deleted topics, but take
-    later commits of members that do not know yet; from such an offset a member goes on at the end
-    of the present log."""
+    """The deletion of a topic of the same name, if a group has committed an offset since that the
+    deleted log had, and the present one had not yet.  Kafka's coordinators delete the offsets of
+    deleted topics, but take later commits of members that do not know yet; from such an offset a
+    member goes on at the end of the present log."""
     present = facts.recorder.present().get(anomaly.partition)
-    end = 0 if present is None else present.committed.end
     topic = anomaly.partition[0]
     deletions = [note for note, gone in of_type(facts.notes, TopicDeleted) if gone.topic == topic]
     if not deletions:
         return None
+    appends = () if present is None else present.appends
     is_taken = any(
         one.partition == anomaly.partition
-        and one.offset > end
-        and commit_ms(facts, one.group, one.partition, one.offset) >= deletions[-1].at_ms
+        and (at_ms := commit_ms(facts, one.group, one.partition, one.offset)) >= deletions[-1].at_ms
+        and all(each.last_offset + 1 < one.offset for each in appends if each.at_ms <= at_ms)
         for one in facts.ledger.commits
     )
     return deletions[-1] if is_taken else None
