@@ -141,6 +141,10 @@ TEXTS = [
         f.Muted("ProduceRequest", 4, 900),
         "ProduceRequest of connection 4 was answered, though it was muted until 900 ms",
     ),
+    (
+        f.OffsetLeft("billing", "orders", 1, 7),
+        "group billing has offset 7 of orders-1, whose topic is deleted",
+    ),
     (f.AnsweredTwice(6, 4), "request 6 of connection 4"),
     (
         f.ProducerWentBack(7, f.Measure.PRODUCER_EPOCH, 3, 2, 9),

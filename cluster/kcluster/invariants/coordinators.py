@@ -25,6 +25,7 @@ from kcluster.invariants.facts import (
     RefusedProducer,
     UnstableRead,
 )
+from kcluster.invariants.left_offsets import LeftOffsets
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.promises import BrokenPromise
 from kcluster.invariants.refused import error_in, refused_for_nothing, transactional_id_of
@@ -50,6 +51,7 @@ class Coordinators:
         self.archived: dict[tuple[str, str, int], None] = {}
         """(group, topic, partition) of which locks that ended have archived records: that takes
         effect even if it cannot be stored."""
+        self.left_offsets = LeftOffsets()
         self._differing: dict[Observed, None] = {}
         """What was found already."""
 
@@ -58,6 +60,8 @@ class Coordinators:
     ) -> Iterator[Problem]:
         """What a coordinator holds otherwise than its log has it, each once, if it has applied all
         that is committed and knows of it.  `is_asked`: see Invariants.check_coordinator."""
+        if isinstance(held, GroupShard):
+            yield from self.left_offsets.look(observed, replica, held)
         replayed = observed.replayed
         if replayed is None or (replayed.compared_end == replayed.end and not is_asked):
             return

@@ -611,6 +611,15 @@ class OffsetGiven(Observed, frozen=True):
     is_deleted: bool
 
 
+class OffsetLeft(Observed, frozen=True):
+    """An offset of a topic that is deleted."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+
+
 class AnsweredTwice(Observed, frozen=True):
     """A request was answered again."""
 

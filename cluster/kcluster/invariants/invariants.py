@@ -191,6 +191,7 @@ class Invariants:
             for observed in self.partitions.values():
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms
+                    self.coordinators.left_offsets.on_deleted(observed.key[0])
 
     def _on_unclean(
         self, note: Note, change: LeaderChange, unclean_enabled: Callable[[str], bool]

@@ -120,6 +120,8 @@ VIOLATIONS: Final = {
     " transaction gives no reason",
     "unstable-offset": "a member that asked for stable offsets got one that an open transaction may"
     " change",
+    "offset-left": "a coordinator has kept the offset of a topic that is deleted, though it could"
+    " write",
     "offset-unknown": "a group was given an offset, leader epoch or metadata that nobody has"
     " committed, or that was deleted",
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",

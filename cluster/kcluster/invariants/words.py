@@ -383,6 +383,12 @@ def _(fact: f.OffsetGiven) -> str:
 
 
 @observed_text.register
+def _(fact: f.OffsetLeft) -> str:
+    place = f"{fact.topic}-{fact.partition}"
+    return f"group {fact.group} has offset {fact.offset} of {place}, whose topic is deleted"
+
+
+@observed_text.register
 def _(fact: f.AnsweredTwice) -> str:
     return f"request {fact.correlation_id} of connection {fact.connection_id}"
 

@@ -613,7 +613,7 @@ MUTATIONS: Final = (
             "        if tombstones:\n            self.append(tombstones, ignore_outcome, now_ms)\n",
             "        assert all(one.committed is None for one in tombstones)\n",
         ),
-        on="admin groups commits",
-        expects="passed-over",
+        on="admin",
+        expects="offset-left",
     ),
 )
