@@ -555,7 +555,7 @@ MUTATIONS: Final = (
             "            assert member is not None\n"
             "            self.start_session(member_id, now_ms)\n",
         ),
-        on="late_members groups",
+        on="unrevoked",
         expects="late-member",
     ),
     mutation(

@@ -272,7 +272,7 @@ MUTATIONS: Final = (
             "                next_offset = min(next_offset, self.gap_start_offset)\n",
             "",
         ),
-        on="share share_moves",
+        on="share_gaps",
         expects="share-passed-over passed-over",
     ),
     mutation(

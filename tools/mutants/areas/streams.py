@@ -121,7 +121,7 @@ MUTATIONS: Final = (
             "        is_fenced = since is None or committer.generation < since\n",
             "        is_fenced = since is None\n",
         ),
-        on="streams",
+        on="tenures",
         expects="stale-commit",
     ),
 )
