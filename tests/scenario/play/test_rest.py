@@ -49,6 +49,30 @@ steps:
   - {at: 5s, kill: client engine, for: 5s}
 """
 
+COMPLETED_LATE = """
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1]], config: {min.insync.replicas: 1}}}
+  config:
+    broker.session.timeout.ms: 4000
+    broker.heartbeat.interval.ms: 400
+    request.timeout.ms: 1500
+    transaction.state.log.num.partitions: 1
+workload:
+  producers:
+    topic: orders
+    name: shop
+    rate: 10/s
+    start: 1s
+    count: 4
+    transactions: {every: 4}
+duration: 12s
+steps:
+  - {at: 950ms, node_rule: {api: WriteTxnMarkers, delay: 300ms}}
+  - {when: event transaction_ended, kill: 3}
+  - {at: 8s, start: 3}
+"""
+
 
 def test_rest__waits_until_the_leader_has_loaded_a_share_group() -> None:
     """Its state cannot be read for a while; then, 20 ms before the run looks whether it is over,
@@ -61,4 +85,11 @@ def test_rest__a_consumer_without_membership_reads_nothing_for_its_group() -> No
     """A member that is back gets its partition before the run ends, though another consumer, which
     commits for the same group, has read to the end."""
     result = run_scenario(Scenario.parse(BESIDE_ITS_GROUP), "virtual")
+    assert result.failures == []
+
+
+def test_rest__a_transaction_is_completed_though_the_record_of_that_timed_out() -> None:
+    """Its follower dies while the markers are on their way; the record is committed when that is
+    out of the ISR, and no client asks the coordinator any more."""
+    result = run_scenario(Scenario.parse(COMPLETED_LATE), "virtual")
     assert result.failures == []

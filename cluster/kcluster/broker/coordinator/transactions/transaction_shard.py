@@ -103,7 +103,9 @@ class TransactionShard(LogShard[TransactionRecord]):
             self.transactions[record.transactional_id] = record.transaction
 
     def _on_markers_written(self, prepared: Transaction, now_ms: int) -> None:
-        """Write that every partition has its marker; repeat this until it is written."""
+        """Write that every partition has its marker; repeat this until it is written, and in effect
+        though nobody asks: a write that timed out may be committed since."""
+        self.catch_up(now_ms)
         transactional_id = prepared.transactional_id
         if not self.active or self.transactions.get(transactional_id) is not prepared:
             return
