@@ -457,7 +457,7 @@ MUTATIONS: Final = (
             "                    if error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):"
             "\n",
         ),
-        on="transactions late_markers flapping",
+        on="restarting",
         expects="hanging-transaction transaction-overdue not-at-rest",
     ),
     mutation(
