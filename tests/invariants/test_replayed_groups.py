@@ -45,6 +45,23 @@ steps:
 """
 
 
+BY_PATTERN = """\
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 2}}
+  config: {offsets.topic.num.partitions: 1}
+workload:
+  producers: {topic: orders, rate: 5/s}
+  consumers:
+    topics: orders
+    name: reader
+    group: matching
+    group_protocol: consumer
+    by_pattern: true
+duration: 3s
+"""
+
+
 def static_members_are_lost_on_load(patch: pytest.MonkeyPatch) -> None:
     sound = ClassicMember.restored
 
@@ -78,6 +95,11 @@ def targets_outlive_members(patch: pytest.MonkeyPatch) -> None:
 
 def test_groups__that_are_as_their_logs() -> None:
     assert run(STORY).passed
+
+
+def test_groups__whose_members_subscribe_by_an_expression() -> None:
+    """A group has its first epoch, without a record, until the expression is resolved."""
+    assert run(BY_PATTERN).passed
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from kcluster.broker.coordinator.classic_members import ClassicMember, Roster
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.group_log import ClassicGroupRecord, GroupRecord
-from kcluster.broker.coordinator.modern.group import AnyModernGroup, ModernGroup
+from kcluster.broker.coordinator.modern.group import FIRST_EPOCH, AnyModernGroup, ModernGroup
 from kcluster.broker.coordinator.modern.records import (
     ConsumerGroupRegularExpression,
     CurrentMember,
@@ -145,7 +145,11 @@ def _of_epochs(
         kind, *names = key
         name = next((text for of, text in _COMMON.items() if _is(kind, of)), "")
         mine, logged = held.get(key), records.get(key)
-        is_unset = _is(kind, TargetMetadata) and logged is None
+        # A group whose members all subscribe by expressions that are not resolved has its first
+        # epoch, without a record.
+        is_unset = logged is None and (
+            _is(kind, TargetMetadata) or (_is(kind, GroupMetadata) and group.epoch == FIRST_EPOCH)
+        )
         if name and not is_unset and _value(mine) != _value(logged):
             field = " of ".join((name, *map(str, names)))
             yield field, *_shown_records(mine, logged)

@@ -99,6 +99,13 @@ def test_members__commit_with_their_epoch_and_the_next_one_goes_on_there(join: J
     assert story.reads("b") == []
 
 
+def test_member__subscribes_by_a_regular_expression() -> None:
+    story = story_of()
+    plan = {"topics": (TOPIC,), "by_pattern": True}
+    member = story.consumer("a", group_protocol="consumer", plan=plan)
+    assert story.until(lambda: {*member.assignment} == ALL)
+
+
 def test_members__take_partitions_that_their_metadata_does_not_have_yet(join: Join) -> None:
     story = story_of()
     member = join(story, "a")

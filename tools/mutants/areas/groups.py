@@ -500,7 +500,7 @@ MUTATIONS: Final = (
             "        return any(topic in one.topics for one in self.regexes.values())\n",
             "        return False\n",
         ),
-        on="expiry groups admin",
+        on="patterns",
         expects="committed-offset-back",
     ),
     mutation(

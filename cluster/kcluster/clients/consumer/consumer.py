@@ -79,6 +79,7 @@ class Consumer(ClientBase):
         parts = MembershipParts(
             settings=settings,
             topics=plan.topics,
+            by_pattern=plan.by_pattern,
             metadata=self.metadata,
             network=self.network,
             positions=self.positions,

@@ -6,6 +6,7 @@ Kafka: ConsumerMembershipManager, ConsumerHeartbeatRequestManager.
 
 from __future__ import annotations
 
+from re import escape
 from typing import TYPE_CHECKING
 
 from kcluster.clients.consumer.epoch_membership import EpochMembership
@@ -27,6 +28,8 @@ class ConsumerMembership(EpochMembership):
 
     def _heartbeat(self, epoch: int, sends_all: bool, owned: list[Partition] | None) -> Message:
         settings = self._settings
+        names = [] if self._by_pattern else list(self._topics)
+        pattern = "|".join(map(escape, self._topics)) if self._by_pattern else None
         entry = m.ConsumerGroupHeartbeatRequest.TopicPartitions
         return m.ConsumerGroupHeartbeatRequest(
             group_id=settings.group_id,
@@ -35,7 +38,8 @@ class ConsumerMembership(EpochMembership):
             instance_id=settings.group_instance_id or None,
             rack_id=(settings.client_rack or None) if sends_all else None,
             rebalance_timeout_ms=settings.max_poll_interval_ms if sends_all else -1,
-            subscribed_topic_names=list(self._topics) if sends_all else None,
+            subscribed_topic_names=names if sends_all else None,
+            subscribed_topic_regex=pattern if sends_all else None,
             topic_partitions=None
             if owned is None
             else [

@@ -16,12 +16,14 @@ from kcluster.timers import NEVER_MS
 
 
 class MembershipParts:
-    """The parts of a consumer that its membership works on.  `topics`: its subscription."""
+    """The parts of a consumer that its membership works on.  `topics`: its subscription;
+    `by_pattern`: whether it names them by a regular expression."""
 
     def __init__(
         self,
         settings: ConsumerSettings,
         topics: tuple[str, ...],
+        by_pattern: bool,
         metadata: Metadata,
         network: NetworkClient,
         positions: Positions,
@@ -30,6 +32,7 @@ class MembershipParts:
     ) -> None:
         self.settings = settings
         self.topics = topics
+        self.by_pattern = by_pattern
         self.metadata = metadata
         self.network = network
         self.positions = positions
@@ -49,6 +52,7 @@ class ClientMembership:
         self.is_leaving = False
         self._settings = parts.settings
         self._topics = parts.topics
+        self._by_pattern = parts.by_pattern
         self._metadata = parts.metadata
         self._network = parts.network
         self._positions = parts.positions

@@ -118,6 +118,8 @@ class ConsumerPlan(TimedPlan, frozen=True):
 
     topics: tuple[str, ...] = ()
     """The topics for subscribe(), which needs a group."""
+    by_pattern: bool = False
+    """Whether subscribe() gets these topics as a SubscriptionPattern."""
     partitions: tuple[Partition, ...] = ()
     """The partitions for assign()."""
     commit: str = AUTO
@@ -137,4 +139,6 @@ class ConsumerPlan(TimedPlan, frozen=True):
             problems.append(f"commit: {self.commit} is not one of {', '.join(COMMIT_MODES)}")
         elif self.commit == AFTER_POLL and not settings.group_id:
             problems.append("commit: after_poll needs a group_id")
+        if self.by_pattern and not (self.topics and settings.group_protocol == CONSUMER):
+            problems.append("by_pattern: needs topics, and the group protocol consumer")
         return problems

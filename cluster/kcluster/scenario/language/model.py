@@ -198,6 +198,12 @@ class ConsumerSpec(Struct, frozen=True):
     ] = ""
     group: Annotated[str | None, text(), "The consumer group (group.id)."] = None
     group_protocol: Annotated[str, _GROUP_PROTOCOL, _OF_GROUP_PROTOCOL] = "classic"
+    by_pattern: Annotated[
+        bool,
+        Flag(),
+        "It subscribes to its topics by a regular expression, as with SubscriptionPattern; needs"
+        " group_protocol: consumer.",
+    ] = False
     share: Annotated[bool, Flag(), "It is a share consumer (KIP-932), and group a share group."] = (
         False
     )

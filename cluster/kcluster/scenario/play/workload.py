@@ -176,6 +176,7 @@ def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings, profile: str) 
     """The plan of a consumer's application."""
     return ConsumerPlan(
         topics=spec.topics,
+        by_pattern=spec.by_pattern,
         partitions=spec.partitions,
         commit=spec.commit if settings.group_id else NEVER,
         start_ms=spec.start_ms * pace_of(profile),
