@@ -577,7 +577,7 @@ MUTATIONS: Final = (
             "        if not decision.records:\n            self.after_writes(settled, now_ms)\n",
             "        if not decision.records:\n            settled(ErrorCode.NONE, now_ms)\n",
         ),
-        on="late_members groups commits streams",
+        on="upgrades",
         expects="told-uncommitted",
     ),
     mutation(
