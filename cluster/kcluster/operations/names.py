@@ -15,7 +15,7 @@ from msgspec import Struct
 from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.python_values import MAX_INT, number_in, text_in
-from kcluster.protocol.names import has_internal_prefix
+from kcluster.protocol.names import NameFault, has_internal_prefix, name_fault
 
 PartitionName = tuple[str, int]
 
@@ -40,6 +40,8 @@ class Names(Struct, frozen=True):
         """The reason why no such topic can exist; "" if it can."""
         if topic in self.topics or has_internal_prefix(topic):
             return ""
+        if name_fault(topic) is NameFault.CHARACTERS:
+            return f"{show(topic)} is not a topic's name; write [orders, bills] for several topics"
         if self.creates_topics and nearest(topic, self.topics) is None:
             return ""
         return f"{show(topic)}: {unknown('topic', topic, self.topics)}"

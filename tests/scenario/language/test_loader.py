@@ -98,6 +98,10 @@ WRONG = (
     ),
     ("steps: [{kill: 1, for: 1}]", "steps[0].for: 1: 1 what? Write 1ms, 1s or 1m"),
     ("workload: {consumers: {topics: o, count: 2}}", "did you mean members?"),
+    (
+        "workload: {consumers: {topics: 'o, p', group: g}}",
+        "o, p is not a topic's name; write [orders, bills] for several topics",
+    ),
     ("checks: {writes_unavailable: < 100}", "< 100: 100 what? Write 100ms, 100s or 100m"),
     (
         "steps: [{create_topic: {name: o, config: {min_insync_replica: 2}}}]",

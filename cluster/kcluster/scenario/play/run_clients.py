@@ -107,8 +107,7 @@ class RunClients:
         """Whether consumers had the time to read to the end: none is dead for good, or was refused
         by security or by group.max.size, and every partition had a consumer to the end."""
         return not self._left_unread and not any(
-            process.is_ended or process.client.failed in _REFUSALS
-            for process in self._consumers
+            process.is_ended or process.client.failed in _REFUSALS for process in self._consumers
         )
 
     def _wanted(self, *, but_stopped: bool) -> set[Partition]:
