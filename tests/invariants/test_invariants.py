@@ -111,7 +111,7 @@ def test_watermark__above_a_member_that_lost_its_disk_after_its_fetch_is_exempt(
 ) -> None:
     invariants, first, _ = two_replicas()
     if lost_epoch is not None:
-        invariants.on_death(2, lost_epoch, True, 1)
+        invariants.on_loss(2, lost_epoch)
     first.record_fetch(2, 7, 1, 0, 2)
     invariants.observe(2, 1, 0, [first])
     assert names(invariants) == violations

@@ -1,7 +1,7 @@
-"""Actions on the machines of brokers: restarts, new addresses, slow and full disks.
+"""Actions on the machines of brokers: restarts, new addresses, slow, full and new disks.
 
 Owns: these actions.  Never: changes a process or link itself (operations/).
-Kafka: systemctl restart, a new IP from DHCP, a disk that fills up.
+Kafka: systemctl restart, a new IP from DHCP, a disk that fills up or is replaced.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Annotated, Final
 from kcluster.actions.base import Action, action
 from kcluster.actions.brokers import OnBrokers
 from kcluster.actions.kinds import BROKERS
+from kcluster.actions.menu import MenuItem
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, OneOf, duration
 from kcluster.deaths import DeathKind, ProcessState
-from kcluster.events.brokers import DiskFull
+from kcluster.events.brokers import DiskFull, DiskReplaced
 from kcluster.events.network import NetworkShaped
 from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
@@ -173,6 +174,27 @@ class FillDisk(OnBrokers, frozen=True):
     def repair(cls, verbs: Verbs) -> Iterator[str]:
         verbs.free_disks()
         yield from ()
+
+
+@action("replace_disk", short="brokers", example="replace_disk: down")
+class ReplaceDisk(OnBrokers, frozen=True):
+    """Replace the disks of brokers that are down: their next start finds an empty disk, whatever
+    ended the last one.  A running broker loses its disk by `kill: {how: wipe}`."""
+
+    IS_FAULT = False
+    MENU = (MenuItem("broker", "Replace its disk", "{broker}", ("down",)),)
+
+    brokers: Annotated[Targets, BROKERS, "The brokers."]
+
+    def do(self, stage: Stage) -> None:
+        for broker_id in stage.nodes(self.brokers):
+            stage.verbs.replace_disk(broker_id)
+
+    RECORDED_FROM = (DiskReplaced,)
+
+    @classmethod
+    def record(cls, event: DiskReplaced, recording: Recording) -> None:
+        recording.add(cls(these([event.broker])), event)
 
 
 @action(

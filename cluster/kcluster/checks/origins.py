@@ -22,6 +22,7 @@ from kcluster.events.brokers import (
     ControlledShutdown,
     ControllerDown,
     DiskFull,
+    DiskReplaced,
 )
 from kcluster.events.network import LinkCut, NetworkCut, NetworkShaped, NodeRuleHit, RuleHit
 from kcluster.events.partitions import IsrShrunk, LeaderChange, ReassignmentEvent
@@ -109,6 +110,8 @@ def _kind_of(event: Event) -> OriginKind | None:
             return _DEATHS[how]
         case DiskFull():
             return OriginKind.DISK_FULL
+        case DiskReplaced():
+            return OriginKind.WIPED
         case ControlledShutdown():
             return OriginKind.STOPPED
         case BrokerPaused():
@@ -158,6 +161,8 @@ def _rack_of(specs: Sequence[BrokerSpec], nodes: tuple[int, ...]) -> str:
 def _nodes_of(event: Event) -> Iterable[int]:
     match event:
         case BrokerDown(broker=broker) | BrokerPaused(broker=broker) | DiskFull(broker=broker):
+            return (broker,)
+        case DiskReplaced(broker=broker):
             return (broker,)
         case ControlledShutdown(broker=broker) | RuleHit(broker=broker):
             return (broker,)

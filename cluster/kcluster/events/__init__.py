@@ -28,6 +28,7 @@ from kcluster.events.brokers import (
     ControllerDown,
     ControllerElected,
     DiskFull,
+    DiskReplaced,
     RecordsLost,
     RegistrationRefused,
 )
@@ -105,6 +106,7 @@ AnyEvent = (
     | BrokerReaddressed
     | CertificateReplaced
     | DiskFull
+    | DiskReplaced
     | BrokerPaused
     | BrokerResumed
     | BrokerRegistered
@@ -219,6 +221,7 @@ __all__ = [
     "DeadLettersDropped",
     "DeadLettersWritten",
     "DiskFull",
+    "DiskReplaced",
     "FeatureChanged",
     "GroupAssigned",
     "GroupMemberExpired",

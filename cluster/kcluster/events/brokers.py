@@ -23,6 +23,16 @@ class BrokerEvent(TaggedEvent, frozen=True):
     def subject(self) -> str:
         return f"broker {self.broker}"
 
+    @property
+    def loses_disk(self) -> bool:
+        """Whether all that the broker had written is lost."""
+        return False
+
+    @property
+    def loses_records(self) -> bool:
+        """Whether the broker's logs may lack records that it had written."""
+        return self.loses_disk
+
 
 class BrokerStarted(BrokerEvent, frozen=True):
     """A broker's process started.  `restarted`: whether it had run before."""
@@ -38,9 +48,12 @@ class BrokerDown(BrokerEvent, frozen=True):
     bug: str = ""
 
     @property
+    def loses_disk(self) -> bool:
+        return self.how is DeathKind.WIPE
+
+    @property
     def loses_records(self) -> bool:
-        """Whether the broker's logs may lack records that it had written."""
-        return self.how in (DeathKind.POWER, DeathKind.WIPE)
+        return self.loses_disk or self.how is DeathKind.POWER
 
 
 class BrokerReaddressed(BrokerEvent, frozen=True):
@@ -52,6 +65,14 @@ class BrokerReaddressed(BrokerEvent, frozen=True):
 
 class DiskFull(BrokerEvent, frozen=True):
     """No space is left in a broker's only log directory, so the broker halts."""
+
+
+class DiskReplaced(BrokerEvent, frozen=True):
+    """A broker that is down got an empty disk."""
+
+    @property
+    def loses_disk(self) -> bool:
+        return True
 
 
 class CertificateReplaced(BrokerEvent, frozen=True):

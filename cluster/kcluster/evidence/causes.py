@@ -21,6 +21,7 @@ from kcluster.events.brokers import (
     ControlledShutdown,
     ControllerDown,
     DiskFull,
+    DiskReplaced,
     RecordsLost,
 )
 from kcluster.events.network import (
@@ -153,6 +154,7 @@ _BY_TYPE: Final[tuple[tuple[type[Event], Cause], ...]] = (
     (ControlledShutdown, Cause.CONTROLLED_SHUTDOWN),
     (ControllerDown, Cause.CONTROLLER_DOWN),
     (DiskFull, Cause.DISK_FULL),
+    (DiskReplaced, Cause.DISK_LOSS),
     (RecordsLost, Cause.POWER_LOSS),
     (LinkCut, Cause.NETWORK_PARTITION),
     (NetworkCut, Cause.NETWORK_PARTITION),

@@ -15,8 +15,8 @@ from msgspec import Struct
 from kcluster.broker.coordinator.transactions.transaction import Transaction
 from kcluster.broker.share.configs import is_dead_letter_queue
 from kcluster.clients.ledger import Partition
-from kcluster.deaths import DeathKind, ProcessState
-from kcluster.events.brokers import BrokerDown, BrokerResumed, BrokerStarted
+from kcluster.deaths import ProcessState
+from kcluster.events.brokers import BrokerEvent, BrokerResumed, BrokerStarted
 from kcluster.events.network import NetworkHealed, NetworkShaped, RuleRemoved
 from kcluster.evidence.history import FinalLog, OfflinePartition
 from kcluster.evidence.outside import Names
@@ -178,9 +178,7 @@ def _is_wiped(
     wiped = {
         note.event.broker
         for note in recorder.notes
-        if isinstance(note.event, BrokerDown)
-        and note.event.how is DeathKind.WIPE
-        and note.at_ms >= last_ms
+        if isinstance(note.event, BrokerEvent) and note.event.loses_disk and note.at_ms >= last_ms
     }
     return wiped.issuperset(registration.replicas)
 

@@ -277,16 +277,18 @@ class Invariants:
         self.offset_answers.forget()
         self.shares.forget()
 
-    def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
-        """Record the death of a broker's process with this broker epoch.  From now on the process
-        owes no replies."""
+    def on_death(self, broker: int, now_ms: int) -> None:
+        """Record the death of a broker's process.  From now on the process owes no replies."""
         self.replies.on_end(now_ms, broker=broker)
         self.promises.on_new_coordinator()
-        if loses_records:
-            self._forget_groups()
-            for observed in self.partitions.values():
-                observed.clean_offset()  # before the disk changes
-                observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
+
+    def on_loss(self, broker: int, epoch: int) -> None:
+        """Record that a broker's disk is about to lose records that its processes have written, the
+        last of them with this broker epoch."""
+        self._forget_groups()
+        for observed in self.partitions.values():
+            observed.clean_offset()  # before the disk changes
+            observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
 
     def check_unanswered(self, now_ms: int, patience: Patience) -> None:
         """Report each request that has waited too long, once; called at the end of the run."""

@@ -28,7 +28,7 @@ from kcluster.contract import (
 )
 from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
-from kcluster.events.brokers import BrokerDown, ControllerElected
+from kcluster.events.brokers import BrokerDown, ControllerElected, DiskReplaced
 from kcluster.events.partitions import BecameFollower
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.invariants.coordinators import Shard
@@ -379,11 +379,14 @@ class Watch:
         event = note.event
         if isinstance(event, ControllerElected):
             self.invariants.heartbeats.on_new_controller(note.at_ms)
-        elif isinstance(event, BrokerDown):
+        elif isinstance(event, BrokerDown | DiskReplaced):
             self.check_last_step()  # before its disk changes
-            node = self._processes[event.broker].last_broker
-            epoch = NO_EPOCH if node is None else node.epoch
-            self.invariants.on_death(event.broker, epoch, event.loses_records, note.at_ms)
+            if isinstance(event, BrokerDown):
+                self.invariants.on_death(event.broker, note.at_ms)
+            if event.loses_records:
+                node = self._processes[event.broker].last_broker
+                epoch = NO_EPOCH if node is None else node.epoch
+                self.invariants.on_loss(event.broker, epoch)
         elif isinstance(event, BecameFollower) and event.topic == GROUP_METADATA_TOPIC:
             self._on_resigned(event.broker, event.partition, note.at_ms)
         elif isinstance(event, SharePartitionLoaded):

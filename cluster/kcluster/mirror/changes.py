@@ -30,6 +30,7 @@ from kcluster.events.brokers import (
     ControlledShutdown,
     ControllerDown,
     ControllerElected,
+    DiskReplaced,
 )
 from kcluster.events.network import LinkCut, LinkHealed, NetworkCut, NetworkHealed, NetworkShaped
 from kcluster.events.partitions import (
@@ -87,6 +88,7 @@ from kcluster.operations.names import PartitionName
 
 _SEEN: Final[tuple[type[TaggedEvent], ...]] = (
     *(BrokerStarted, BrokerDown, BrokerPaused, BrokerResumed, ControllerDown, ControllerElected),
+    DiskReplaced,
     *(BrokerRegistered, BrokerFenced, BrokerUnfenced, ControlledShutdown),
     *(LeaderElected, PartitionOffline, IsrShrunk, IsrExpanded),
     *(ReassignmentStarted, ReassignmentCompleted, ReassignmentCancelled),

@@ -212,9 +212,7 @@ class KafkaDriver(LiveDriver):
         elif process.state is ProcessState.DOWN:
             if self.real.is_running(node_id):
                 self.real.kill(node_id)
-            if isinstance(process.disk, MirrorDisk) and process.disk.is_wiped:
-                process.disk.is_wiped = False
-                self.real.wipe(node_id)
+            self._wipe_if_wiped(process)
             self._forget(node_id)
             if self.proxy is not None:
                 self.proxy.shut(node_id)
@@ -222,7 +220,14 @@ class KafkaDriver(LiveDriver):
             self.real.resume(node_id)
         elif not self.real.is_running(node_id):
             self.ended.pop(node_id, None)
+            self._wipe_if_wiped(process)
             self.real.start(node_id)
+
+    def _wipe_if_wiped(self, process: Process) -> None:
+        """Empty the real directories of a node that is down if its mirror's disk has been wiped."""
+        if isinstance(process.disk, MirrorDisk) and process.disk.is_wiped:
+            process.disk.is_wiped = False
+            self.real.wipe(process.node_id)
 
     def accept_clients(self, node_id: int) -> None:
         """Open the port of the proxy for a broker; Kafka has opened its own.  Part of Outlet."""

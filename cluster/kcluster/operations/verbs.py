@@ -206,6 +206,12 @@ class Verbs:
         self._dispatcher.note(DiskFull(broker_id))
         self._dispatcher.take_down(broker_id, DeathKind.KILL)
 
+    def replace_disk(self, broker_id: int) -> None:
+        """Replace the disk of a broker that is down by an empty one."""
+        self._check_state(self.broker(broker_id), ProcessState.DOWN)
+        self._dispatcher.replace_disk(broker_id)
+        self.free_disk(broker_id)
+
     def free_disk(self, broker_id: int) -> None:
         """Free space on a broker's disk, so that it can start."""
         self._plan.disks[self.broker(broker_id)].is_full = False

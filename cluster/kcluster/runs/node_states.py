@@ -23,6 +23,7 @@ from kcluster.events.brokers import (
     BrokerUnfenced,
     ControllerDown,
     ControllerEvent,
+    DiskReplaced,
 )
 from kcluster.events.network import (
     LinkCut,
@@ -107,6 +108,8 @@ class NodeStates:
                 self._processes[broker] = (ProcessState.PAUSED, None)
             case BrokerDown(how=how):
                 self._processes[broker] = (ProcessState.DOWN, how)
+            case DiskReplaced():
+                self._processes[broker] = (ProcessState.DOWN, DeathKind.WIPE)
             case BrokerFenced():
                 self._fenced[broker] = True
             case BrokerUnfenced():

@@ -27,6 +27,7 @@ from kcluster.events.brokers import (
     ControllerDown,
     ControllerElected,
     DiskFull,
+    DiskReplaced,
     RecordsLost,
 )
 from kcluster.events.network import (
@@ -82,9 +83,9 @@ _REFUSALS: Final = (AuthenticationFailed, AuthorizationDenied, TlsHandshakeFaile
 _OF_NODES: Final = (*_REFUSALS, AclsApplied, CredentialsApplied)
 """Events of security that happen at the node which notes them."""
 _HARMS: Final = (
-    BrokerDown, BrokerPaused, BrokerFenced, DiskFull, ControllerDown, NetworkCut, LinkCut,
-    NetworkShaped, RuleAdded, RecordsLost, PartitionOffline, LogTruncated, IsrShrunk, RuleHit,
-    NodeRuleAdded, NodeRuleHit, *_REFUSALS,
+    BrokerDown, BrokerPaused, BrokerFenced, DiskFull, DiskReplaced, ControllerDown, NetworkCut,
+    LinkCut, NetworkShaped, RuleAdded, RecordsLost, PartitionOffline, LogTruncated, IsrShrunk,
+    RuleHit, NodeRuleAdded, NodeRuleHit, *_REFUSALS,
 )  # fmt: skip
 _REPAIRS: Final = (
     BrokerStarted, BrokerResumed, BrokerUnfenced, NetworkHealed, LinkHealed, RuleRemoved,

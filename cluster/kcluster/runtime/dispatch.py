@@ -41,6 +41,7 @@ from kcluster.events.brokers import (
     BrokerResumed,
     BrokerStarted,
     ControllerDown,
+    DiskReplaced,
     RecordsLost,
 )
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets
@@ -500,6 +501,14 @@ class Dispatcher:
         before."""
         assert self.is_shutting_down(node_id), node_id
         self._starts_after_shutdown[node_id] = None
+
+    def replace_disk(self, node_id: int) -> None:
+        """Replace the disk of a broker that is down by an empty one."""
+        process = self.processes[node_id]
+        assert process.state is ProcessState.DOWN, process.state
+        assert process.disk is not None, node_id
+        self.note(DiskReplaced(node_id))
+        process.disk.wipe()
 
     def pause(self, node_id: int) -> None:
         """Pause a process; its events are queued."""

@@ -42,6 +42,7 @@ def test_limits__a_step_that_only_simulated_brokers_allow(step: str, limit: Kafk
         "{kill: 1}",
         "{when: event leader_elected, kill: 1}",
         "{kill: {brokers: 1, how: wipe}}",
+        "{replace_disk: 1}",
         "{stop: 1}",
         "{pause: 1}",
         "{isolate: 1}",

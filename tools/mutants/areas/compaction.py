@@ -317,7 +317,7 @@ MUTATIONS: Final = (
             "        self.clean_shutdown = False\n",
             "        self._preferred.clear()\n",
         ),
-        on="power moves",
+        on="new_disks",
         expects="committed-lost lost-write",
     ),
 )

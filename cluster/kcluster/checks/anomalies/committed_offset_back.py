@@ -19,7 +19,7 @@ from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.groups import deposed_answer, group_losses
 from kcluster.checks.stories.reads import changes_between
 from kcluster.contract import Note
-from kcluster.events.brokers import BrokerDown, RecordsLost
+from kcluster.events.brokers import BrokerDown, DiskReplaced, RecordsLost
 from kcluster.events.network import RuleHit
 from kcluster.events.rule_effects import Delay
 from kcluster.evidence.group_history import (
@@ -130,5 +130,5 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     if home is not None:
         yield from changes_between(facts, home, committed_ms, fetched_ms)
         for note in between(facts.notes, committed_ms, fetched_ms):
-            if isinstance(note.event, RecordsLost | BrokerDown):
+            if isinstance(note.event, RecordsLost | BrokerDown | DiskReplaced):
                 yield link(note)

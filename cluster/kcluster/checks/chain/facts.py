@@ -66,7 +66,7 @@ class TopicRemoved(ChainFact, frozen=True):
 
 
 class DiskLost(OfEvent, frozen=True):
-    """A broker went down with its disk."""
+    """A broker went down with its disk, or its disk was replaced while it was down."""
 
     broker: int
 

@@ -13,8 +13,7 @@ from kcluster.checks.chain.links import Link, link, with_causes
 from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note
-from kcluster.deaths import DeathKind
-from kcluster.events.brokers import BrokerDown, BrokerEvent, RecordsLost
+from kcluster.events.brokers import BrokerEvent, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderChange, LeaderElected, LogTruncated
 from kcluster.evidence.lookups import Facts
 from kcluster.invariants.observed import Append, ObservedPartition
@@ -39,7 +38,7 @@ def losses(
             reached_ms = facts.reached(observed, append, broker)
             if reached_ms is None or reached_ms > note.at_ms:
                 continue
-            is_wipe = isinstance(event, BrokerDown)
+            is_wipe = event.loses_disk
             links.append(link(note, DiskLost(event, broker) if is_wipe else None))
             allowed_by = allowed_by or (Setting.DISK_LOST if is_wipe else Setting.UNFLUSHED)
     elections, by_election = _elections(facts, observed, append, offset)
@@ -60,16 +59,13 @@ def _is_of(observed: ObservedPartition, note: Note) -> bool:
 
 def _removes(event: BrokerEvent, partition: Partition, offset: int) -> bool:
     """Whether a broker lost its record at this offset in this event."""
-    match event:
-        case BrokerDown(how=DeathKind.WIPE):
-            return True
-        case RecordsLost(ranges=ranges):
-            return any(
-                (lost.topic, lost.partition) == partition
-                and lost.from_offset <= offset < lost.to_offset
-                for lost in ranges
-            )
-    return False
+    if isinstance(event, RecordsLost):
+        return any(
+            (lost.topic, lost.partition) == partition
+            and lost.from_offset <= offset < lost.to_offset
+            for lost in event.ranges
+        )
+    return event.loses_disk
 
 
 def _elections(

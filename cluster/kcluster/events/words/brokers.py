@@ -22,6 +22,7 @@ from kcluster.events.brokers import (
     ControllerDown,
     ControllerElected,
     DiskFull,
+    DiskReplaced,
     RecordsLost,
     RegistrationRefused,
 )
@@ -59,6 +60,11 @@ def _(event: BrokerReaddressed) -> str:
 @text_of.register
 def _(_event: DiskFull) -> str:
     return "no space left in its only log directory; the broker halts"
+
+
+@text_of.register
+def _(_event: DiskReplaced) -> str:
+    return "its disk was replaced by an empty one"
 
 
 _CERTIFICATES: Final = {

@@ -23,6 +23,7 @@ from kcluster.events.brokers import (
     ControllerDown,
     ControllerElected,
     DiskFull,
+    DiskReplaced,
     RecordsLost,
 )
 from kcluster.events.clients import TelemetryPushed
@@ -100,7 +101,8 @@ _STATES_AFTER: Final = {
 }  # fmt: skip
 _SHORT: Final[dict[type[Event], str]] = {
     BrokerStarted: "{} started", BrokerPaused: "{} paused", BrokerResumed: "{} resumed",
-    DiskFull: "{}: disk full", BrokerReaddressed: "{} readdressed", RecordsLost: "{} lost records",
+    DiskFull: "{}: disk full", DiskReplaced: "{}: disk replaced",
+    BrokerReaddressed: "{} readdressed", RecordsLost: "{} lost records",
     ControllerDown: "{} down", NetworkHealed: "{} healed", RuleRemoved: "{} removed",
     TopicCreated: "{} created", TopicDeleted: "{} deleted", PartitionsAdded: "{} expanded",
     ConfigChanged: "{} configured", AclsChanged: "{} changed", ReassignmentStarted: "{} reassigned",

@@ -830,6 +830,7 @@ const PROCESS_OF = {
   broker_started: "up",
   broker_down: "down",
   disk_full: "down",
+  disk_replaced: "down",
   broker_paused: "paused",
   broker_resumed: "up",
 };
