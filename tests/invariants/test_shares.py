@@ -72,6 +72,16 @@ class Group:
         answer = answered([answered.ReadStateResult(TOPIC, [row])])
         self._arrives(leader, PeerResponse(COORDINATOR, self._ids, answer))
 
+    def initialize(self, *, error: int = 0, is_answered: bool = True) -> None:
+        asked, answered = m.InitializeShareGroupStateRequest, m.InitializeShareGroupStateResponse
+        self._ids += 1
+        body = asked("g", [asked.InitializeStateData(TOPIC, [asked.PartitionData(0)])])
+        self.arrive(PeerRequest(3, number_of(self.life, self._ids), body))
+        row = answered.PartitionResult(0, error)
+        answer = answered([answered.InitializeStateResult(TOPIC, [row])])
+        if is_answered:
+            self._arrives(3, PeerResponse(COORDINATOR, self._ids, answer))
+
     def _arrives(self, node: int, response: PeerResponse) -> None:
         found = self.shares.on_peer_response(
             node, number_of(self.life, response.request_id), response
@@ -174,6 +184,32 @@ def test_state__begins_anew_with_its_initialization_or_after_a_lost_disk(group: 
     group.write(1, 4, 5)
     group.shares.forget()
     group.read(2, 4, 0)
+    assert group.broken == []
+
+
+def test_state__has_nothing_from_before_it_was_initialized(group: Group) -> None:
+    group.write(1, 3, 5, (5, 9, ACKNOWLEDGED, 1))
+    group.initialize()
+    group.read(1, 3, 0)
+    group.write(1, 3, 0, (0, 2, ACKNOWLEDGED, 1))
+    group.send_write(1, 3, 0, (3, 4, ACKNOWLEDGED, 1))
+    group.read(1, 3, 0, (0, 4, ACKNOWLEDGED, 1))
+    assert group.broken == []
+    group.read(1, 3, 0, (0, 5, ACKNOWLEDGED, 1))
+    assert group.broken == ["share-state-kept"]
+
+
+@pytest.mark.parametrize("how", ["refused", "unanswered", "with a successor", "a lost disk"])
+def test_state__may_be_older_unless_its_initialization_was_confirmed(
+    group: Group, how: str
+) -> None:
+    group.write(1, 3, 5, (5, 9, ACKNOWLEDGED, 1))
+    group.has_successor = how == "with a successor"
+    group.initialize(error=124 if how == "refused" else 0, is_answered=how != "unanswered")
+    if how == "a lost disk":
+        group.shares.forget()
+    group.has_successor = False
+    group.read(1, 3, 5, (5, 9, ACKNOWLEDGED, 1))
     assert group.broken == []
 
 

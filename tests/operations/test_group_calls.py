@@ -1,4 +1,5 @@
-"""The requests that evict members and make groups rebalance, at a broker's coordinator."""
+"""The requests that evict members, make groups rebalance, reset offsets and delete groups, at a
+broker's coordinator."""
 
 from __future__ import annotations
 
@@ -6,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from kcluster.operations.group_calls import Calls, GroupCallRefused, GroupMember, evict, rebalance
+from kcluster.events.clients import OffsetSpec, PartitionOffset
+from kcluster.operations.group_calls import (
+    Calls,
+    GroupCallRefused,
+    GroupMember,
+    delete,
+    evict,
+    rebalance,
+    reset,
+)
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator import members
@@ -122,3 +132,34 @@ def test_rebalance__a_streams_group_with_its_topology() -> None:
     assert thread.epoch > epoch
     assert evicted(broker, "all") == ["a"]
     assert thread.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_delete__only_what_was_deleted_is_noted() -> None:
+    broker, (a,) = classic("a")
+    deleted: list[str] = []
+    with pytest.raises(GroupCallRefused, match="NON_EMPTY_GROUP: The group still has members"):
+        run(broker, delete("g", lambda: deleted.append("too early")))
+    assert evicted(broker, "all") == [a.member_id]
+    sent = run(broker, delete("g", lambda: deleted.append("g")))
+    assert sent == ["ListGroups", "DescribeGroups", "DeleteGroups"]
+    assert deleted == ["g"]
+    with pytest.raises(GroupCallRefused, match="there is no group g"):
+        run(broker, delete("g", deleted.clear))
+
+
+def test_reset__to_the_ends_of_the_log_and_to_an_offset_within_it() -> None:
+    broker, _ = classic("a")
+    broker.create_topic("parcels", 2)
+    evicted(broker, "all")
+
+    def reset_to(to: OffsetSpec | int, partition: int | None = None) -> list[tuple[int, int]]:
+        offsets: list[PartitionOffset] = []
+        run(broker, reset("g", "parcels", partition, to, offsets.extend))
+        return [(one.partition, one.offset) for one in offsets]
+
+    assert reset_to(OffsetSpec.EARLIEST) == [(0, 0), (1, 0)]
+    assert reset_to(5, partition=1) == [(1, 0)]
+    with pytest.raises(GroupCallRefused, match="there is no partition 2 of parcels"):
+        reset_to(OffsetSpec.LATEST, partition=2)
+    with pytest.raises(GroupCallRefused, match="UNKNOWN_TOPIC_OR_PARTITION: topic letters"):
+        run(broker, reset("g", "letters", None, OffsetSpec.LATEST, lambda _: None))

@@ -7,7 +7,14 @@ from typing import Final
 
 import pytest
 
-from kcluster.events.clients import MembersEvicted, RebalanceRequested
+from kcluster.events.clients import (
+    GroupDeleted,
+    MembersEvicted,
+    OffsetSpec,
+    OffsetsReset,
+    PartitionOffset,
+    RebalanceRequested,
+)
 from kcluster.operations.group_calls import GroupCallRefused
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -141,6 +148,27 @@ def test_groups__a_classic_group_rebalances(one: Proxied) -> None:
 
 def test_groups__members_of_modern_groups_are_evicted_and_rebalanced(one: Proxied) -> None:
     evicts_and_rebalances_modern_members(one)
+
+
+def test_groups__offsets_are_reset_and_the_group_is_deleted(one: Proxied) -> None:
+    one.upstream.create_topic("parcels", partitions=2, replication_factor=1)
+    member = ClassicMember(one, "packing")
+    with pytest.raises(GroupCallRefused, match="group packing has members: it must be inactive"):
+        one.running.call(lambda proxy: proxy.groups.reset_offsets("packing", "parcels", None, 0))
+    with pytest.raises(GroupCallRefused, match="NON_EMPTY_GROUP"):
+        one.running.call(lambda proxy: proxy.groups.delete_group("packing"))
+    evict(one, "packing", "all")
+    before = len(one.rows.events)
+    one.running.call(
+        lambda proxy: proxy.groups.reset_offsets("packing", "parcels", None, OffsetSpec.LATEST)
+    )
+    one.running.call(lambda proxy: proxy.groups.delete_group("packing"))
+    offsets = (PartitionOffset(0, 0), PartitionOffset(1, 0))
+    reset = OffsetsReset("packing", "parcels", OffsetSpec.LATEST, offsets)
+    assert one.rows.events[before:] == [reset, GroupDeleted("packing")]
+    with pytest.raises(GroupCallRefused, match="there is no group packing"):
+        evict(one, "packing", "all")
+    member.client.socket.close()
 
 
 def test_groups__an_unknown_group_or_member_is_refused_with_the_nearest_name(one: Proxied) -> None:

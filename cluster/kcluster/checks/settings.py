@@ -39,6 +39,8 @@ class Setting(StrEnum):
     TOO_FEW_BROKERS = "an internal topic with more replicas than brokers"
     REMOVED_IN_ELR = "an ELR of removed replicas alone"
     ELR_CLEARED = "min.insync.replicas changed in an outage"
+    OFFSETS_RESET = "offsets reset by an administrator"
+    GROUP_DELETED = "a group deleted by an administrator"
     RECREATED = "a commit from before the topic was created again"
     DELAYED_COMMIT = "a commit delayed by a fault rule"
     COPIED = "records copied by a fault rule"
@@ -65,6 +67,8 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.TOO_FEW_BROKERS: Cause.TOO_FEW_BROKERS,
     Setting.REMOVED_IN_ELR: Cause.REMOVED_IN_ELR,
     Setting.ELR_CLEARED: Cause.ELR_CLEARED,
+    Setting.OFFSETS_RESET: Cause.OFFSETS_RESET,
+    Setting.GROUP_DELETED: Cause.GROUP_DELETED,
     Setting.RECREATED: Cause.RECREATED,
     Setting.DELAYED_COMMIT: Cause.FAULT_RULE,
     Setting.COPIED: Cause.FAULT_RULE,

@@ -39,11 +39,13 @@ from kcluster.events.clients import (
     ClientStarted,
     ClientThrottled,
     GroupAssigned,
+    GroupDeleted,
     GroupMemberExpired,
     GroupMemberJoined,
     GroupMemberLeft,
     GroupRebalanced,
     MembersEvicted,
+    OffsetsReset,
     RebalanceRequested,
     TelemetryPushed,
 )
@@ -148,6 +150,8 @@ AnyEvent = (
     | GroupMemberExpired
     | MembersEvicted
     | RebalanceRequested
+    | GroupDeleted
+    | OffsetsReset
     | GroupRebalanced
     | GroupAssigned
     | TransactionEnded
@@ -224,6 +228,7 @@ __all__ = [
     "DiskReplaced",
     "FeatureChanged",
     "GroupAssigned",
+    "GroupDeleted",
     "GroupMemberExpired",
     "GroupMemberJoined",
     "GroupMemberLeft",
@@ -241,6 +246,7 @@ __all__ = [
     "NetworkShaped",
     "NodeRuleAdded",
     "NodeRuleHit",
+    "OffsetsReset",
     "PartitionOffline",
     "PartitionsAdded",
     "ProgramKilled",

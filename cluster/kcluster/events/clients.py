@@ -140,6 +140,35 @@ class RebalanceRequested(GroupEvent, frozen=True):
     """The operator began a rebalance, by a member that joined and left at once."""
 
 
+class GroupDeleted(GroupEvent, frozen=True):
+    """The operator deletes the group, with its offsets."""
+
+
+class PartitionOffset(Struct, frozen=True, gc=False):
+    """An offset of one partition."""
+
+    partition: int
+    offset: int
+
+
+class OffsetSpec(StrEnum):
+    """An end of a log.  Kafka: Admin's OffsetSpec."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class OffsetsReset(GroupEvent, frozen=True):
+    """The operator gives the group other offsets of a topic.  `to`: what the operator asked for, an
+    end of the log or an offset; `offsets`: the offsets; `partition`: the partition that the
+    operator named, None for all."""
+
+    topic: str
+    to: OffsetSpec | int
+    offsets: tuple[PartitionOffset, ...]
+    partition: int | None = None
+
+
 class GroupMemberExpired(GroupEvent, frozen=True):
     """A member sent no heartbeat for its session timeout."""
 

@@ -94,6 +94,8 @@ class Cause(StrEnum):
     TOO_FEW_BROKERS = "too-few-brokers"
     REMOVED_IN_ELR = "removed-replica-in-elr"
     ELR_CLEARED = "elr-cleared"
+    OFFSETS_RESET = "offsets-reset"
+    GROUP_DELETED = "group-deleted"
     RECREATED = "recreated-topic"
 
 
@@ -139,6 +141,8 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.TOO_FEW_BROKERS: "an internal topic was not created: it needs more replicas than brokers",
     Cause.REMOVED_IN_ELR: "the ELR had only replicas that a reassignment had removed",
     Cause.ELR_CLEARED: "a change of min.insync.replicas cleared the ELR, with no replica in sync",
+    Cause.OFFSETS_RESET: "an administrator gave a group other offsets",
+    Cause.GROUP_DELETED: "an administrator deleted a group, and its offsets with it",
     Cause.RECREATED: "a group went on from an offset in a deleted topic of the same name",
 }
 

@@ -17,7 +17,11 @@ from msgspec import Struct
 
 from kcluster.broker.coordinator.group_log import OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
-from kcluster.broker.coordinator.share_state.share_state_log import decode_states
+from kcluster.broker.coordinator.share_state.share_state_log import (
+    SnapshotRecord,
+    StateRecord,
+    decode_states,
+)
 from kcluster.broker.share.in_flight import RecordState
 from kcluster.clients.ledger import DeliveryLimits, Partition, ShareLeadership
 from kcluster.contract import Note, Request
@@ -289,16 +293,34 @@ def archived_records(
 ) -> Iterator[ArchivedRecords]:
     """Every archived batch that was written for this share group and partition, in order of time,
     including records that no member received because the answers were lost."""
+    for at_ms, record in _state_records(recorder, group, partition):
+        for first, last, state, count in record.stored_batches:
+            if state == RecordState.ARCHIVED:
+                yield ArchivedRecords(at_ms, first, last, count)
+
+
+def share_state_begun_ms(recorder: Recorder, group: str, partition: Partition) -> Iterator[int]:
+    """The times at which the state of a share partition began anew, with another state epoch."""
+    state_epoch = None
+    for at_ms, record in _state_records(recorder, group, partition):
+        if isinstance(record, SnapshotRecord):
+            before = state_epoch
+            state_epoch = None if record.state is None else record.state.state_epoch
+            if state_epoch is not None and state_epoch != before:
+                yield at_ms
+
+
+def _state_records(
+    recorder: Recorder, group: str, partition: Partition
+) -> Iterator[tuple[int, StateRecord]]:
+    """(time, record) of the state of a share partition, as its coordinators wrote it."""
     names = controller_image(recorder.dispatcher).topic_names
     for home in recorder.partitions.values():
         for append in home.appends if home.topic == SHARE_GROUP_STATE_TOPIC else ():
             for _, record in decode_states(append.batch):
                 of = record.partition
-                if (of.group_id, names.get(of.topic_id), of.partition) != (group, *partition):
-                    continue
-                for first, last, state, count in record.stored_batches:
-                    if state == RecordState.ARCHIVED:
-                        yield ArchivedRecords(append.at_ms, first, last, count)
+                if (of.group_id, names.get(of.topic_id), of.partition) == (group, *partition):
+                    yield append.at_ms, record
 
 
 def delivery_limits(recorder: Recorder, groups: Iterable[str]) -> dict[str, DeliveryLimits]:

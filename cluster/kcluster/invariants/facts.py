@@ -311,6 +311,14 @@ class GivenAway(Observed, frozen=True):
     since: int
 
 
+class StateKept(Observed, frozen=True):
+    """A state of records that was not written since the share partition's state was
+    initialized."""
+
+    first_offset: int
+    last_offset: int
+
+
 class HeldBy(Observed, frozen=True):
     """A record of a share group was acknowledged by, or given to, `member`, while `holder` held
     it."""

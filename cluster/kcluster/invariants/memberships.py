@@ -23,8 +23,8 @@ coordinator that does not know yet of its successor may answer anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -49,6 +49,7 @@ SLACK_MS: Final = 500
 is tried again."""
 LIVE_SLACK_MS: Final = 30_000
 """The same for a live cluster: a busy machine serves a request before a timer that is as late."""
+_DELETE_GROUPS: Final = int(ApiKey.DELETE_GROUPS)
 _JOIN: Final = int(ApiKey.JOIN_GROUP)
 _SYNC: Final = int(ApiKey.SYNC_GROUP)
 _LEAVE: Final = int(ApiKey.LEAVE_GROUP)
@@ -79,6 +80,14 @@ _MemberKey = tuple[str, str]
 """(group, member)."""
 _Assigned = frozenset[tuple[bytes, int]]
 _NONE_ASSIGNED: Final[_Assigned] = frozenset()
+
+K = TypeVar("K", tuple[str, str], tuple[str, int])
+V = TypeVar("V")
+
+
+def _without(kept: dict[K, V], groups: Collection[str]) -> dict[K, V]:
+    """What is kept by group and something else, without these groups."""
+    return {key: value for key, value in kept.items() if key[0] not in groups}
 
 
 class _Arrival(Struct):
@@ -180,6 +189,19 @@ class Memberships:
             # A static member is replaced only after it has left.
             self.on_removed(event.group, event.member)
 
+    def _forget_groups(self, groups: Iterable[str]) -> None:
+        """Forget what members of groups that are deleted were told: their epochs begin anew.  That
+        a deletion is asked for suffices: its answer may be lost."""
+        names = set(groups)
+        self._generations = _without(self._generations, names)
+        self._members = _without(self._members, names)
+        self._instances = _without(self._instances, names)
+        self._returned = _without(self._returned, names)
+        self._placed = _without(self._placed, names)
+        for name in names:
+            self._with_epochs.pop(name, None)
+        self.tenures.forget_groups(names)
+
     def on_pause(self) -> None:
         """Forget what members still have to do: a paused broker does not see that time ends."""
         for generation in self._generations.values():
@@ -209,6 +231,8 @@ class Memberships:
         self, broker: int, request: Request, leader_epoch: LeaderEpoch, now_ms: int
     ) -> None:
         """Record the arrival of a request at a broker, and whether it must be refused."""
+        if request.api_key == _DELETE_GROUPS:
+            self._forget_groups(request.body.groups_names)
         group = _group_of(request)
         if group is None:
             return
@@ -237,6 +261,8 @@ class Memberships:
         """What an answer breaks, with its broker; called once it is decided, and perhaps again when
         it is sent."""
         request, body = reply.request, reply.body
+        if request.api_key == _DELETE_GROUPS and body is not None:
+            self._forget_groups(one.group_id for one in body.results if not one.error_code)
         arrival = self._arrivals.pop(request, None)
         if arrival is None or body is None:
             return

@@ -102,7 +102,11 @@ class Promises:
         self._commits = {}
 
     def on_request(self, request: Request, now_ms: int) -> None:
-        """Record that a client uses a transactional id, or that a group is one with epochs."""
+        """Record that a client uses a transactional id, that a group is one with epochs, or that it
+        may be deleted."""
+        if request.api_key == ApiKey.DELETE_GROUPS:
+            for group in request.body.groups_names:
+                self._forget(group)
         if request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
             self._with_epochs[request.body.group_id] = None
             forget_oldest(self._with_epochs)
@@ -161,6 +165,10 @@ class Promises:
             yield from self._heartbeat(request, body)
         elif isinstance(body, m.OffsetCommitResponse):
             yield from self._commit(request, body)
+        elif isinstance(body, m.DeleteGroupsResponse):
+            for result in body.results:
+                if not result.error_code:
+                    self._forget(result.group_id)
 
     def fenced_alone(self) -> Iterator[tuple[int, int, str, FencedAlone]]:
         """The producers that were fenced without a reason, each once, as (at_ms, broker,

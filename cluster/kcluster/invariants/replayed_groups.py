@@ -145,11 +145,10 @@ def _of_epochs(
         kind, *names = key
         name = next((text for of, text in _COMMON.items() if _is(kind, of)), "")
         mine, logged = held.get(key), records.get(key)
-        # A group whose members all subscribe by expressions that are not resolved has its first
-        # epoch, without a record.
-        is_unset = logged is None and (
-            _is(kind, TargetMetadata) or (_is(kind, GroupMetadata) and group.epoch == FIRST_EPOCH)
-        )
+        # Neither an administrator's start offsets of a share group, nor members that subscribe by
+        # expressions alone, which are not resolved yet, begin an epoch with a record.
+        has_none = _is(kind, GroupMetadata) and group.epoch == FIRST_EPOCH
+        is_unset = logged is None and (_is(kind, TargetMetadata) or has_none)
         if name and not is_unset and _value(mine) != _value(logged):
             field = " of ".join((name, *map(str, names)))
             yield field, *_shown_records(mine, logged)

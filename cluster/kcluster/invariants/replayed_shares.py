@@ -37,18 +37,21 @@ from kcluster.invariants.shares import MAX_HELD, NO_PROGRESS, Progress, progress
 from kcluster.protocol.records.batches import Batch
 
 T = TypeVar("T")
+_NO_EPOCH: Final = -1
 _SETTLED: Final = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class LoggedState(Struct):
     """The state of a share partition by the log.  `progress`: by offset, from the start offset on;
-    `is_followed`: whether it has all of them, as a client may write a state of any size."""
+    `is_followed`: whether it has all of them, as a client may write a state of any size; `goes_on`:
+    whether its leader may know of progress that an initialization has removed."""
 
     start_offset: int
     progress: dict[int, Progress]
     state_epoch: int
     snapshot_offset: int
     is_followed: bool = True
+    goes_on: bool = False
 
 
 class ReplayedShares(ReplayedLog):
@@ -59,6 +62,8 @@ class ReplayedShares(ReplayedLog):
         self.states: dict[SharePartition, LoggedState] = {}
         self._changed: dict[SharePartition, dict[int, None]] = {}
         """The share partitions with records since the last comparison, and the offsets in these."""
+        self._ended_epochs: dict[SharePartition, int] = {}
+        """The state epochs of states that were deleted."""
         self._went_back: list[WentBack] = []
         self._taken_back: list[WentBack] = []
         self._passed: list[tuple[SharePartition, list[int]]] = []
@@ -77,10 +82,17 @@ class ReplayedShares(ReplayedLog):
         if isinstance(record, SnapshotRecord):
             before = self.states.pop(record.partition, None)
             if record.state is None:
+                if before is not None:
+                    self._ended_epochs[record.partition] = before.state_epoch
                 return
             self._taken_back += _taken_back(before, record.state)
             new = record.state
             state = LoggedState(new.start_offset, {}, new.state_epoch, at_offset)
+            if before is not None:
+                state.goes_on = _goes_on(before, new)
+            else:  # a leader of the state that was deleted may not know yet
+                ended_epoch = self._ended_epochs.get(record.partition, _NO_EPOCH)
+                state.goes_on = new.state_epoch <= ended_epoch
             self.states[record.partition] = state
         elif state is None:
             return  # its snapshot was deleted
@@ -101,6 +113,7 @@ class ReplayedShares(ReplayedLog):
 
     def _forget(self) -> None:
         self.states = {}
+        self._ended_epochs = {}
         self._changed = {}
         self._went_back = []
         self._taken_back = []
@@ -156,7 +169,9 @@ def _passed(before: LoggedState, record: StateRecord) -> list[int]:
         start = record.state.start_offset
     else:
         start = record.start_offset
-    if not before.is_followed or before.start_offset < 0 or start - before.start_offset > MAX_HELD:
+    if before.goes_on or not before.is_followed or before.start_offset < 0:
+        return []
+    if start - before.start_offset > MAX_HELD:
         return []
     return [
         offset
@@ -171,6 +186,18 @@ def _is_new(before: LoggedState, new: ShareState) -> bool:
     leader."""
     is_cold = new.create_timestamp_ms != new.write_timestamp_ms
     return new.state_epoch > before.state_epoch or not (is_cold or new.leader_epoch > 0)
+
+
+def _goes_on(before: LoggedState, new: ShareState) -> bool:
+    """Whether a leader may go on from what it has read, though an initialization has put the state
+    back: with the same epoch, which does not fence the leader's writes."""
+    if new.state_epoch != before.state_epoch:
+        return False
+    kept = (progress_at(new.batches, offset) for offset in before.progress)
+    is_back = new.start_offset < before.start_offset or any(
+        one < progress for one, progress in zip(kept, before.progress.values(), strict=True)
+    )
+    return before.goes_on or (_is_new(before, new) and is_back)
 
 
 def _taken_back(before: LoggedState | None, new: ShareState) -> Iterator[WentBack]:

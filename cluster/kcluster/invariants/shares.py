@@ -40,6 +40,7 @@ from kcluster.invariants.facts import (
 )
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.invariants.share_answers import ShareAnswers
+from kcluster.invariants.share_beginnings import Beginnings
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -72,7 +73,10 @@ Progress = tuple[int, int]
 NO_PROGRESS: Final[Progress] = (-1, -1)
 _ENDS_OF_STATES: Final = (m.InitializeShareGroupStateRequest, m.DeleteShareGroupStateRequest)
 _READS_AND_WRITES: Final = (m.WriteShareGroupStateRequest, m.ReadShareGroupStateRequest)
-STATE_ANSWERS: Final = (m.WriteShareGroupStateResponse, m.ReadShareGroupStateResponse)
+STATE_ANSWERS: Final = (
+    m.WriteShareGroupStateResponse, m.ReadShareGroupStateResponse,
+    m.InitializeShareGroupStateResponse,
+)  # fmt: skip
 """The bodies of share coordinators' answers about states.  Nodes exchange many other messages, so
 these are tuples, and made once."""
 _OPENS: Final = 0
@@ -156,6 +160,7 @@ class SharePromises:
         self._arrivals = 0
         self._losses: dict[tuple[int, str, int], _Loss | None] = {}
         """The last loss of each partition by each broker that has loaded its state."""
+        self._beginnings = Beginnings()
         self._answers = ShareAnswers()
         self._shortest_ms: dict[str, int] = {}
         """The shortest lock that members of a group were told of."""
@@ -171,6 +176,7 @@ class SharePromises:
         """Forget what was stored, because a disk has lost records."""
         self._stored = {}
         self._asked = {}
+        self._beginnings.forget()
 
     def on_resigned(self, broker: int, topic: str, partition: int) -> None:
         """Record that a broker knows that it does not lead a partition any more."""
@@ -210,17 +216,23 @@ class SharePromises:
         """Record a request about states when it arrives at a coordinator.  One that has a successor
         may not know of it, and may answer with an older state."""
         body = request.body
+        if not isinstance(body, (*_ENDS_OF_STATES, *_READS_AND_WRITES)):
+            return
+        named = [
+            (body.group_id, topic.topic_id, row.partition)
+            for topic in body.topics
+            for row in topic.partitions
+        ]
+        newest = [key for key in named if is_newest(node, *key)]
+        self._beginnings.on_request(request, newest)
         if isinstance(body, _ENDS_OF_STATES):
-            for topic in body.topics:
-                for row in topic.partitions:
-                    self._stored.pop((body.group_id, topic.topic_id, row.partition), None)
-        elif isinstance(body, _READS_AND_WRITES):
+            for key in named:
+                self._stored.pop(key, None)
+        else:
             known = {
                 key: _StoredState(one.leader_epoch, one.start_offset, dict(one.progress))
-                for topic in body.topics
-                for row in topic.partitions
-                if (one := self._stored.get(key := (body.group_id, topic.topic_id, row.partition)))
-                and is_newest(node, *key)
+                for key in newest
+                if (one := self._stored.get(key))
             }
             self._asked[request.source, request.request_id] = (request, known)
             forget_oldest(self._asked)
@@ -231,6 +243,7 @@ class SharePromises:
         """What an answer of a coordinator breaks, one of STATE_ANSWERS, when it arrives at a node.
         `number`: the id that the request had when it arrived."""
         answer = response.body
+        yield from self._beginnings.on_answer(node, number, response)
         request, known = self._asked.pop((node, number), (None, {}))
         if request is None:
             return

@@ -11,7 +11,7 @@ by the topic's name, as far as that is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from kcluster.invariants.facts import GivenAway
@@ -46,6 +46,12 @@ class Tenures:
         """Forget the holders, because a disk has lost records."""
         self._holders = {}
         self._before = {}
+
+    def forget_groups(self, groups: Collection[str]) -> None:
+        """Forget the holders in groups that are deleted."""
+        for holders in (self._holders, self._before):
+            for place in [place for place in holders if place[0] in groups]:
+                del holders[place]
 
     def on_topology(self, group: str, topology: Topology | None) -> None:
         """Record the topology that a member of a streams group declares."""

@@ -84,6 +84,8 @@ VIOLATIONS: Final = {
     " had read it",
     "share-state-back": "the stored state of a share partition went back, in its log, or in what a"
     " leader read",
+    "share-state-kept": "the state of a share partition was initialized, and still had what became"
+    " of records before",
     "share-passed-over": "the start offset of a share partition passed a record that was not"
     " settled, by the log of its state",
     "share-state-pruned": "a share coordinator has deleted the last snapshot of a state from its"

@@ -31,6 +31,7 @@ from kcluster.deaths import ProcessState
 from kcluster.events.brokers import BrokerDown, ControllerElected, DiskReplaced
 from kcluster.events.partitions import BecameFollower
 from kcluster.events.share_groups import SharePartitionLoaded
+from kcluster.invariants.administrator import Administrator
 from kcluster.invariants.coordinators import Shard
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.facts import OffsetGiven, UnstableRead
@@ -68,7 +69,7 @@ from kcluster.protocol.names import (
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-from kcluster.runtime.dispatch import Dispatcher, number_of
+from kcluster.runtime.dispatch import RUNTIME_ID, Dispatcher, number_of
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
@@ -129,12 +130,12 @@ class Watch:
         """The share partitions that this step must not forget, as it ends one connection alone."""
         self._loaded: list[SharePartitionLoaded] = []
         """The share partitions that were loaded in this step."""
-        reconfigured = self.invariants.shares.reconfigured
-        self._locks = OverdueLocks(dispatcher.processes, reconfigured)
+        self._locks = OverdueLocks(dispatcher.processes, self.invariants.shares.reconfigured)
         self._idle = IdleMembers(dispatcher.processes)
         self._stalls = Stalls(dispatcher)
         self._stalls_at_ms = LOOK_EVERY_MS
         """The time of the next look for stalls."""
+        self._administrator = Administrator(dispatcher, self.invariants)
         self._muted = MutedConnections()
         self._rounds = Rounds(dispatcher, self.invariants)
         self._overdue = OverdueTransactions(dispatcher)
@@ -224,8 +225,7 @@ class Watch:
                 invariants.report_promise(now_ms, broken, node.node_id)
         loaded, self._loaded = self._loaded, []
         for each in loaded:
-            led = _by_name(node.replicas, each.topic, each.partition)
-            if led is not None:
+            if (led := _by_name(node.replicas, each.topic, each.partition)) is not None:
                 invariants.check_share_start(now_ms, led, each.start_offset)
 
     def _check_coordinators(self, node: BrokerNodeView, concerned: Sequence[Replica]) -> None:
@@ -343,6 +343,8 @@ class Watch:
                 )
         elif kind is _MarkersRequest:
             invariants.markers.on_peer_request(request, self._leading(node_id))
+        elif request.source == RUNTIME_ID:
+            self._administrator.on_request(node_id, request, self._leader_epoch, now_ms)
         else:
             invariants.shares.on_peer_request(node_id, request, self._is_newest)
 
@@ -452,8 +454,7 @@ class Watch:
 
     def _on_withheld(self, reply: Reply) -> None:
         self.invariants.replies.on_withheld(reply.request)
-        now_ms = self._dispatcher.now_us // 1000
-        self._check_decided(reply, now_ms)
+        self._check_decided(reply, self._dispatcher.now_us // 1000)
 
     def _check_decided(self, reply: Reply, now_ms: int) -> None:
         if reply.request.api_key in SHARE_APIS:
@@ -527,8 +528,7 @@ class Watch:
     def _note_offsets(self, node_id: int, reply: Reply) -> None:
         body: m.OffsetFetchResponse = reply.body
         for fact in self.invariants.offset_answers.on_fetched(reply):
-            replica = self._home(node_id, fact.group)
-            if replica is not None:
+            if (replica := self._home(node_id, fact.group)) is not None:
                 self._unknown.append((replica, fact))
         for group in body.groups if reply.request.body.require_stable else ():
             replica = self._home(node_id, group.group_id)

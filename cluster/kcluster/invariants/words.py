@@ -180,6 +180,11 @@ def _(fact: f.GivenAway) -> str:
 
 
 @observed_text.register
+def _(fact: f.StateKept) -> str:
+    return f"offsets {fact.first_offset} to {fact.last_offset} have a state from before"
+
+
+@observed_text.register
 def _(fact: f.HeldBy) -> str:
     return f"{fact.member} had offset {fact.offset}, while {fact.holder} held it"
 

@@ -1,8 +1,10 @@
-"""The requests that remove members from a group, or begin a rebalance, as any client may send them.
+"""The requests that change a group, as any client may send them: members are removed, a rebalance
+begins, offsets are reset, the group is deleted.
 
 Owns: the sequences of requests, for groups of every protocol; members by the names that users know.
 Never: sends a request, knows which broker coordinates the group.
-Kafka: Admin.removeMembersFromConsumerGroup; KIP-848, KIP-932 and KIP-1071 for members that leave.
+Kafka: Admin.removeMembersFromConsumerGroup; KIP-848, KIP-932 and KIP-1071 for members that leave;
+kafka-consumer-groups and kafka-share-groups with --reset-offsets and --delete.
 
 A sequence is a generator: it yields GroupCalls for the group's coordinator and is sent the answers.
 So whoever can reach a coordinator, simulated or real, can run it.
@@ -11,12 +13,12 @@ So whoever can reach a coordinator, simulated or real, can run it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from kcluster.config.files.problems import nearest, unknown
-from kcluster.events.clients import MembersEvicted
+from kcluster.events.clients import MembersEvicted, OffsetSpec, PartitionOffset
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.messages import Message
@@ -29,17 +31,25 @@ LEAVE_EPOCH: Final = -1
 JOIN_EPOCH: Final = 0
 MAX_LOOKS: Final = 100
 """The most looks at a group that is to begin a rebalance."""
+NO_MEMBER: Final = -1
+"""The generation or epoch in a commit from outside of the group."""
+CONSUMER_ID: Final = -1
+"""The replica_id of a client that asks for the end of a log."""
+_TIMESTAMPS: Final = {OffsetSpec.EARLIEST: -2, OffsetSpec.LATEST: -1}
+"""The timestamps in ListOffsets of the ends of a log."""
 _SESSION_TIMEOUT_MS: Final = 10_000
 _REBALANCE_TIMEOUT_MS: Final = 1_000
 _STABLE: Final = "Stable"
 
 
 class GroupCall(Struct, frozen=True):
-    """A request for a group's coordinator.  `is_awaited` False: the answer comes only after later
-    requests, which therefore use another connection, and the generator is sent None."""
+    """A request for a group's coordinator, or for `broker`.  `is_awaited` False: the answer comes
+    only after later requests, which therefore use another connection, and the generator is sent
+    None."""
 
     request: Message
     is_awaited: bool = True
+    broker: int | None = None
 
 
 class GroupMember(Struct, frozen=True):
@@ -58,9 +68,11 @@ class GroupCallRefused(Exception):
     """The error when a group or a member does not exist, or the coordinator refuses a request."""
 
 
-Calls = Generator[GroupCall, Any, None]
+R = TypeVar("R")
+_Asking = Generator[GroupCall, Any, R]
+Calls = _Asking[None]
 """Yields calls; is sent the answers."""
-_Described = Generator[GroupCall, Any, tuple[str, Any]]
+_Described = _Asking[tuple[str, Any]]
 
 
 def evict(group: str, name: str, on_chosen: Callable[[Sequence[GroupMember]], None]) -> Calls:
@@ -120,6 +132,103 @@ def rebalance(group: str, phantom_id: str) -> Calls:
     answer = yield GroupCall(joining)
     _check(answer.error_code, answer.error_message)
     yield from _leave(kind, group, phantom_id)
+
+
+def delete(group: str, on_deleting: Callable[[], None]) -> Calls:
+    """Delete a group, with its offsets.  The coordinator refuses it while the group has members.
+    `on_deleting`: called before it can be deleted."""
+    _, described = yield from _described(group)
+    if not described.members:
+        on_deleting()
+    answer = yield GroupCall(m.DeleteGroupsRequest(groups_names=[group]))
+    (result,) = answer.results
+    _check(result.error_code, result.error_message)
+    if described.members:
+        on_deleting()  # they have left since
+
+
+def reset(
+    group: str,
+    topic: str,
+    partition: int | None,
+    to: OffsetSpec | int,
+    on_resetting: Callable[[tuple[PartitionOffset, ...]], None],
+) -> Calls:
+    """Give a group without members other offsets of a topic.  `partition` None: of all partitions.
+    `to`: an end of the log, or an offset, which stays within the log, as with Kafka's tools.
+    `on_resetting`: called with the new offsets before the group can have them."""
+    kind, described = yield from _described(group)
+    if described.members:
+        state = described.group_state
+        raise GroupCallRefused(f"group {group} has members: it must be inactive, and is {state}")
+    wanted = m.MetadataRequest.MetadataRequestTopic(name=topic)
+    answer = yield GroupCall(m.MetadataRequest([wanted], allow_auto_topic_creation=False))
+    (found,) = answer.topics
+    _check(found.error_code, f"topic {topic}")
+    leaders = {one.partition_index: one.leader_id for one in found.partitions}
+    if partition is not None and partition not in leaders:
+        raise GroupCallRefused(f"there is no partition {partition} of {topic}")
+    offsets: list[PartitionOffset] = []
+    for index in sorted(leaders) if partition is None else [partition]:
+        offset = yield from _offset_of(topic, index, leaders[index], to)
+        offsets.append(PartitionOffset(index, offset))
+    on_resetting(tuple(offsets))
+    if kind == SHARE:
+        answer = yield GroupCall(_altering(group, topic, offsets))
+        _check(answer.error_code, answer.error_message)
+        answered = answer.responses
+    else:
+        answer = yield GroupCall(_committing(group, topic, found.topic_id, offsets))
+        answered = answer.topics
+    for each in answered:
+        for result in each.partitions:
+            _check(result.error_code, f"{topic}-{result.partition_index}")
+
+
+def _committing(
+    group: str, topic: str, topic_id: bytes, offsets: Iterable[PartitionOffset]
+) -> m.OffsetCommitRequest:
+    """A commit from outside of the group."""
+    kind = m.OffsetCommitRequest
+    partitions = [
+        kind.OffsetCommitRequestPartition(
+            partition_index=one.partition, committed_offset=one.offset, committed_metadata=""
+        )
+        for one in offsets
+    ]
+    topics = [kind.OffsetCommitRequestTopic(topic, topic_id, partitions)]
+    return kind(group_id=group, generation_id_or_member_epoch=NO_MEMBER, topics=topics)
+
+
+def _altering(
+    group: str, topic: str, offsets: Iterable[PartitionOffset]
+) -> m.AlterShareGroupOffsetsRequest:
+    kind = m.AlterShareGroupOffsetsRequest
+    row = kind.AlterShareGroupOffsetsRequestPartition
+    partitions = [row(one.partition, one.offset) for one in offsets]
+    return kind(group, [kind.AlterShareGroupOffsetsRequestTopic(topic, partitions)])
+
+
+def _offset_of(topic: str, partition: int, leader: int, to: OffsetSpec | int) -> _Asking[int]:
+    """The offset that is meant by `to`, as the partition's leader has it."""
+    if leader < 0:
+        raise GroupCallRefused(f"{topic}-{partition} has no leader")
+    if isinstance(to, OffsetSpec):
+        offset = yield from _listed(topic, partition, leader, to)
+        return offset
+    earliest = yield from _listed(topic, partition, leader, OffsetSpec.EARLIEST)
+    latest = yield from _listed(topic, partition, leader, OffsetSpec.LATEST)
+    return min(max(to, earliest), latest)
+
+
+def _listed(topic: str, partition: int, leader: int, end: OffsetSpec) -> _Asking[int]:
+    kind = m.ListOffsetsRequest
+    row = kind.ListOffsetsPartition(partition_index=partition, timestamp=_TIMESTAMPS[end])
+    topics = [kind.ListOffsetsTopic(topic, [row])]
+    answer = yield GroupCall(kind(replica_id=CONSUMER_ID, topics=topics), broker=leader)
+    (found,) = answer.topics[0].partitions
+    _check(found.error_code, f"{topic}-{partition}")
+    return int(found.offset)
 
 
 def _rebalance_classic(group: str, described: Any) -> Calls:

@@ -19,7 +19,13 @@ from kcluster.config.topology.values import client_host_problem, unknown_version
 from kcluster.contract import CONTROLLER_ID, EndSessions, MoveLeader, Rng
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
-from kcluster.events.clients import RebalanceRequested
+from kcluster.events.clients import (
+    GroupDeleted,
+    OffsetSpec,
+    OffsetsReset,
+    PartitionOffset,
+    RebalanceRequested,
+)
 from kcluster.events.partitions import RecordsDeleted
 from kcluster.events.security import TokensExpired
 from kcluster.faults.reports import RuleStatus, status
@@ -35,9 +41,11 @@ from kcluster.operations.group_calls import (
     GroupCall,
     GroupCallRefused,
     GroupMember,
+    delete,
     evict,
     evicted,
     rebalance,
+    reset,
 )
 from kcluster.operations.links import Links
 from kcluster.operations.logs import fewest_copies
@@ -369,8 +377,28 @@ class Verbs:
 
         self._call_group(group, rebalance(group, phantom_id), ended)
 
+    def delete_group(self, group: str, on_end: OnEnd) -> None:
+        """Delete a group without members, with its offsets."""
+
+        def note() -> None:
+            self._dispatcher.note(GroupDeleted(group))
+
+        self._call_group(group, delete(group, note), on_end)
+
+    def reset_offsets(
+        self, group: str, topic: str, partition: int | None, to: OffsetSpec | int, on_end: OnEnd
+    ) -> None:
+        """Give a group without members other offsets of a topic.  `partition` None: of all its
+        partitions; `to`: an end of the log, or an offset."""
+        self.partition(topic, partition or 0)
+
+        def note(offsets: tuple[PartitionOffset, ...]) -> None:
+            self._dispatcher.note(OffsetsReset(group, topic, to, offsets, partition))
+
+        self._call_group(group, reset(group, topic, partition, to, note), on_end)
+
     def _call_group(self, group: str, calls: Calls, on_end: OnEnd) -> None:
-        """Send a group's coordinator these calls, each when the previous one was answered."""
+        """Send these calls, each when the previous one was answered."""
         coordinator = self.coordinator(group)
         dispatcher = self._dispatcher
 
@@ -382,7 +410,11 @@ class Verbs:
             except GroupCallRefused as refusal:
                 on_end(str(refusal))
             else:
-                self._asking.ask(call.request, answered(call), coordinator)
+                broker = coordinator if call.broker is None else call.broker
+                if self._dispatcher.broker(broker) is None:
+                    on_end(f"broker {broker} is down")
+                    return
+                self._asking.ask(call.request, answered(call), broker)
                 if not call.is_awaited:
                     next_call(None)
 

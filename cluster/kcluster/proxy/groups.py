@@ -2,7 +2,7 @@
 
 Owns: finding a group's coordinator, and the connections to it.  Never: decides which requests make
 a member leave (operations/group_calls.py), touches a client's connection.
-Kafka: Admin.removeMembersFromConsumerGroup.
+Kafka: Admin.removeMembersFromConsumerGroup, kafka-consumer-groups, kafka-share-groups.
 
 Everything here waits in the calling greenlet, for OPERATION_TIMEOUT_S at most.
 """
@@ -17,14 +17,22 @@ from typing import Final
 import gevent
 
 from kcluster.contract import Event
-from kcluster.events.clients import RebalanceRequested
+from kcluster.events.clients import (
+    GroupDeleted,
+    OffsetSpec,
+    OffsetsReset,
+    PartitionOffset,
+    RebalanceRequested,
+)
 from kcluster.operations.group_calls import (
     Calls,
     GroupCallRefused,
     GroupMember,
+    delete,
     evict,
     evicted,
     rebalance,
+    reset,
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -63,8 +71,25 @@ class ProxiedGroups:
         self._perform(group, rebalance(group, f"rebalance-{time.time_ns()}"))
         self._note(RebalanceRequested(group))
 
+    def delete_group(self, group: str) -> None:
+        """Delete a group with its offsets.  GroupCallRefused or UpstreamError with the reason if it
+        is not deleted."""
+        self._perform(group, delete(group, lambda: self._note(GroupDeleted(group))))
+
+    def reset_offsets(
+        self, group: str, topic: str, partition: int | None, to: OffsetSpec | int
+    ) -> None:
+        """Give a group other offsets of a topic.  `partition` None: of all its partitions; `to`: an
+        end of the log, or an offset.  GroupCallRefused or UpstreamError with the reason if it
+        does not get them."""
+
+        def note(offsets: tuple[PartitionOffset, ...]) -> None:
+            self._note(OffsetsReset(group, topic, to, offsets, partition))
+
+        self._perform(group, reset(group, topic, partition, to, note))
+
     def _perform(self, group: str, calls: Calls) -> None:
-        """Send the group's coordinator these calls, each when the previous one was answered."""
+        """Send these calls, each when the previous one was answered."""
         late = UpstreamError(f"group {group}: no answer within {OPERATION_TIMEOUT_S:g} s")
         with gevent.Timeout(OPERATION_TIMEOUT_S, late), ExitStack() as connections:
             place = self._coordinator(group)
@@ -75,6 +100,10 @@ class ProxiedGroups:
                     call = calls.send(answer)
                 except StopIteration:
                     return
+                if call.broker is not None:
+                    with self._upstream.open(self._upstream.brokers()[call.broker]) as broker:
+                        answer = broker.ask(call.request)
+                    continue
                 if call.is_awaited:
                     answer = coordinator.ask(call.request)
                     continue

@@ -94,6 +94,8 @@ class Dispatcher:
         self.reply_sinks: tuple[ReplySink, ...] = ()
         self.withheld_sinks: tuple[Callable[[Reply], None], ...] = ()
         """Called with replies that a rule withholds from their clients or delays."""
+        self.answer_sinks: tuple[Callable[[PeerResponse, int], None], ...] = ()
+        """Called with (answer, now_ms) of nodes to the runtime's own requests."""
         self.unanswered_sinks: tuple[Callable[[int, Request, int], None], ...] = ()
         """Called with (broker id, request, now_ms) of requests whose connection has ended."""
         self.close_sinks: tuple[Callable[[int, int], None], ...] = ()
@@ -392,6 +394,8 @@ class Dispatcher:
         if effect.to == RUNTIME_ID:
             assert isinstance(message, PeerResponse), message
             assert self.on_answer is not None
+            for sink in self.answer_sinks:
+                sink(message, self.now_us // 1000)
             self.on_answer(message)
             return
         process = self.processes[effect.to]
@@ -581,4 +585,4 @@ class Dispatcher:
         which takes three times as long."""
         self.tap = None
         self.note_sinks = self.reply_sinks = self.step_sinks = ()
-        self.withheld_sinks = self.unanswered_sinks = self.close_sinks = ()
+        self.withheld_sinks = self.unanswered_sinks = self.close_sinks = self.answer_sinks = ()

@@ -141,6 +141,10 @@ def test_proxy__verbs_reach_it_by_its_name(cluster: Cluster, base: Path) -> None
     assert (code, "a proxy has rule, clear_rules" in output) == (2, True), output
     code, output = kcluster("fault", "evict: {group: billing, member: all}")
     assert (code, "there is no group billing" in output) == (1, True), output
+    code, output = kcluster("fault", "delete_group: billing")
+    assert (code, "there is no group billing" in output) == (1, True), output
+    code, output = kcluster("reset-offsets", "billing", "orders", "earliest")
+    assert (code, "there is no group billing" in output) == (1, True), output
     code, output = kcluster("fault", "rebalance: billing", "--for", "3s")
     assert (code, "rebalance takes no for" in output) == (2, True), output
     code, output = kcluster("fault", "rule: {api: Fetc, close: before}")

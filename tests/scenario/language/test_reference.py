@@ -31,6 +31,9 @@ CLUSTER: dict[str, Any] = {
 }
 BEFORE = {
     "start": ["kill: 1"],
+    "replace_disk": ["kill: 1"],
+    "delete_group": ["{after: 200ms, stop: client billing}"],
+    "reset_offsets": ["{after: 200ms, stop: client billing}"],
     "resume": ["pause: 2"],
     "remove_broker": ["kill: 3", "{when: event broker_fenced of broker 3, wait: }"],
     "elect": ["move: {partition: orders-0, to: 2}", "{when: leader(orders-0) = 2, wait: }"],

@@ -488,7 +488,7 @@ MUTATIONS: Final = (
             "        records = [*self._tombstones(of_group=group.group_id), *group.tombstones()]\n",
             "        records = group.tombstones()\n",
         ),
-        on="admin groups commits",
+        on="groups_admin",
         expects="offset-unknown",
     ),
     mutation(

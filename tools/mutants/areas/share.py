@@ -295,8 +295,8 @@ MUTATIONS: Final = (
             "            batches=() if entry is None else entry.state.batches,\n"
             "            create_timestamp_ms=now_ms,\n",
         ),
-        on="share_admin",
-        expects="share-state-back",
+        on="share_resets",
+        expects="share-state-back share-state-kept",
     ),
     mutation(
         "pruned_to_newest_snapshot",

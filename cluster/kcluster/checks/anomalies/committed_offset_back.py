@@ -15,6 +15,7 @@ from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import CommitAcked, CommitWritten, OffsetAnswered
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
+from kcluster.checks.stories.administered import OffsetChange, changes_within
 from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.groups import deposed_answer, group_losses
 from kcluster.checks.stories.reads import changes_between
@@ -43,8 +44,9 @@ class CommittedOffsetBack(RunAnomaly):
 
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
 
-    A commit that a fault rule held until its client had committed again is accepted, and a
-    coordinator that was replaced may answer until it knows (`allowed`).
+    An administrator may reset offsets, or delete the group.  A commit that a fault rule held until
+    its client had committed again is accepted, and a coordinator that was replaced may answer until
+    it knows (`allowed`).
     """
 
     def find(self, run: RunHistory) -> Iterator[Finding]:
@@ -57,6 +59,9 @@ class CommittedOffsetBack(RunAnomaly):
         group, partition = anomaly.client, anomaly.partition
         committed_ms = commit_ms(facts, group, partition, anomaly.other, anomaly.first)
         until_ms = max((one.at_ms for one in links), default=committed_ms)
+        for change in changes_within(facts, group, partition, committed_ms, until_ms):
+            if _is_of(facts, anomaly, change):
+                return Explanation([link(change.note), *links], change.setting)
         delayed = _delayed(facts, anomaly, committed_ms, until_ms)
         if delayed is not None:
             return Explanation([link(delayed), *links], Setting.DELAYED_COMMIT)
@@ -65,6 +70,22 @@ class CommittedOffsetBack(RunAnomaly):
             return Explanation([*links, deposed[0]], Setting.DEPOSED_COORDINATOR)
         lost, allowed = group_losses(facts, group, committed_ms, until_ms, partition)
         return Explanation([*links, *lost], allowed)
+
+
+def _is_of(facts: Facts, anomaly: Anomaly, change: OffsetChange) -> bool:
+    """Whether the older offset comes from an administrator's change, or from a commit since then.
+    The offset of a deleted group must not come back."""
+    since_ms, group, partition = change.note.at_ms, anomaly.client, anomaly.partition
+    if anomaly.first == (-1 if change.offset is None else change.offset):
+        return True
+    return any(
+        written.at_ms >= since_ms and written.offset == anomaly.first
+        for written in offsets_written(facts.recorder, group, partition)
+    ) or any(
+        each.at_ms >= since_ms and each.offset == anomaly.first and each.is_accepted
+        for each in commits_of(facts.recorder)
+        if (each.group, each.partition) == (group, partition)
+    )
 
 
 def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Note | None:

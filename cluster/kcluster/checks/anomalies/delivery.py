@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly
+from kcluster.checks.anomalies.facts import AcceptedBy, DeliveryCount
+from kcluster.checks.chain.links import link
+from kcluster.checks.stories.administered import changes_within
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord, ShareLeadership
+from kcluster.evidence.group_history import share_state_begun_ms
 from kcluster.evidence.lookups import Facts
 
 
@@ -64,8 +68,27 @@ class Leaderships:
 
 class DeliveryAnomaly(RunAnomaly):
     """An anomaly of deliveries to a share group.  Its story is the history of the partition up to
-    the deliveries."""
+    the deliveries.  An administrator may have reset the group's offsets, or deleted the group,
+    since the record was settled; a coordinator that dies meanwhile leaves it to the next one to
+    begin the state anew, which may take a while."""
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         began_ms = facts.recorder.began_ms
-        return Explanation(changes_between(facts, anomaly.partition, began_ms, anomaly.at_ms))
+        links = [*changes_between(facts, anomaly.partition, began_ms, anomaly.at_ms)]
+        assert isinstance(anomaly.fact, AcceptedBy | DeliveryCount)
+        group = anomaly.fact.group
+        settled_ms = [
+            one.ended_ms
+            for one in facts.ledger.deliveries
+            if (one.group, one.partition, one.offset) == (group, anomaly.partition, anomaly.first)
+            and (one.is_acknowledged or one.is_released)
+            and one.at_ms < anomaly.at_ms
+        ]
+        last_ms = max(settled_ms, default=began_ms)
+        begun_ms = share_state_begun_ms(facts.recorder, group, anomaly.partition)
+        if any(last_ms <= at_ms <= anomaly.at_ms for at_ms in begun_ms):
+            last_ms = began_ms
+        for change in changes_within(facts, group, anomaly.partition, last_ms, anomaly.at_ms):
+            if change.comes_again(anomaly.first):
+                return Explanation([*links, link(change.note)], change.setting)
+        return Explanation(links)

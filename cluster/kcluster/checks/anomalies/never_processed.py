@@ -19,6 +19,8 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.facts import CommittedBeyond, Finding
+from kcluster.checks.chain.links import link
+from kcluster.checks.stories.administered import offset_changes
 from kcluster.checks.stories.transactions import story_of_record
 from kcluster.clients.ledger import Partition, TransactionOutcome
 from kcluster.evidence.history import FinalLog
@@ -32,6 +34,8 @@ class NeverProcessed(RunAnomaly):
     or compaction may have removed counts as one that could be read.
 
         never-processed: orders-0: group g committed 2, and offset 0 has no output
+
+    An administrator may have given the group an offset beyond it (`allowed`).
     """
 
     def find(self, run: RunHistory) -> Iterator[Finding]:
@@ -68,7 +72,13 @@ class NeverProcessed(RunAnomaly):
                     )
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
-        return story_of_record(facts, anomaly)
+        story = story_of_record(facts, anomaly)
+        beyond = anomaly.fact
+        assert isinstance(beyond, CommittedBeyond)
+        for change in offset_changes(facts, anomaly.partition, beyond.group):
+            if change.begins_after(anomaly.last):
+                return Explanation([*story.links, link(change.note)], change.setting)
+        return story
 
 
 def _is_gone(output: TransactionalSend, logs: Mapping[Partition, FinalLog]) -> bool:

@@ -21,6 +21,7 @@ from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import Archived
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
+from kcluster.checks.stories.administered import OffsetChange, offset_changes
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import UNCHANGED_LIMITS, SharedRecord
 from kcluster.contract import Note
@@ -45,7 +46,8 @@ class PassedOver(PartitionAnomaly):
     The record may be allowed to be missed: a group that begins at the end of the log (`allowed`)
     stores this position with its first acknowledgement.  If the leader changes before that, its
     successor begins at the end again.  A record is also archived (`allowed`) when it reaches the
-    limit on its deliveries, even if every answer with it was lost.
+    limit on its deliveries, even if every answer with it was lost; and an administrator may have
+    reset the group's offsets beyond it, or deleted the group, which then begins at the end again.
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
@@ -72,10 +74,24 @@ class PassedOver(PartitionAnomaly):
             return Explanation(
                 [*links, exhausted, *_dead_letters(facts, anomaly)], Setting.DELIVERY_LIMIT
             )
+        if change := _changed(facts, anomaly):
+            return Explanation([*links, link(change.note)], change.setting)
         reset = _reset(facts, anomaly)
         if reset is None:
             return Explanation(links)
         return Explanation([*links, link(reset)], Setting.SHARE_RESET)
+
+
+def _changed(facts: Facts, anomaly: Anomaly) -> OffsetChange | None:
+    """The administrator's last change of the group's offset after which the group began behind the
+    records; None if there is none."""
+    loads = _loads(facts, anomaly)
+    for change in reversed([*offset_changes(facts, anomaly.partition, anomaly.client)]):
+        starts = [loaded.start_offset for note, loaded in loads if note.at_ms >= change.note.at_ms]
+        is_behind = starts[0] > anomaly.last if starts else change.begins_after(anomaly.last)
+        if is_behind:
+            return change
+    return None
 
 
 def _exhausted(facts: Facts, anomaly: Anomaly) -> Link | None:

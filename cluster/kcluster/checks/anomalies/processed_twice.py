@@ -18,7 +18,9 @@ from kcluster.checks.anomalies.base import (
     anomaly,
 )
 from kcluster.checks.anomalies.facts import Finding, OutputsOf
+from kcluster.checks.chain.links import link
 from kcluster.checks.settings import Setting
+from kcluster.checks.stories.administered import changes_within
 from kcluster.checks.stories.groups import deposed_answer
 from kcluster.checks.stories.transactions import group_of, story_of_record
 from kcluster.clients.ledger import Partition
@@ -29,8 +31,8 @@ from kcluster.evidence.lookups import Facts
 class ProcessedTwice(RunAnomaly):
     """Two members of a group, or one member after another, processed the same record, and
     read_committed consumers get both outputs: the second transaction did not begin with the offsets
-    of the first.  A coordinator that was replaced may have answered with older offsets until it
-    knew (`allowed`).
+    of the first.  An administrator may have reset the group's offsets, or deleted the group; a
+    coordinator that was replaced may have answered with older offsets until it knew (`allowed`).
 
         processed-twice: invoices-0: group g processed orders-0 offset 1 twice, by a and a
     """
@@ -60,6 +62,9 @@ class ProcessedTwice(RunAnomaly):
             for send in facts.ledger.sends
             if send.source == source and send.producer in twice.producers
         ]
+        for change in changes_within(facts, twice.group, source[0], min(sent_ms), max(sent_ms)):
+            if change.comes_again(source[1]):
+                return Explanation([*story.links, link(change.note)], change.setting)
         deposed = deposed_answer(facts, twice.group, *source, min(sent_ms), max(sent_ms))
         if deposed and story.allowed is Setting.NONE:
             return Explanation([*story.links, *deposed], Setting.DEPOSED_COORDINATOR)

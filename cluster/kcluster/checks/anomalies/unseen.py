@@ -19,6 +19,7 @@ from kcluster.checks.anomalies.facts import Finding
 from kcluster.checks.chain.facts import ErrorOfClient, GroupCommitted, RecordAcked
 from kcluster.checks.chain.links import Link, link
 from kcluster.checks.settings import Setting
+from kcluster.checks.stories.administered import OffsetChange, offset_changes
 from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.reads import changes_between, errors_between, read_link, reads_of
 from kcluster.contract import Note
@@ -65,10 +66,29 @@ class Unseen(PartitionAnomaly):
             altered = facts.altered_fetch(entry.fact.client, entry.at_ms)
             if altered is not None and entry.fact.error == ErrorCode.CORRUPT_MESSAGE.name:
                 return Explanation([link(altered), *links], Setting.ALTERED)
+        change = _changed(facts, anomaly)
+        if change is not None:
+            return Explanation([link(change.note), *links], change.setting)
         deleted = _predecessor(facts, anomaly)
         if deleted is not None:
             return Explanation([link(deleted), *links], Setting.RECREATED)
         return Explanation(links)
+
+
+def _changed(facts: Facts, anomaly: Anomaly) -> OffsetChange | None:
+    """The administrator's change of a group's offset after which a consumer went on beyond the
+    records: to an offset behind them, or of a group that was deleted and began at the end."""
+    reads = reads_of(facts, anomaly)
+    above = [read for read in reads if read.offset > anomaly.last]
+    first = min(above, key=lambda read: read.offset, default=None)
+    if first is None or not first.restarted:
+        return None
+    below = [read.at_ms for read in reads if read.offset < anomaly.first]
+    for change in offset_changes(facts, anomaly.partition):
+        is_between = max(below, default=0) <= change.note.at_ms <= first.at_ms
+        if is_between and (change.offset is None or change.begins_after(anomaly.last)):
+            return change
+    return None
 
 
 def _predecessor(facts: Facts, anomaly: Anomaly) -> Note | None:

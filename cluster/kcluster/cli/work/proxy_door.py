@@ -21,7 +21,7 @@ from msgspec import structs
 from werkzeug.wrappers import Request, Response
 
 from kcluster import __version__
-from kcluster.actions.groups import Evict, Rebalance
+from kcluster.actions.groups import DeleteGroup, Evict, Rebalance, ResetOffsets
 from kcluster.actions.network import Heal
 from kcluster.actions.rules import ClearRules
 from kcluster.cli.directory import check_name
@@ -49,8 +49,11 @@ from kcluster.web.routes import JSON, NDJSON, PLAIN, VERSION_HEADER
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-GROUP_ACTIONS: Final = (Evict, Rebalance)
-VERBS: Final = ("rule", "clear_rules", "heal", "evict", "rebalance")
+GROUP_ACTIONS: Final = (Evict, Rebalance, DeleteGroup, ResetOffsets)
+VERBS: Final = (
+    *("rule", "clear_rules", "heal"),
+    *("evict", "rebalance", "delete_group", "reset_offsets"),
+)
 _NO_WAIT: Final = {
     "brokers": [], "left_alone": [], "states": [], "alone": [], "is_clock_paused": False,
     "notice_s": 0, "waits_s": 0,
@@ -225,6 +228,12 @@ class ProxyDoor:
                 self._proxy.groups.evict(group, member)
             case Rebalance(group=group):
                 self._proxy.groups.rebalance(group)
+            case DeleteGroup(group=group):
+                self._proxy.groups.delete_group(group)
+            case ResetOffsets() as wanted:
+                self._proxy.groups.reset_offsets(
+                    wanted.group, wanted.topic, wanted.partition, wanted.spec
+                )
             case ClearRules() | Heal():
                 for name in tuple(self._proxy.gate.book.entries):
                     self._proxy.gate.remove(name)

@@ -10,11 +10,13 @@ from typing import Final
 from kcluster.events.clients import (
     Departure,
     GroupAssigned,
+    GroupDeleted,
     GroupMemberExpired,
     GroupMemberJoined,
     GroupMemberLeft,
     GroupRebalanced,
     MembersEvicted,
+    OffsetsReset,
     RebalanceRequested,
 )
 from kcluster.events.rebalance_reasons import (
@@ -124,6 +126,17 @@ def _(event: MembersEvicted) -> str:
 @text_of.register
 def _(event: RebalanceRequested) -> str:
     return "a rebalance was requested: a member joined and left again"
+
+
+@text_of.register
+def _(_event: GroupDeleted) -> str:
+    return "deleted by the operator, with its offsets"
+
+
+@text_of.register
+def _(event: OffsetsReset) -> str:
+    moved = ", ".join(f"{event.topic}-{one.partition} to {one.offset}" for one in event.offsets)
+    return f"offsets reset to {event.to} by the operator: {moved}"
 
 
 def departure_text(event: GroupMemberLeft) -> str:

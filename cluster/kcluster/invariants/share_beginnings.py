@@ -1,0 +1,131 @@
+"""What is left in the state of a share partition when it is initialized again.
+
+Owns: the confirmed initializations, what leaders have written since, and each state that a leader
+reads with more than that.  Never: looks into a coordinator (shares.py knows what must be in it).
+Kafka: ShareCoordinatorShard.initializeState; KIP-932.
+
+    share-state-kept   an administrator has reset the offsets of a share group, or its state was
+                       deleted, and a leader still reads what became of records before
+
+A write counts from its arrival on, be it stored or not.  A coordinator that has a successor may
+answer with an older state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from kcluster.contract import PeerRequest, PeerResponse
+from kcluster.invariants.facts import StateKept
+from kcluster.invariants.promises import BrokenPromise, forget_oldest
+from kcluster.protocol import messages as m
+
+MAX_WRITES: Final = 10_000
+"""The number of ranges of one share partition that are remembered; of one with more, nothing is
+said."""
+_INITIALIZE: Final = m.InitializeShareGroupStateRequest
+_WRITE: Final = m.WriteShareGroupStateRequest
+_READ: Final = m.ReadShareGroupStateRequest
+_INITIALIZED: Final = m.InitializeShareGroupStateResponse
+
+_ShareKey = tuple[str, bytes, int]
+"""(group, topic id, partition)."""
+
+
+class _StatesAsked(NamedTuple):
+    """A request that is not answered yet.  `number`: it grows from one to the next; `keys`: the
+    share partitions that it is about."""
+
+    number: int
+    keys: tuple[_ShareKey, ...]
+
+
+class Beginnings:
+    """The newest initialization of each share partition's state."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._asked: dict[tuple[int, int], _StatesAsked] = {}
+        """By node and id."""
+        self._written: dict[_ShareKey, list[tuple[int, int, int]]] = {}
+        """(number of the request, first offset, last offset) of each range in writes."""
+        self._begun: dict[_ShareKey, tuple[int, int]] = {}
+        """(number of the request, number of the last request before its answer)."""
+
+    def forget(self) -> None:
+        """Forget the initializations, because a disk has lost records."""
+        self._asked = {}
+        self._begun = {}
+
+    def on_request(self, request: PeerRequest, newest: Iterable[_ShareKey]) -> None:
+        """Record a request about states when it arrives at a coordinator.  `newest`: the share
+        partitions in it of which that coordinator has no successor."""
+        self._number += 1
+        body = request.body
+        if isinstance(body, _INITIALIZE | _READ):
+            self._asked[request.source, request.request_id] = _StatesAsked(
+                self._number, tuple(newest)
+            )
+            forget_oldest(self._asked)
+        elif isinstance(body, _WRITE):
+            for topic in body.topics:
+                for row in topic.partitions:
+                    written = self._written.setdefault(
+                        (body.group_id, topic.topic_id, row.partition), []
+                    )
+                    written += (
+                        (self._number, one.first_offset, one.last_offset)
+                        for one in row.state_batches
+                    )
+            forget_oldest(self._written)
+
+    def on_answer(self, node: int, number: int, answer: PeerResponse) -> Iterator[BrokenPromise]:
+        """What the answer of a coordinator breaks when it arrives at a node.  `number`: the id that
+        the request had when it arrived."""
+        asked = self._asked.pop((node, number), None)
+        if asked is None:
+            return
+        keys = {(key[1], key[2]): key for key in asked.keys}
+        for topic in answer.body.results:
+            for row in topic.partitions:
+                key = keys.get((topic.topic_id, row.partition))
+                if row.error_code or key is None:
+                    continue
+                if isinstance(answer.body, _INITIALIZED):
+                    self._begin(key, asked.number)
+                else:
+                    yield from self._read(key, asked.number, row)
+
+    def _begin(self, key: _ShareKey, asked: int) -> None:
+        if asked > self._begun.get(key, (-1, -1))[0]:
+            self._begun[key] = (asked, self._number)
+            forget_oldest(self._begun)
+            self._written[key] = [one for one in self._written.get(key, ()) if one[0] > asked]
+
+    def _read(
+        self, key: _ShareKey, asked: int, row: m.ReadShareGroupStateResponse.PartitionResult
+    ) -> Iterator[BrokenPromise]:
+        begun = self._begun.get(key)
+        written = self._written.get(key, [])
+        if begun is None or asked <= begun[1] or len(written) > MAX_WRITES:
+            return
+        known = _merged((first, last) for number, first, last in written if number > begun[0])
+        for batch in row.state_batches:
+            first, last = batch.first_offset, batch.last_offset
+            if not any(low <= first and last <= high for low, high in known):
+                group, _, partition = key
+                kept = StateKept(first, last)
+                yield "share-state-kept", f"group {group}, partition {partition}", kept
+                return
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of offsets, those that overlap or are neighbours as one."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
