@@ -158,6 +158,14 @@ def test_delete_group__of_a_share_group_which_then_begins_at_the_end() -> None:
     assert found_in(result) == {("passed-over", DELETED)}
 
 
+def test_reset_offsets__of_a_share_group_that_is_being_deleted() -> None:
+    """AlterShareGroupOffsets makes the group again if it comes after the deletion."""
+    reset = "reset_offsets: {group: billing, topic: orders, to: 0}"
+    result = played_away("share", f"delete_group: billing}}\n  - {{at: 3s, {reset}")
+    assert {name for name, _ in found_in(result)} <= {"delivered-after-ack"}
+    assert all(one.allowed for one in result.verdict.anomalies)
+
+
 @pytest.mark.parametrize("kind", [*KINDS, "group_protocol: streams"])
 @pytest.mark.parametrize(
     ("step", "problem"),

@@ -171,3 +171,25 @@ def test_start_offset__it_passes_what_was_settled() -> None:
     assert coordinator.replayed.passed_over() == [(PARTITION, [10, 11])]
     coordinator.log(SnapshotRecord(PARTITION, state(20)))  # an initialization
     assert coordinator.replayed.passed_over() == []
+
+
+def test_start_offset__a_leader_that_is_not_fenced_goes_on_after_the_state_was_put_back() -> None:
+    """An administrator resets the offsets twice, and the second request is late."""
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    coordinator.update(8, StateBatch(5, 7, ACKNOWLEDGED, 1))
+    coordinator.log(SnapshotRecord(PARTITION, state(5)))
+    coordinator.update(9)
+    assert coordinator.replayed.passed_over() == []
+    coordinator.log(SnapshotRecord(PARTITION, replace(state(5), state_epoch=2)))
+    coordinator.update(7)
+    assert coordinator.replayed.passed_over() == [(PARTITION, [5, 6])]
+
+
+def test_start_offset__a_leader_of_a_deleted_state_may_go_on_in_the_next() -> None:
+    coordinator = Coordinator()
+    coordinator.log(SnapshotRecord(PARTITION, led(5)))
+    coordinator.log(SnapshotRecord(PARTITION, None))
+    coordinator.log(SnapshotRecord(PARTITION, state(0)))
+    coordinator.update(7)
+    assert coordinator.replayed.passed_over() == []
