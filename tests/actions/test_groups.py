@@ -142,7 +142,7 @@ def test_reset_offsets__an_offset_stays_within_the_log() -> None:
     result = played_away("classic", step)
     ((_, reset),) = of_type(result.notes, OffsetsReset)
     ((partition, offset),) = [(one.partition, one.offset) for one in reset.offsets]
-    assert (partition, reset.to) == (1, 1_000_000)
+    assert (partition, reset.asked) == (1, 1_000_000)
     assert 0 < offset < 1_000
 
 

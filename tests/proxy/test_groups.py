@@ -164,7 +164,7 @@ def test_groups__offsets_are_reset_and_the_group_is_deleted(one: Proxied) -> Non
     )
     one.running.call(lambda proxy: proxy.groups.delete_group("packing"))
     offsets = (PartitionOffset(0, 0), PartitionOffset(1, 0))
-    reset = OffsetsReset("packing", "parcels", OffsetSpec.LATEST, offsets)
+    reset = OffsetsReset("packing", "parcels", offsets, OffsetSpec.LATEST)
     assert one.rows.events[before:] == [reset, GroupDeleted("packing")]
     with pytest.raises(GroupCallRefused, match="there is no group packing"):
         evict(one, "packing", "all")

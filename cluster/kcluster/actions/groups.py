@@ -128,4 +128,5 @@ class ResetOffsets(Action, frozen=True):
 
     @classmethod
     def record(cls, event: OffsetsReset, recording: Recording) -> None:
-        recording.add(cls(event.group, event.topic, str(event.to), event.partition), event)
+        to = str(event.asked if event.end is None else event.end)
+        recording.add(cls(event.group, event.topic, to, event.partition), event)

@@ -159,13 +159,14 @@ class OffsetSpec(StrEnum):
 
 
 class OffsetsReset(GroupEvent, frozen=True):
-    """The operator gives the group other offsets of a topic.  `to`: what the operator asked for, an
-    end of the log or an offset; `offsets`: the offsets; `partition`: the partition that the
-    operator named, None for all."""
+    """The operator gives the group other offsets of a topic.  `end`: the end of the log that the
+    operator asked for; `asked`: the offset, if it was none; `offsets`: the new offsets;
+    `partition`: the partition that the operator named, None for all."""
 
     topic: str
-    to: OffsetSpec | int
     offsets: tuple[PartitionOffset, ...]
+    end: OffsetSpec | None = None
+    asked: int | None = None
     partition: int | None = None
 
 

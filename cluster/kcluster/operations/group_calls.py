@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from kcluster.config.files.problems import nearest, unknown
-from kcluster.events.clients import MembersEvicted, OffsetSpec, PartitionOffset
+from kcluster.events.clients import MembersEvicted, OffsetSpec, OffsetsReset, PartitionOffset
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.messages import Message
@@ -183,6 +183,19 @@ def reset(
     for each in answered:
         for result in each.partitions:
             _check(result.error_code, f"{topic}-{result.partition_index}")
+
+
+def offsets_reset(
+    group: str,
+    topic: str,
+    partition: int | None,
+    to: OffsetSpec | int,
+    offsets: tuple[PartitionOffset, ...],
+) -> OffsetsReset:
+    """The event of a reset."""
+    if isinstance(to, OffsetSpec):
+        return OffsetsReset(group, topic, offsets, end=to, partition=partition)
+    return OffsetsReset(group, topic, offsets, asked=to, partition=partition)
 
 
 def _committing(

@@ -19,13 +19,7 @@ from kcluster.config.topology.values import client_host_problem, unknown_version
 from kcluster.contract import CONTROLLER_ID, EndSessions, MoveLeader, Rng
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.events.brokers import BrokerReaddressed, CertificateReplaced, DiskFull
-from kcluster.events.clients import (
-    GroupDeleted,
-    OffsetSpec,
-    OffsetsReset,
-    PartitionOffset,
-    RebalanceRequested,
-)
+from kcluster.events.clients import GroupDeleted, OffsetSpec, PartitionOffset, RebalanceRequested
 from kcluster.events.partitions import RecordsDeleted
 from kcluster.events.security import TokensExpired
 from kcluster.faults.reports import RuleStatus, status
@@ -44,6 +38,7 @@ from kcluster.operations.group_calls import (
     delete,
     evict,
     evicted,
+    offsets_reset,
     rebalance,
     reset,
 )
@@ -393,7 +388,7 @@ class Verbs:
         self.partition(topic, partition or 0)
 
         def note(offsets: tuple[PartitionOffset, ...]) -> None:
-            self._dispatcher.note(OffsetsReset(group, topic, to, offsets, partition))
+            self._dispatcher.note(offsets_reset(group, topic, partition, to, offsets))
 
         self._call_group(group, reset(group, topic, partition, to, note), on_end)
 

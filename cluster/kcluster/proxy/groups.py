@@ -17,13 +17,7 @@ from typing import Final
 import gevent
 
 from kcluster.contract import Event
-from kcluster.events.clients import (
-    GroupDeleted,
-    OffsetSpec,
-    OffsetsReset,
-    PartitionOffset,
-    RebalanceRequested,
-)
+from kcluster.events.clients import GroupDeleted, OffsetSpec, PartitionOffset, RebalanceRequested
 from kcluster.operations.group_calls import (
     Calls,
     GroupCallRefused,
@@ -31,6 +25,7 @@ from kcluster.operations.group_calls import (
     delete,
     evict,
     evicted,
+    offsets_reset,
     rebalance,
     reset,
 )
@@ -84,7 +79,7 @@ class ProxiedGroups:
         does not get them."""
 
         def note(offsets: tuple[PartitionOffset, ...]) -> None:
-            self._note(OffsetsReset(group, topic, to, offsets, partition))
+            self._note(offsets_reset(group, topic, partition, to, offsets))
 
         self._perform(group, reset(group, topic, partition, to, note))
 

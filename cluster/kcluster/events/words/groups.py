@@ -136,7 +136,8 @@ def _(_event: GroupDeleted) -> str:
 @text_of.register
 def _(event: OffsetsReset) -> str:
     moved = ", ".join(f"{event.topic}-{one.partition} to {one.offset}" for one in event.offsets)
-    return f"offsets reset to {event.to} by the operator: {moved}"
+    to = event.asked if event.end is None else event.end
+    return f"offsets reset to {to} by the operator: {moved}"
 
 
 def departure_text(event: GroupMemberLeft) -> str:
