@@ -73,6 +73,7 @@ Progress = tuple[int, int]
 NO_PROGRESS: Final[Progress] = (-1, -1)
 _ENDS_OF_STATES: Final = (m.InitializeShareGroupStateRequest, m.DeleteShareGroupStateRequest)
 _READS_AND_WRITES: Final = (m.WriteShareGroupStateRequest, m.ReadShareGroupStateRequest)
+_OF_STATES: Final = (*_ENDS_OF_STATES, *_READS_AND_WRITES)
 STATE_ANSWERS: Final = (
     m.WriteShareGroupStateResponse, m.ReadShareGroupStateResponse,
     m.InitializeShareGroupStateResponse,
@@ -216,7 +217,7 @@ class SharePromises:
         """Record a request about states when it arrives at a coordinator.  One that has a successor
         may not know of it, and may answer with an older state."""
         body = request.body
-        if not isinstance(body, (*_ENDS_OF_STATES, *_READS_AND_WRITES)):
+        if not isinstance(body, _OF_STATES):
             return
         named = [
             (body.group_id, topic.topic_id, row.partition)
