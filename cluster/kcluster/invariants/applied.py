@@ -15,7 +15,7 @@ A node that is behind is not compared; it will be when it has caught up.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct, structs
 
@@ -138,16 +138,14 @@ def image_differences(image: MetadataImage, replayed: ReplayedMetadata) -> Itera
         return
     for what, found in _compared(image, replayed):
         if found is not None:
-            yield "metadata-differs", _differs(f"{what} {_text(found.key)}", found.held, found.due)
+            key, held, due = found
+            yield "metadata-differs", _differs(f"{what} {_text(key)}", held, due)
             return
 
 
-class _OtherValue(NamedTuple):
-    """An entry of a table that is not the one that the log gives; None for none."""
-
-    key: Any  # mypyc knows no object here
-    held: Any
-    due: Any
+_OtherValue = tuple[object, object, object]
+"""(key, held, due) of an entry of a table that is not the one that the log gives; None for no
+value."""
 
 
 def _first(held: Mapping[K, V], due: Mapping[K, V]) -> _OtherValue | None:
@@ -155,7 +153,7 @@ def _first(held: Mapping[K, V], due: Mapping[K, V]) -> _OtherValue | None:
     if held == due:
         return None
     key = next(key for key in (*held, *due) if held.get(key) != due.get(key))
-    return _OtherValue(key, held.get(key), due.get(key))
+    return key, held.get(key), due.get(key)
 
 
 def _compared(
