@@ -91,6 +91,7 @@ TEXTS = [
         "a commit of a-1 with member epoch 5, after b-1 had partition 0 in epoch 6",
     ),
     (f.ReadOfAborted(4, 8, 9), "offset 4 was delivered, which producer 8 aborted at 9"),
+    (f.StateKept(3, 7), "offsets 3 to 7 have a state from before"),
     (f.HeldBy("a-1", "b-1", 7), "a-1 had offset 7, while b-1 held it"),
     (
         f.NotLoaded(3, 7),

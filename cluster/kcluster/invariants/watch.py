@@ -7,7 +7,8 @@ the cluster.  Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from kcluster.broker.coordinator.share_state.state import SharePartition
@@ -70,6 +71,7 @@ from kcluster.protocol.names import (
     TRANSACTION_STATE_TOPIC,
 )
 from kcluster.runtime.dispatch import RUNTIME_ID, Dispatcher, number_of
+from kcluster.runtime.process import Process
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
@@ -143,9 +145,9 @@ class Watch:
         """The time of the next look at the whole cluster."""
         self.steps_at_once: StepsAtOnce | None = None
         """The guard of virtual time; None: there is none."""
-        self.invariants.memberships.tenures.name_of = self._topic_name
+        self.invariants.memberships.tenures.name_of = partial(_topic_name, dispatcher.processes)
         self._tap = dispatcher.tap
-        self.invariants.shares.lock_ms = self._lock_ms
+        self.invariants.shares.lock_ms = partial(_lock_ms, dispatcher.processes)
         self._attach()
 
     def _attach(self) -> None:
@@ -553,11 +555,6 @@ class Watch:
         replica = node.replicas.get(topic.topic_id, partition)
         return replica if replica is not None and replica.is_leader else None
 
-    def _topic_name(self, topic_id: bytes) -> str:
-        """The name of a topic, as the controller knows it; "" if there is none."""
-        node = self._processes[CONTROLLER_ID].last_controller
-        return "" if node is None else node.image.topic_names.get(topic_id, "")
-
     def _leading(self, broker: int) -> Leading:
         """How to find the partitions that a broker leads."""
         node = self._processes[broker].last_broker
@@ -598,18 +595,6 @@ class Watch:
             if node is not None and node.share_partitions.get(partition := SharePartition(*key))
         }
 
-    def _lock_ms(self, broker: int, group: str) -> int | None:
-        """How long a broker's metadata say that the locks of a share group last."""
-        node = self._processes[broker].last_broker
-        if node is None:
-            return None
-        config = node.config
-        own = node.image.configs.get((GROUP_RESOURCE, group), {}).get(_LOCK_MS)
-        if own is None:
-            return config.group_share_record_lock_duration_ms
-        least_ms = config.group_share_min_record_lock_duration_ms
-        return min(max(int(own), least_ms), config.group_share_max_record_lock_duration_ms)
-
     def _check_shared_reads(self, reply: Reply, now_ms: int) -> None:
         """Check what a group gets that had read_committed all the time."""
         request, body = reply.request, reply.body
@@ -631,6 +616,25 @@ class Watch:
         if replica is None or not replica.is_leader:
             return None
         return Led(replica.topic, replica.leader_epoch, replica.log.log_start_offset)
+
+
+def _topic_name(processes: Mapping[int, Process], topic_id: bytes) -> str:
+    """The name of a topic, as the controller knows it; "" if there is none."""
+    node = processes[CONTROLLER_ID].last_controller
+    return "" if node is None else node.image.topic_names.get(topic_id, "")
+
+
+def _lock_ms(processes: Mapping[int, Process], broker: int, group: str) -> int | None:
+    """How long a broker's metadata say that the locks of a share group last."""
+    node = processes[broker].last_broker
+    if node is None:
+        return None
+    config = node.config
+    own = node.image.configs.get((GROUP_RESOURCE, group), {}).get(_LOCK_MS)
+    if own is None:
+        return config.group_share_record_lock_duration_ms
+    least_ms = config.group_share_min_record_lock_duration_ms
+    return min(max(int(own), least_ms), config.group_share_max_record_lock_duration_ms)
 
 
 def _config_in_force(image: MetadataImage, topic: str, name: str) -> str | None:
